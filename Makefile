@@ -1,0 +1,35 @@
+# Everything runs in .venv, which the first target that needs it makes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+WORKDIR ?= work
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check clean
+
+help: ## print every target with a line each
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-9s %s\n", $$1, $$2}'
+
+install: $(INSTALLED) ## make .venv and install the project with the pinned versions
+
+$(INSTALLED): setup.py constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(0 if sys.version_info >= (3, 11) else f"Python {v}: wanted 3.11 or later; make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[test,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps gensim
+	@touch $@
+
+demo: $(INSTALLED) ## run every stage on a real excerpt of Wikipedia, from the dump to the report
+	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR)
+
+test: $(INSTALLED) check ## check, then run the whole test suite
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+check: $(INSTALLED) ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean: ## remove .venv and the demo's work directory
+	rm -rf $(VENV) $(WORKDIR)

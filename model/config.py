@@ -1,0 +1,216 @@
+"""The sizes of a LUKE model: a validated, frozen configuration and the presets.
+
+`python -m model.config large` prints the parameter count of a preset, part by part.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+ACTIVATIONS = ("gelu", "gelu_new", "relu")
+ENTITY_HEADS = ("released", "paper")
+PAD_ENTITY, UNKNOWN_ENTITY, MASK_ENTITY = 0, 1, 2
+SPECIAL_ENTITIES = 3
+
+
+@dataclass(frozen=True)
+class LukeConfig:
+    """What defines a LUKE model; the field names are those of transformers' LukeConfig where one exists.
+
+    `entity_head` is "released" (as in the public checkpoints) or "paper" (section 3.3, not exchangeable).
+    Raises ValueError for a value no model can have.
+    """
+
+    vocab_size: int = 50265
+    entity_vocab_size: int = 500_000
+    hidden_size: int = 768
+    entity_emb_size: int = 256
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_position_embeddings: int = 514
+    type_vocab_size: int = 1
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    layer_norm_eps: float = 1e-5
+    initializer_range: float = 0.02
+    pad_token_id: int = 1
+    use_entity_aware_attention: bool = False
+    entity_head: str = "released"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), type(field.default))
+        for name in (
+            "vocab_size",
+            "entity_vocab_size",
+            "hidden_size",
+            "entity_emb_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "type_vocab_size",
+        ):
+            _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            _check(0.0 <= getattr(self, name) < 1.0, name, getattr(self, name), "at least 0 and below 1")
+        for name in ("layer_norm_eps", "initializer_range"):
+            _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
+        _check(
+            0 <= self.pad_token_id < self.vocab_size,
+            "pad_token_id",
+            self.pad_token_id,
+            f"a word id below vocab_size {self.vocab_size}",
+        )
+        _check(
+            self.max_position_embeddings > self.first_position,
+            "max_position_embeddings",
+            self.max_position_embeddings,
+            f"above pad_token_id + 1 = {self.first_position}",
+        )
+        _check(
+            self.hidden_size % self.num_attention_heads == 0,
+            "hidden_size",
+            self.hidden_size,
+            f"a multiple of num_attention_heads {self.num_attention_heads}",
+        )
+        _check(
+            self.hidden_act in ACTIVATIONS, "hidden_act", self.hidden_act, f"one of {', '.join(ACTIVATIONS)}"
+        )
+        _check(
+            self.entity_head in ENTITY_HEADS,
+            "entity_head",
+            self.entity_head,
+            f"one of {', '.join(ENTITY_HEADS)}",
+        )
+
+    @property
+    def first_position(self) -> int:
+        """The row of the position table that the first word takes (RoBERTa counts from the padding id on)."""
+        return self.pad_token_id + 1
+
+    @property
+    def max_words(self) -> int:
+        """The longest word sequence, [CLS] and [SEP] included, for which there are positions."""
+        return self.max_position_embeddings - self.first_position
+
+    @property
+    def attention_head_size(self) -> int:
+        """L in the paper: the width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    def to_json(self) -> str:
+        """Every field as JSON, in the order of their definition."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "config.json") -> "LukeConfig":
+        """The configuration that `to_json` wrote; ValueError for unknown or missing keys."""
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{source}: not JSON ({error}); it was not written by this project") from error
+        if not isinstance(values, dict):
+            raise ValueError(f"{source}: {type(values).__name__} found, a JSON object wanted")
+        _check_keys(values, source)
+        try:
+            return cls(**values)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from error
+
+
+def _check(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} is {value!r}, but must be {wanted}")
+
+
+def _check_type(name: str, value: object, wanted: type) -> None:
+    accepted: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
+    is_accepted = isinstance(value, accepted) and (wanted is bool or not isinstance(value, bool))
+    _check(is_accepted, name, value, f"of type {wanted.__name__}")
+
+
+def _check_keys(values: Mapping[str, Any], source: str) -> None:
+    known = {field.name for field in fields(LukeConfig)}
+    unknown, missing = sorted(set(values) - known), sorted(known - set(values))
+    if unknown or missing:
+        found = f"unknown keys {', '.join(unknown) or 'none'}; missing keys {', '.join(missing) or 'none'}"
+        raise ValueError(f"{source}: {found}; use a config.json of the same version of this project")
+
+
+BASE = LukeConfig()
+PRESETS: dict[str, LukeConfig] = {
+    "demo": replace(
+        BASE,
+        entity_vocab_size=10_000,
+        hidden_size=128,
+        entity_emb_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=512,
+    ),
+    "base": BASE,
+    "large": replace(
+        BASE, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
+    ),
+}
+
+
+def preset(name: str) -> LukeConfig:
+    """The preset of that name; an unknown name is a ValueError that lists the known ones."""
+    if name not in PRESETS:
+        raise ValueError(f"preset {name!r} is unknown; use one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def parameter_counts(config: LukeConfig) -> dict[str, int]:
+    """Parameters per part of the pretraining model, counted on the meta device (no memory is taken)."""
+    import torch
+
+    from model.heads import LukeForPretraining
+
+    with torch.device("meta"):
+        module = LukeForPretraining(config)
+    counts: dict[str, int] = {}
+    for name, parameter in module.named_parameters():
+        part = _part(name)
+        counts[part] = counts.get(part, 0) + parameter.numel()
+    return counts
+
+
+def _part(name: str) -> str:
+    if name == "luke.entity_embeddings.token.weight":
+        return "entity token embeddings (B)"
+    if name.startswith("luke.entity_embeddings."):
+        return "entity side (U, positions, type, layer norm)"
+    if "_query." in name:
+        return "entity-aware queries"
+    if name.startswith("luke.layers."):
+        return "transformer layers"
+    parts = {"luke": "word embeddings", "word_head": "word head", "entity_head": "entity head"}
+    return parts[name.split(".")[0]]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the parameter count of a preset, a line per part."""
+    if len(arguments) != 1:
+        print(f"usage: python -m model.config {'|'.join(PRESETS)}", file=sys.stderr)
+        return 2
+    try:
+        counts = parameter_counts(preset(arguments[0]))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    roberta = ("word embeddings", "transformer layers", "word head")
+    for part, count in counts.items():
+        print(f"{part:<46}{count:>14,}")
+    print(f"{'as in RoBERTa':<46}{sum(counts[part] for part in roberta):>14,}")
+    print(f"{'all':<46}{sum(counts.values()):>14,}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""How a model is pretrained: the phases and hyper-parameters of each preset (appendix of the paper)."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of training with its own optimiser and warm-up; `trainable` is "new" or "all".
+
+    "new" trains what the base model did not initialise: everything, when there is no base model.
+    """
+
+    steps: int
+    learning_rate: float
+    warmup_steps: int
+    trainable: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result's meaning."""
+
+    phases: tuple[Phase, ...]
+    batch_size: int
+    micro_batch_size: int
+    log_every: int
+    checkpoint_every: int
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-6
+
+    def __post_init__(self) -> None:
+        # Figures are means since the last logged step, which a resumed run must not have to know.
+        assert self.checkpoint_every % self.log_every == 0
+
+    def without_entities(self) -> "Recipe":
+        """As many steps of the last phase's kind: the baseline "RoBERTa with extra training"."""
+        steps = sum(phase.steps for phase in self.phases)
+        return replace(self, phases=(replace(self.phases[-1], steps=steps, trainable="all"),))
+
+
+PAPER_RECIPE = Recipe(
+    phases=(Phase(100_000, 5e-4, 2500, "new"), Phase(100_000, 1e-5, 2500, "all")),
+    batch_size=2048,
+    micro_batch_size=8,
+    log_every=50,
+    checkpoint_every=1000,
+)
+RECIPES: dict[str, Recipe] = {
+    "demo": Recipe(
+        phases=(Phase(60, 2e-3, 6, "new"), Phase(60, 1e-3, 6, "all")),
+        batch_size=8,
+        micro_batch_size=8,
+        log_every=5,
+        checkpoint_every=20,
+    ),
+    "base": PAPER_RECIPE,
+    "large": PAPER_RECIPE,
+}

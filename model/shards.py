@@ -1,0 +1,195 @@
+"""The sequences that a corpus stage wrote, memory-mapped, in an order that is a function of (seed, epoch).
+
+The folder's manifest.json is the truth: only the files it lists are opened, and their sizes are checked.
+"""
+
+import hashlib
+import json
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+COLUMNS = ("word_ids", "entity_ids", "entity_starts", "entity_ends", "page_id")
+REMEDY = "run BuildSequences again"
+ORDER_STREAM = 0
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SequenceFacts:
+    """What the manifest says about the sequences: vocabulary sizes, special word ids and limits."""
+
+    word_vocab_size: int
+    entity_vocab_size: int
+    cls_id: int
+    sep_id: int
+    pad_id: int
+    mask_id: int
+    unk_id: int
+    special_ids: tuple[int, ...]
+    max_words: int
+    max_entities: int
+    max_mention_words: int
+
+
+@dataclass(frozen=True)
+class AnnotatedSequence:
+    """One sequence without [CLS] and [SEP]: its word ids, and its entities over half-open spans of them."""
+
+    word_ids: Numbers
+    entity_ids: Numbers
+    entity_starts: Numbers
+    entity_ends: Numbers
+    page_id: int
+
+
+class Corpus:
+    """All sequences of a folder by their index; nothing but what is asked for is read from disk.
+
+    `fingerprint` is the SHA-256 of the manifest, which holds that of every file. Raises ValueError for files
+    that are not what the manifest says.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        manifest, self.fingerprint = read_manifest(folder)
+        self.facts = read_facts(manifest["facts"], folder / "manifest.json")
+        self.batches: list[pa.RecordBatch] = []
+        self.ends: list[int] = []
+        for entry in sorted(manifest["files"], key=lambda entry: entry["path"]):
+            check_file(folder, entry)
+            if entry["path"].startswith("sequences/") and entry["path"].endswith(".arrow"):
+                self._add(folder / entry["path"], entry["rows"])
+        self.word_starts = read_word_starts(folder, manifest["files"], self.facts.word_vocab_size)
+        if not len(self):
+            raise ValueError(f"{folder}: no sequences; pretraining needs at least one, use a larger dump")
+
+    def _add(self, path: Path, rows: int) -> None:
+        first = len(self)
+        for batch in open_batches(path):
+            missing = [column for column in COLUMNS if column not in batch.schema.names]
+            if missing:
+                raise ValueError(f"{path}: columns {', '.join(missing)} are missing; {REMEDY}")
+            self.batches.append(batch)
+            self.ends.append(len(self) + batch.num_rows)
+        if len(self) - first != rows:
+            raise ValueError(f"{path}: {len(self) - first} rows, manifest says {rows}; {REMEDY}")
+
+    def __len__(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    def __getitem__(self, index: int) -> AnnotatedSequence:
+        """The sequence of that index; ValueError when its spans do not lie in its words."""
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        block = bisect_right(self.ends, index)
+        row = index - (self.ends[block] - self.batches[block].num_rows)
+        words, entities, starts, ends = (
+            row_of(self.batches[block].column(name), row) for name in COLUMNS[:4]
+        )
+        sequence = AnnotatedSequence(
+            words, entities, starts, ends, page_id=self.batches[block].column("page_id")[row].as_py()
+        )
+        self._check(sequence, index)
+        return sequence
+
+    def _check(self, sequence: AnnotatedSequence, index: int) -> None:
+        starts, ends, words = sequence.entity_starts, sequence.entity_ends, len(sequence.word_ids)
+        if not 0 < words <= self.facts.max_words - 2:
+            raise ValueError(
+                f"{self.folder}: sequence {index} has {words} words, wanted 1 to "
+                f"{self.facts.max_words - 2}; {REMEDY}"
+            )
+        if not len(starts) == len(ends) == len(sequence.entity_ids):
+            raise ValueError(
+                f"{self.folder}: sequence {index}: entity columns of different lengths; {REMEDY}"
+            )
+        if np.any((starts < 0) | (starts >= ends) | (ends > words)):
+            raise ValueError(
+                f"{self.folder}: sequence {index}: an entity outside its {words} words; {REMEDY}"
+            )
+
+
+def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
+    """The manifest of a folder and the SHA-256 of its bytes."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; give the folder that BuildSequences wrote")
+    content = path.read_bytes()
+    try:
+        manifest = json.loads(content)
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON ({error}); {REMEDY}") from error
+    if not isinstance(manifest, dict) or not {"facts", "files"} <= set(manifest):
+        raise ValueError(f"{path}: keys facts and files wanted; give the folder that BuildSequences wrote")
+    return manifest, hashlib.sha256(content).hexdigest()
+
+
+def read_facts(facts: Mapping[str, Any], source: Path) -> SequenceFacts:
+    """The facts of a manifest; a missing one is a ValueError (more than these are allowed)."""
+    names = [field.name for field in fields(SequenceFacts)]
+    missing = [name for name in names if name not in facts]
+    if missing:
+        raise ValueError(f"{source}: facts {', '.join(missing)} are missing; {REMEDY}")
+    values = {name: facts[name] for name in names}
+    return SequenceFacts(**{**values, "special_ids": tuple(values["special_ids"])})
+
+
+def check_file(folder: Path, entry: Mapping[str, Any]) -> None:
+    """Raise a ValueError unless the file of a manifest's entry is there in its full size."""
+    path = folder / entry["path"]
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file, but the manifest lists it; {REMEDY}")
+    size = path.stat().st_size
+    if size != entry["bytes"]:
+        raise ValueError(f"{path}: {size} bytes, manifest says {entry['bytes']}; {REMEDY}")
+
+
+def open_batches(path: Path) -> list[pa.RecordBatch]:
+    """The record batches of an Arrow IPC file, memory-mapped."""
+    try:
+        reader = pa.ipc.open_file(pa.memory_map(str(path)))
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"{path}: not an Arrow IPC file ({error}); {REMEDY}") from error
+    return [reader.get_batch(number) for number in range(reader.num_record_batches)]
+
+
+def read_word_starts(folder: Path, files: list[Mapping[str, Any]], word_vocab_size: int) -> NDArray[np.bool_]:
+    """For each word id whether it begins a word."""
+    path = folder / "word_starts.arrow"
+    if not any(entry["path"] == path.name for entry in files):
+        raise ValueError(f"{folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}")
+    columns = [batch.column("word_start").to_numpy(zero_copy_only=False) for batch in open_batches(path)]
+    starts = np.concatenate(columns) if columns else np.zeros(0, dtype=bool)
+    if len(starts) != word_vocab_size:
+        raise ValueError(f"{path}: {len(starts)} rows, but word_vocab_size is {word_vocab_size}; {REMEDY}")
+    return starts.astype(bool)
+
+
+def row_of(column: pa.ListArray, row: int) -> Numbers:
+    """One list of a column as a view of the mapped file."""
+    offsets = column.offsets
+    return column.values.to_numpy()[offsets[row].as_py() : offsets[row + 1].as_py()]
+
+
+def random_bits(seed: int, epoch: int, *, stream: int, index: int = 0) -> np.random.Philox:
+    """Random bits that are a function of their arguments alone; no two argument lists share any.
+
+    The lowest word of the counter runs, so each (stream, index) has 2^64 blocks of its own.
+    """
+    return np.random.Philox(
+        key=np.array([seed, epoch], dtype=np.uint64), counter=np.array([0, index, stream, 0], dtype=np.uint64)
+    )
+
+
+def epoch_order(length: int, *, seed: int, epoch: int) -> NDArray[np.int64]:
+    """The order in which an epoch visits `length` sequences: a shuffle over the whole corpus."""
+    # Raw bits are the same in every NumPy version; its shuffling methods do not promise that.
+    bits = random_bits(seed, epoch, stream=ORDER_STREAM).random_raw(length)
+    return np.argsort(bits, kind="stable")

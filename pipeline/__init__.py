@@ -1,0 +1,18 @@
+"""From a Wikipedia dump to sharded sequences.
+
+Every stage writes a folder with a `manifest.json` that lists its files, rows and drops:
+
+| stage | table | columns |
+|---|---|---|
+| FetchDump | - | the dump's parts, their sizes and SHA-256, in the manifest |
+| ExtractPages | pages | page_id, title, is_disambiguation, paragraph_count |
+| | paragraphs | page_id, title, paragraph, section, text, links (start, end, target) |
+| | redirects | source, target, fragment |
+| | rejected | page_id, title, reason |
+| ResolveRedirects | titles | title, canonical, hops, status (page, redirect, loop, missing) |
+| BuildEntityVocab | entity_vocab.parquet | entity_id, title, link_count, page_id |
+| BuildMentionTable | mentions | mention, entity_id, title, link_count, total_links, occurrences, |
+| | | link_probability, commonness |
+| TrainTokenizer | tokenizer | vocab.json, merges.txt |
+| BuildSequences | sequences | word_ids, entity_ids, entity_starts, entity_ends, page_id |
+"""

@@ -1,0 +1,132 @@
+"""Running a job over blocks: what is committed is kept, what is missing is computed, in a process that is watched.
+
+The job runs in a child process. The child ends when its parent does, so a stage that is killed leaves nobody
+behind; when the child or one of its workers dies, the unfinished blocks are run again.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import IO, Any
+
+from pipeline import storage
+from pipeline.dump import Block
+
+WORKER_DIED = 75  # exit status of a child that lost a worker
+MAX_ATTEMPTS = 3
+_POLL_SECONDS = 0.2
+_COMMAND = [sys.executable, "-c", "from pipeline.jobs_beam import main; main()"]
+
+
+def error_path(folder: str, number: int) -> str:
+    """Where a worker leaves the message of a user's error in a block."""
+    return storage.join(folder, storage.BLOCKS, f"error-{number:05d}.txt")
+
+
+def run_blocks(
+    job: str,
+    blocks: Sequence[Block],
+    folder: str,
+    key: str,
+    arguments: Mapping[str, Any],
+    *,
+    processes: int,
+    beam_options: Sequence[str] = (),
+    progress: Callable[[int], None] = lambda finished: None,
+) -> dict[int, storage.BlockRecord]:
+    """Run a Beam job over the blocks that the folder does not hold yet.
+
+    Args:
+        job: a name in `pipeline.jobs_beam.JOBS`.
+        blocks: all blocks of the stage.
+        folder: the stage's folder; files that no finished block owns are removed first.
+        key: digest of all that decides the stage's bytes.
+        arguments: the job's, as JSON.
+        processes: worker processes of the local runner.
+        beam_options: options of another Beam runner, instead of the local one's.
+        progress: called with the number of finished blocks.
+
+    Returns:
+        Every block's record, by number.
+
+    Raises:
+        ValueError: the input is at fault.
+        RuntimeError: the job failed, or its workers died three times.
+    """
+    finished = storage.finished_blocks(folder, key)
+    storage.sweep(folder, finished)
+    for _ in range(MAX_ATTEMPTS):
+        missing = [block for block in blocks if block.number not in finished]
+        if not missing:
+            return finished
+        spec = {
+            "job": job,
+            "blocks": [asdict(block) for block in missing],
+            "folder": folder,
+            "key": key,
+            "arguments": dict(arguments),
+            "processes": min(processes, len(missing)),
+            "beam_options": list(beam_options),
+        }
+        with tempfile.TemporaryFile() as log:
+            status = _run_child(spec, log, lambda: progress(len(_committed(folder))))
+            _raise_error(job, folder, status, log)
+        finished = storage.finished_blocks(folder, key)
+    lost = [block.number for block in blocks if block.number not in finished]
+    if lost:
+        raise RuntimeError(
+            f"{job}: workers died {MAX_ATTEMPTS} times in blocks {lost[:5]}; perhaps memory ran out"
+        )
+    return finished
+
+
+def _committed(folder: str) -> list[str]:
+    return [
+        path for path in storage.list_files(storage.join(folder, storage.BLOCKS)) if path.endswith(".json")
+    ]
+
+
+def _run_child(spec: Mapping[str, Any], log: IO[bytes], on_poll: Callable[[], None]) -> int:
+    # A session of its own: Ctrl-C reaches the parent alone, which ends the child. Its standard input stays open
+    # as long as the parent lives.
+    child = subprocess.Popen(
+        _COMMAND, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    assert child.stdin is not None
+    try:
+        child.stdin.write(json.dumps(spec).encode() + b"\n")
+        child.stdin.flush()
+        while True:
+            try:
+                return child.wait(_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                on_poll()
+    except BrokenPipeError:
+        return child.wait()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # its workers too
+        child.wait()
+        child.stdin.close()
+
+
+def _raise_error(job: str, folder: str, status: int, log: IO[bytes]) -> None:
+    """Raise what made the child fail; a dead worker (or child) is no failure yet."""
+    errors = [
+        path for path in storage.list_files(storage.join(folder, storage.BLOCKS)) if path.startswith("error-")
+    ]
+    if errors:
+        message = storage.read_bytes(storage.join(folder, storage.BLOCKS, errors[0])).decode(
+            "utf-8", "replace"
+        )
+        raise ValueError(message)
+    if status > 0 and status != WORKER_DIED:
+        log.seek(0)
+        tail = log.read()[-4000:].decode("utf-8", "replace")
+        raise RuntimeError(f"{job} ended with exit status {status}; its last words:\n{tail}")

@@ -1,0 +1,188 @@
+"""Where a dump comes from: local files, a URL, or a wiki's name on a Wikimedia dump site."""
+
+import contextlib
+import glob
+import hashlib
+import json
+import os
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+DUMP_SITE = "https://dumps.wikimedia.org"
+_PROJECTS = "wiki|wiktionary|wikibooks|wikinews|wikiquote|wikisource|wikiversity|wikivoyage"
+_WIKI_NAME = re.compile(rf"[a-z][a-z0-9_]*(?:{_PROJECTS})(?:/(\d{{8}}))?")
+_JOBS = ("articlesmultistreamdump", "articlesdump")
+_ATTEMPTS = 5
+_TIMEOUT_SECONDS = 60
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of a dump: its name, the path or URL where it lies, and what is published of it."""
+
+    name: str
+    location: str
+    size: int | None = None
+    sha1: str | None = None
+
+    @property
+    def is_remote(self) -> bool:
+        return self.location.startswith(("http://", "https://"))
+
+
+def is_remote(dump: str) -> bool:
+    """Whether the dump has to be downloaded."""
+    return dump.startswith(("http://", "https://")) or (
+        bool(_WIKI_NAME.fullmatch(dump)) and not os.path.exists(dump)
+    )
+
+
+def natural_key(name: str) -> list[tuple[int, str]]:
+    """Sort key under which part 2 comes before part 10."""
+    return [(int(piece), "") if piece.isdigit() else (-1, piece) for piece in re.split(r"(\d+)", name)]
+
+
+def local_sources(dump: str) -> list[Source]:
+    """The local files of a path or glob, in the natural order of their names.
+
+    Raises:
+        ValueError: there is none.
+    """
+    paths = [dump] if os.path.isfile(dump) else [path for path in glob.glob(dump) if os.path.isfile(path)]
+    paths = [path for path in paths if "multistream-index" not in os.path.basename(path) or path == dump]
+    if not paths:
+        what = "a folder" if os.path.isdir(dump) else "no such file"
+        raise ValueError(
+            f"--dump {dump}: {what}; wanted a dump file, a glob of its parts, a URL, or a wiki's name as simplewiki"
+        )
+    paths.sort(key=lambda path: natural_key(os.path.basename(path)))
+    return [Source(os.path.basename(path), os.path.abspath(path), os.path.getsize(path)) for path in paths]
+
+
+def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
+    """The files behind a URL or a wiki's name; a name without a date stands for its newest finished dump.
+
+    Raises:
+        ValueError: the site has no such wiki or no finished dump of it.
+    """
+    if dump.startswith(("http://", "https://")):
+        return [Source(os.path.basename(urllib.parse.urlsplit(dump).path) or "dump", dump)]
+    wiki, _, date = dump.partition("/")
+    dates = [date] if date else _dates(site, wiki)
+    for candidate in dates:
+        sources = _finished_files(site, wiki, candidate)
+        if sources:
+            return sources
+    raise ValueError(
+        f"--dump {dump}: {site} holds no finished dump of it (looked at {', '.join(dates) or 'none'})"
+    )
+
+
+def _get(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
+            return response.read()
+    except (OSError, urllib.error.URLError) as error:
+        raise ValueError(f"{url}: {error}; check --dump and the network") from error
+
+
+def _dates(site: str, wiki: str) -> list[str]:
+    listing = _get(f"{site}/{wiki}/").decode("utf-8", "replace")
+    return sorted(set(re.findall(r'href="(\d{8})/"', listing)), reverse=True)
+
+
+def _finished_files(site: str, wiki: str, date: str) -> list[Source]:
+    status = json.loads(_get(f"{site}/{wiki}/{date}/dumpstatus.json"))
+    for job in _JOBS:
+        entry = status.get("jobs", {}).get(job, {})
+        if entry.get("status") != "done":
+            continue
+        names = sorted((name for name in entry["files"] if "-index" not in name), key=natural_key)
+        return [
+            Source(
+                name,
+                site + entry["files"][name]["url"],
+                entry["files"][name].get("size"),
+                entry["files"][name].get("sha1"),
+            )
+            for name in names
+        ]
+    return []
+
+
+def download(
+    source: Source, path: str, progress: Callable[[int, int | None], None] = lambda done, total: None
+) -> None:
+    """Download a file to `path`, going on where an earlier attempt stopped.
+
+    Args:
+        source: a remote file; its published size and checksum are checked.
+        path: where it is to lie; it appears there only when it is whole.
+        progress: called with bytes done and bytes in all (None where unknown).
+
+    Raises:
+        ValueError: the server does not give it, or what it gives has another size or checksum.
+    """
+    aside = Path(path + ".part")
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    for attempt in range(_ATTEMPTS):
+        try:
+            total = _fetch(source, aside, progress)
+            break
+        except urllib.error.HTTPError as error:
+            raise ValueError(
+                f"{source.location}: the server answers {error.code} {error.reason}; check --dump"
+            ) from error
+        except (OSError, urllib.error.URLError) as error:
+            if attempt == _ATTEMPTS - 1:
+                raise ValueError(
+                    f"{source.location}: {error}; run again to go on with the download"
+                ) from error
+            time.sleep(2**attempt)
+    _check(source, aside, total)
+    os.replace(aside, path)
+
+
+def _fetch(source: Source, aside: Path, progress: Callable[[int, int | None], None]) -> int | None:
+    """Append what is missing; returns the size that the server names."""
+    have = aside.stat().st_size if aside.exists() else 0
+    request = urllib.request.Request(source.location, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
+    except urllib.error.HTTPError as error:
+        if error.code == 416:  # nothing is missing
+            return source.size
+        raise
+    with response, open(aside, "ab" if response.status == 206 else "wb") as stream:
+        done = have if response.status == 206 else 0
+        length = response.headers.get("Content-Length")
+        total = done + int(length) if length else source.size
+        while chunk := response.read(_CHUNK):
+            stream.write(chunk)
+            done += len(chunk)
+            progress(done, total)
+    if total is not None and done < total:
+        raise ConnectionError(f"the connection broke at byte {done} of {total}")
+    return total
+
+
+def _check(source: Source, aside: Path, total: int | None) -> None:
+    size, wanted = aside.stat().st_size, source.size or total
+    problem = f"{size} bytes came, {wanted} were announced" if wanted is not None and size != wanted else ""
+    if source.sha1 and not problem:
+        with open(aside, "rb") as stream:
+            found = hashlib.file_digest(stream, "sha1").hexdigest()
+        problem = f"SHA-1 is {found}, published is {source.sha1}" if found != source.sha1 else ""
+    if problem:
+        with contextlib.suppress(FileNotFoundError):
+            aside.unlink()
+        raise ValueError(
+            f"{source.location}: {problem}; the broken copy is removed, run again to download it anew"
+        )

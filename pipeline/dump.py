@@ -1,0 +1,381 @@
+"""A Wikipedia XML dump as pages: plain, gzip or bzip2 (one stream or many), any export schema, cut into blocks.
+
+A block is a range of the file's bytes. It owns the pages whose `<page>` tag begins in its data, and its reader goes
+on past the end of the range to finish the last of them. In bzip2 files the data of a range are the compressed bzip2
+blocks whose 48-bit magic begins in it: they decompress alone, so that no reader starts at the file's beginning.
+"""
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+from pipeline import storage
+from pipeline.bzip2 import CorruptBzip2, read_bzip2
+from pipeline.titles import SiteInfo, redirect_target
+
+MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
+_CHUNK = 1 << 20
+_HEAD_BYTES = 1 << 20
+_TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
+_PAGE, _PAGE_END, _END = b"<page>", b"</page>", b"</mediawiki>"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A range [start, end) of the bytes of one dump file; numbers count through all files."""
+
+    number: int
+    path: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page with its newest revision's wikitext. `redirect` is (title, fragment) where the page is one."""
+
+    page_id: int
+    title: str
+    namespace: int
+    redirect: tuple[str, str] | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A page that could not be read, with the reason."""
+
+    page_id: int
+    title: str
+    reason: str
+
+
+class TruncatedDump(ValueError):
+    """The dump ends in the middle."""
+
+
+def detect_format(path: str) -> str:
+    """`xml`, `bz2` or `gz`, by the file's first bytes, not by its name.
+
+    Raises:
+        ValueError: the file is missing, empty, or no dump.
+    """
+    if storage.file_size(path) is None:
+        raise ValueError(f"{path}: no such dump file; check --dump")
+    with storage.open_input(path) as stream:
+        head = stream.read(512)
+    if not head:
+        raise ValueError(f"{path}: the file is empty; download it again")
+    if re.match(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", head):
+        return "bz2"
+    if head.startswith(b"\x1f\x8b"):
+        return "gz"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.lower().startswith((b"<!doctype html", b"<html")):
+        raise ValueError(
+            f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)"
+        )
+    if text.startswith((b"<mediawiki", b"<?xml")):
+        return "xml"
+    raise ValueError(
+        f"{path}: begins with {head[:12]!r}; wanted a MediaWiki export as .xml, .xml.bz2 or .xml.gz"
+    )
+
+
+def plan_blocks(paths: Sequence[str], block_size: int) -> list[Block]:
+    """Cut dump files into blocks of `block_size` bytes of the file as it lies; a gzip file is one block."""
+    blocks: list[Block] = []
+    for path in paths:
+        size = storage.file_size(path) or 0
+        step = size if detect_format(path) == "gz" else block_size
+        for start in range(0, size, step):
+            blocks.append(Block(len(blocks), path, start, min(start + step, size)))
+    return blocks
+
+
+# Bytes
+
+
+def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
+    with storage.open_input(path) as stream:
+        stream.seek(start)
+        while chunk := stream.read(min(_CHUNK, end - start) if start < end else _CHUNK):
+            yield chunk, start < end
+            start += len(chunk)
+
+
+def _read_gzip(path: str) -> Iterator[tuple[bytes, bool]]:
+    with storage.open_input(path) as stream:
+        decoder = zlib.decompressobj(wbits=31)
+        rest = b""
+        while compressed := rest or stream.read(_CHUNK):
+            if decoder.eof:  # one member ended and another follows
+                decoder = zlib.decompressobj(wbits=31)
+            try:
+                data = decoder.decompress(compressed, _CHUNK)
+            except zlib.error as error:
+                raise ValueError(
+                    f"{path}: damaged before byte {stream.tell()} ({error}); download it again"
+                ) from None
+            yield data, True
+            rest = decoder.unused_data or decoder.unconsumed_tail
+        if not decoder.eof:
+            raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
+
+
+def _read_range(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
+    """Yield decompressed data from `start` to the end of the file, each with whether it belongs to the range."""
+    kind = detect_format(path)
+    if kind == "xml":
+        yield from _read_plain(path, start, end)
+    elif kind == "gz":
+        yield from _read_gzip(path)
+    else:
+        with storage.open_input(path) as stream:
+            try:
+                for bit, data in read_bzip2(stream, start):
+                    yield data, bit < end * 8
+            except EOFError as error:
+                raise TruncatedDump(f"{path}: the bzip2 stream ends in the middle, {error}") from None
+            except CorruptBzip2 as error:
+                raise ValueError(f"{path}: damaged {error}; download it again") from None
+
+
+# Pages
+
+
+class _PageCutter:
+    """Cuts the `<page>...</page>` slices that begin in a block out of its data; None stands for too large a page."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.pieces = _read_range(block.path, block.start, block.end)
+        self.buffer = bytearray()
+        self.owned = 0  # how many bytes at the buffer's beginning belong to the block
+        self.owns_end = False  # whether the newest data belong to the block
+        self.ended = False
+        self.in_page = False
+
+    def _more(self) -> bool:
+        piece = next(self.pieces, None)
+        if piece is None:
+            self.ended = True
+            return False
+        data, owned = piece
+        self.owns_end = owned
+        self.owned += len(data) if owned else 0
+        self.buffer += data
+        return True
+
+    def _drop(self, count: int) -> None:
+        del self.buffer[:count]
+        self.owned = max(0, self.owned - count)
+
+    def _next_page(self) -> bool:
+        """Move the buffer to the next `<page>` that begins in the block; False where there is none."""
+        while True:
+            found = self.buffer.find(_PAGE)
+            if found >= 0:
+                if found >= self.owned:
+                    return False
+                self._drop(found)
+                return True
+            # Data behind the block are read only to finish a tag that may begin in it.
+            if self.buffer and self.owned <= len(self.buffer) - len(_PAGE) + 1:
+                return False
+            self._drop(max(0, len(self.buffer) - _TAIL))
+            if not self._more():
+                return False
+
+    def _finish_page(self) -> bytes | None:
+        searched, oversize = 0, False
+        while (end := self.buffer.find(_PAGE_END, searched)) < 0:
+            if len(self.buffer) > MAX_PAGE_BYTES:
+                oversize = True
+                self._drop(len(self.buffer) - _TAIL)
+            searched = max(0, len(self.buffer) - _TAIL)
+            if not self._more():
+                raise TruncatedDump(f"{self.block.path}: ends in the middle of a page ({self._title()})")
+        page = None if oversize else bytes(self.buffer[: end + len(_PAGE_END)])
+        self._drop(end + len(_PAGE_END))
+        return page
+
+    def _title(self) -> str:
+        title = re.search(rb"<title>(.*?)</title>", self.buffer[:_CHUNK], re.DOTALL)
+        return repr(title[1].decode("utf-8", "replace")) if title else "before its title is complete"
+
+    def __iter__(self) -> Iterator[bytes | None]:
+        while self._next_page():
+            self.in_page = True
+            page = self._finish_page()
+            self.in_page = False
+            yield page
+        # A block may begin inside the end tag, so the file's tail decides.
+        if self.ended and self.owns_end and _END not in self.buffer and _END not in _tail(self.block.path):
+            raise TruncatedDump(f"{self.block.path}: ends without {_END.decode()}, behind a complete page")
+
+
+def _newest(page: ElementTree.Element) -> ElementTree.Element | None:
+    """The newest revision: by timestamp, then by id."""
+
+    def age(revision: ElementTree.Element) -> tuple[str, int]:
+        return revision.findtext("timestamp", ""), int(revision.findtext("id") or 0)
+
+    return max(page.findall("revision"), key=age, default=None)
+
+
+def parse_page(
+    data: bytes, site: SiteInfo, counts: Counter[str], *, profile: str = "fixed"
+) -> Page | Rejected | None:
+    """Read one `<page>` element.
+
+    Args:
+        data: the element's bytes. It is parsed alone, where XML has no entity to expand.
+        site: the dump's namespaces, for schemas without `<ns>`.
+        counts: gets "kind:reason" of all that is dropped.
+        profile: `paper` decides the namespace by the title's prefix.
+
+    Returns:
+        The page; None where it is dropped and counted; `Rejected` where it cannot be read.
+    """
+    try:
+        element = ElementTree.fromstring(data)
+        title = element.findtext("title") or ""
+        page_id = int(element.findtext("id") or 0)
+    except (ElementTree.ParseError, ValueError):
+        found = re.search(rb"<title>([^<]*)</title>", data)
+        return Rejected(0, found[1].decode("utf-8", "replace") if found else "", "broken_xml")
+    if not title:
+        return Rejected(page_id, "", "no_title")
+    namespace = element.findtext("ns")
+    by_prefix = namespace is None or profile == "paper"
+    number = site.namespace_of(title) if by_prefix else int(namespace or 0)
+    if number != 0:
+        counts["pages:other_namespace"] += 1
+        return None
+    revisions = element.findall("revision")
+    counts["revisions:superseded"] += max(0, len(revisions) - 1)
+    reason, text = _wikitext(_newest(element))
+    if reason:
+        counts[f"pages:{reason}"] += 1
+        return None
+    target = redirect_target(text, site)
+    marked = element.find("redirect")
+    if target is None and marked is not None and marked.get("title"):
+        target = (marked.get("title", ""), "")
+    return Page(page_id, title, number, target, text)
+
+
+def _wikitext(revision: ElementTree.Element | None) -> tuple[str, str]:
+    """The reason why a revision has no wikitext ("" where it has) and its wikitext."""
+    text = revision.find("text") if revision is not None else None
+    if revision is None or text is None:
+        return "no_revision", ""
+    if text.get("deleted") is not None:
+        return "deleted_text", ""
+    if (revision.findtext("model") or "wikitext") != "wikitext":
+        return "not_wikitext", ""
+    if not (text.text or "").strip():
+        return "empty_text", ""
+    return "", text.text or ""
+
+
+def read_pages(
+    block: Block,
+    site: SiteInfo,
+    counts: Counter[str],
+    *,
+    profile: str = "fixed",
+    allow_truncated: bool = False,
+) -> Iterator[Page | Rejected]:
+    """Yield the pages that begin in the block, holding one page at a time.
+
+    Raises:
+        TruncatedDump: the dump ends in the middle (with `allow_truncated`: counted as `pages:truncated`).
+        ValueError: the compressed data are damaged.
+    """
+    cutter = _PageCutter(block)
+    try:
+        for data in cutter:
+            counts["pages_read"] += 1
+            page = (
+                Rejected(0, "", "page_too_large")
+                if data is None
+                else parse_page(data, site, counts, profile=profile)
+            )
+            if page is not None:
+                yield page
+    except TruncatedDump as error:
+        if not allow_truncated:
+            raise TruncatedDump(f"{error}. {_REMEDY}") from None
+        counts["pages:truncated" if cutter.in_page else "dump:end_missing"] += 1
+
+
+_REMEDY = "Download it again, or pass --allow-truncated to take the pages that are whole"
+
+
+# The head and the tail of a dump
+
+
+def read_site_info(path: str) -> SiteInfo:
+    """Language, namespaces and letter case from a dump's `<siteinfo>`.
+
+    Raises:
+        ValueError: the file is no MediaWiki export, or holds no page.
+    """
+    head = bytearray()
+    try:
+        for data, _ in _read_range(path, 0, storage.file_size(path) or 0):
+            head += data
+            if _PAGE in head or len(head) > _HEAD_BYTES:
+                break
+    except TruncatedDump:
+        if not head:
+            raise
+    text = head.decode("utf-8", "replace")
+    if "<mediawiki" not in text:
+        raise ValueError(f"{path}: no <mediawiki> element at its beginning; wanted a MediaWiki export")
+    if "<page>" not in text:
+        raise ValueError(f"{path}: no <page> in its first {len(head)} bytes; the dump is empty")
+    language = re.search(r'<mediawiki[^>]*?xml:lang="([^"]*)"', text)
+    siteinfo = re.search(r"<siteinfo>.*?</siteinfo>", text, re.DOTALL)
+    element = ElementTree.fromstring(siteinfo[0] if siteinfo else "<siteinfo/>")
+    return SiteInfo(
+        language=language[1] if language else "en",
+        dbname=element.findtext("dbname", ""),
+        case=element.findtext("case", "first-letter"),
+        namespaces=tuple((int(ns.get("key", "0")), ns.text or "") for ns in element.iter("namespace")),
+    )
+
+
+def _tail(path: str) -> bytes:
+    """The last data of a dump file, decompressed; empty for gzip, which has no cheap way to its end."""
+    kind = detect_format(path)
+    if kind == "gz":
+        return b""
+    size = storage.file_size(path) or 0
+    # The last block of bzip2 data has at most 900,000 bytes, hardly more when it cannot be compressed.
+    start = max(0, size - (2_000_000 if kind == "bz2" else 4096))
+    tail = b""
+    for data, _ in _read_range(path, start, size):
+        tail = (tail + data)[-4096:]
+    return tail
+
+
+def check_end(path: str) -> None:
+    """Find a broken download before hours of work: the last data of the file must close the export.
+
+    A gzip file is checked when it is read.
+
+    Raises:
+        TruncatedDump: the file ends in the middle.
+    """
+    try:
+        whole = detect_format(path) == "gz" or _END in _tail(path)
+    except TruncatedDump as error:
+        raise TruncatedDump(f"{error}. {_REMEDY}") from None
+    if not whole:
+        raise TruncatedDump(f"{path}: its end lacks {_END.decode()}, so it was cut. {_REMEDY}")

@@ -1,0 +1,246 @@
+"""Per-page work on Beam: a list of blocks in, committed blocks out.
+
+`pipeline.blocks.run_blocks` starts `main` in a process of its own; nothing here outlives the process that started it.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+import apache_beam as beam
+import psutil
+import pyarrow as pa
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from pipeline import storage
+from pipeline.blocks import WORKER_DIED, error_path
+from pipeline.dump import Block, Page, Rejected, read_pages
+from pipeline.entities import Aliases
+from pipeline.sequences import Limits, build_page
+from pipeline.shards import sequence_schema, write_shard
+from pipeline.storage import BlockRecord
+from pipeline.titles import SiteInfo, is_disambiguation, normalize_title
+from pipeline.tokens import WordTokenizer
+from pipeline.wikitext import Link, Paragraph, extract
+
+LINK_TYPE = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
+SCHEMAS = {
+    "pages": pa.schema(
+        [
+            ("page_id", pa.int64()),
+            ("title", pa.string()),
+            ("is_disambiguation", pa.bool_()),
+            ("paragraph_count", pa.int32()),
+        ]
+    ),
+    "paragraphs": pa.schema(
+        [
+            ("page_id", pa.int64()),
+            ("title", pa.string()),
+            ("paragraph", pa.int32()),
+            ("section", pa.string()),
+            ("text", pa.string()),
+            ("links", LINK_TYPE),
+        ]
+    ),
+    "redirects": pa.schema([("source", pa.string()), ("target", pa.string()), ("fragment", pa.string())]),
+    "rejected": pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("reason", pa.string())]),
+}
+
+Work = Callable[[Block, str], BlockRecord]
+Row = tuple[str, dict[str, Any]]
+
+
+# What one block is
+
+
+def page_rows(page: Page | Rejected, site: SiteInfo, profile: str, drops: Counter[str]) -> Iterator[Row]:
+    """The rows that a page gives, each with the name of its table."""
+    if isinstance(page, Rejected):
+        yield "rejected", asdict(page)
+        return
+    title = normalize_title(page.title, site)[0]
+    if page.redirect:
+        yield "redirects", {"source": title, "target": page.redirect[0], "fragment": page.redirect[1]}
+        return
+    extraction = extract(page.text, site, profile=profile)
+    drops.update(extraction.drops)
+    yield (
+        "pages",
+        {
+            "page_id": page.page_id,
+            "title": title,
+            "is_disambiguation": is_disambiguation(page.text, site),
+            "paragraph_count": len(extraction.paragraphs),
+        },
+    )
+    for number, paragraph in enumerate(extraction.paragraphs):
+        yield (
+            "paragraphs",
+            {"page_id": page.page_id, "title": title, "paragraph": number, **asdict(paragraph)},
+        )
+
+
+class PageExtractor:
+    """Writes the pages, paragraphs, redirects and rejected pages of one block of the dump."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.site = SiteInfo.from_dict(arguments["site"])
+        self.profile: str = arguments["profile"]
+        self.allow_truncated: bool = arguments["allow_truncated"]
+
+    def __call__(self, block: Block, folder: str) -> BlockRecord:
+        counts: Counter[str] = Counter()
+        links = 0
+        paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in SCHEMAS}
+        with contextlib.ExitStack() as stack:
+            tables = {
+                table: stack.enter_context(storage.parquet_rows(storage.join(folder, path), SCHEMAS[table]))
+                for table, path in paths.items()
+            }
+            for page in read_pages(
+                block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
+            ):
+                for table, row in page_rows(page, self.site, self.profile, counts):
+                    tables[table].append(row)
+                    links += len(row.get("links", ()))
+        rows = {table: writer.count for table, writer in tables.items()}
+        files = tuple(storage.describe(folder, path, rows[table]) for table, path in paths.items())
+        facts = {"pages_read": counts.pop("pages_read", 0)}
+        return BlockRecord(files, {**rows, "links": links}, +counts, facts)
+
+
+def read_paragraphs(path: str) -> Iterator[tuple[int, list[Paragraph]]]:
+    """The pages of a paragraphs file as (page id, paragraphs), one page at a time."""
+    rows = storage.read_rows(path, ["page_id", "section", "text", "links"])
+    for page_id, group in groupby(rows, key=lambda row: row["page_id"]):
+        yield (
+            page_id,
+            [
+                Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"]))
+                for row in group
+            ],
+        )
+
+
+class SequenceBuilder:
+    """Builds the sequences of blocks; holds the tokenizer and the memory-mapped aliases."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.tokenizer = WordTokenizer.load(arguments["tokenizer"])
+        self.aliases = Aliases(arguments["aliases"])
+        self.limits = Limits(**arguments["limits"])
+        self.language = arguments["language"]
+        self.profile = arguments["profile"]
+        self.schema = sequence_schema(self.tokenizer.vocab_size)
+
+    def __call__(self, block: Block, folder: str) -> BlockRecord:
+        drops: Counter[str] = Counter()
+        facts: Counter[str] = Counter()
+
+        def rows() -> Iterator[tuple[int, Any]]:
+            for page_id, paragraphs in read_paragraphs(block.path):
+                sequences, page_drops, page_facts = build_page(
+                    paragraphs,
+                    language=self.language,
+                    tokenizer=self.tokenizer,
+                    entity_id=self.aliases.get,
+                    limits=self.limits,
+                    profile=self.profile,
+                )
+                drops.update(page_drops)
+                facts.update(page_facts)
+                yield from ((page_id, sequence) for sequence in sequences)
+
+        path = f"sequences/{storage.block_name(block.number)}.arrow"
+        storage.make_folder(storage.join(folder, "sequences"))
+        with storage.atomic_path(storage.join(folder, path)) as aside:
+            count = write_shard(aside, rows(), self.schema)
+        return BlockRecord((storage.describe(folder, path, count),), {"sequences": count}, drops, facts)
+
+
+JOBS: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
+    "extract_pages": PageExtractor,
+    "build_sequences": SequenceBuilder,
+}
+
+
+# Running blocks on Beam
+
+
+class RunBlock(beam.DoFn):
+    """Does a job's work on each block and commits it."""
+
+    def __init__(self, job: str, folder: str, key: str, arguments: Mapping[str, Any]) -> None:
+        self.job, self.folder, self.key, self.arguments = job, folder, key, arguments
+
+    def setup(self) -> None:
+        self.work = JOBS[self.job](self.arguments)
+
+    def process(self, block: Block) -> Iterator[int]:
+        try:
+            record = self.work(block, self.folder)
+        except ValueError as error:
+            # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
+            storage.write_bytes(error_path(self.folder, block.number), str(error).encode("utf-8", "replace"))
+            raise
+        storage.commit_block(self.folder, self.key, block.number, record)
+        yield block.number
+
+
+def local_options(processes: int) -> list[str]:
+    """Options of Beam's local runner for this many processes; one runs in memory."""
+    mode = "in_memory" if processes == 1 else "multi_processing"
+    return ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
+
+
+def run_pipeline(blocks: Sequence[Block], work: RunBlock, options: Sequence[str]) -> None:
+    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
+        _ = pipeline | beam.Create(list(blocks)) | beam.Reshuffle() | beam.ParDo(work)
+
+
+def _follow_parent() -> None:
+    """End at once when the process that started this one is gone."""
+    while sys.stdin.readline():
+        pass
+    os._exit(1)
+
+
+def _watch_workers() -> None:
+    """End this process when one of its Beam workers is gone: Beam itself would wait for it for ever."""
+    seen: set[int] = set()
+    while True:
+        time.sleep(1)
+        workers = {child.pid for child in psutil.Process().children(recursive=True) if _is_worker(child)}
+        seen |= workers
+        if seen - workers:
+            time.sleep(5)  # at the regular end, too, workers leave a moment before the pipeline returns
+            for child in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+            os._exit(WORKER_DIED)
+
+
+def _is_worker(process: psutil.Process) -> bool:
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE and "sdk_worker_main" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
+def main() -> None:
+    """Run the job that stands on the first line of standard input as JSON."""
+    spec = json.loads(sys.stdin.readline())
+    for watch in (_follow_parent, _watch_workers):
+        threading.Thread(target=watch, daemon=True).start()
+    work = RunBlock(spec["job"], spec["folder"], spec["key"], spec["arguments"])
+    options = spec["beam_options"] or local_options(spec["processes"])
+    run_pipeline([Block(**block) for block in spec["blocks"]], work, options)

@@ -1,0 +1,402 @@
+"""Manifests and atomic files: what makes a stage's folder trustworthy.
+
+A stage's folder holds data files and, written last, `manifest.json`, which lists each of them with size and
+SHA-256. No file is read that a manifest does not list. Work inside a stage is committed block by block: the
+block's data files first, then `blocks/block-00017.json`, each by rename; a rerun keeps the blocks that are whole.
+
+Paths are strings: local, or any fsspec URL (`s3://...`, `memory://...`).
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import posixpath
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+MANIFEST = "manifest.json"
+BLOCKS = "blocks"
+KEY = "key.txt"  # says from what the files of an unfinished stage are made
+ROW_GROUP_ROWS = 8192
+_CHUNK = 1 << 20
+
+
+# Paths and files
+
+
+def _filesystem(path: str) -> tuple[Any, str]:
+    import fsspec  # absent on machines that only train
+
+    return fsspec.core.url_to_fs(path)
+
+
+def is_url(path: str) -> bool:
+    return "://" in path
+
+
+def join(folder: str, *names: str) -> str:
+    return posixpath.join(folder, *names) if is_url(folder) else os.path.join(folder, *names)
+
+
+def open_input(path: str) -> IO[bytes]:
+    """Open a file for reading bytes, local or remote."""
+    return open(path, "rb") if not is_url(path) else _filesystem(path)[0].open(path, "rb")
+
+
+def read_bytes(path: str) -> bytes:
+    with open_input(path) as stream:
+        return stream.read()
+
+
+def file_size(path: str) -> int | None:
+    """Size in bytes, or None where there is no such file."""
+    try:
+        return os.stat(path).st_size if not is_url(path) else int(_filesystem(path)[0].size(path))
+    except FileNotFoundError:
+        return None
+
+
+def list_files(folder: str) -> list[str]:
+    """Every file below the folder, as sorted paths relative to it with forward slashes."""
+    if not is_url(folder):
+        return sorted(
+            path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file()
+        )
+    filesystem, root = _filesystem(folder)
+    return sorted(posixpath.relpath(path, root) for path in filesystem.find(root))
+
+
+def remove(path: str) -> None:
+    if is_url(path):
+        _filesystem(path)[0].rm(path)
+    else:
+        os.remove(path)
+
+
+def make_folder(folder: str) -> None:
+    """Create the folder and its parents; a ValueError says which could not be written and why."""
+    try:
+        _filesystem(folder)[0].makedirs(folder, exist_ok=True) if is_url(folder) else os.makedirs(
+            folder, exist_ok=True
+        )
+    except OSError as error:
+        raise ValueError(
+            f"{folder}: cannot be created ({error.strerror or error}); pass a --workdir that can be written"
+        ) from error
+
+
+@contextlib.contextmanager
+def atomic_path(path: str) -> Iterator[str]:
+    """Give a local path beside `path` to write to; rename it on success, remove it on an exception."""
+    aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    try:
+        yield aside
+        with open(aside, "rb+") as stream:
+            os.fsync(stream.fileno())
+        os.replace(aside, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(aside)
+
+
+@contextlib.contextmanager
+def atomic_folder(folder: str) -> Iterator[str]:
+    """Give a local folder to fill; it replaces `folder` on success and goes away on an exception."""
+    aside = os.path.join(os.path.dirname(folder), f".{os.path.basename(folder)}.{os.getpid()}.tmp")
+    shutil.rmtree(aside, ignore_errors=True)
+    os.makedirs(aside)
+    try:
+        yield aside
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def atomic_output(path: str) -> Iterator[IO[bytes]]:
+    """Open `path` for writing so that it appears whole or not at all."""
+    if not is_url(path):
+        with atomic_path(path) as aside, open(aside, "wb") as stream:
+            yield stream
+        return
+    filesystem, target = _filesystem(path)
+    aside = f"{target}.{os.getpid()}.tmp"
+    try:
+        with filesystem.open(aside, "wb") as stream:
+            yield stream
+        filesystem.mv(aside, target)
+    finally:
+        if filesystem.exists(aside):
+            filesystem.rm(aside)
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    with atomic_output(path) as stream:
+        stream.write(data)
+
+
+# Hashes
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no blanks: equal values have equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the value's canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_sha256(path: str) -> str:
+    hasher = hashlib.sha256()
+    with open_input(path) as stream:
+        while chunk := stream.read(_CHUNK):
+            hasher.update(chunk)
+    return hasher.hexdigest()
+
+
+# Manifests
+
+
+def _as_json(record: Any) -> dict[str, Any]:
+    """A manifest's or block's fields; `asdict` alone would break the counters among them."""
+    values = {each.name: getattr(record, each.name) for each in fields(record)}
+    return {**values, "files": [asdict(entry) for entry in record.files]}
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One file of a stage: path relative to the stage's folder, size in bytes, rows where it has any."""
+
+    path: str
+    bytes: int
+    sha256: str
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a finished stage holds and what it was made from. Nothing in it depends on time, place or machine.
+
+    Attributes:
+        stage: name of the stage.
+        version: the stage's version of its own code.
+        parameters: those that change bytes.
+        inputs: upstream stage -> SHA-256 of its manifest.
+        facts: what readers need to know (tokenizer, language, statistics).
+        rows: kind of row -> count kept.
+        drops: "kind:reason" -> count dropped.
+        files: every data file.
+    """
+
+    stage: str
+    version: int
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    files: tuple[FileEntry, ...]
+    rows: Mapping[str, int] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        text = json.dumps(_as_json(self), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+        return (text + "\n").encode("utf-8", "surrogatepass")
+
+    def paths(self, folder: str, prefix: str = "") -> list[str]:
+        """Full paths of the files whose relative path begins with the prefix, in the manifest's order."""
+        return [join(folder, entry.path) for entry in self.files if entry.path.startswith(prefix)]
+
+
+def read_manifest(folder: str) -> Manifest:
+    """Read a stage's manifest and check that every file it lists has the size it says.
+
+    Raises:
+        ValueError: no manifest, an unreadable one, or a listed file that is missing or has another size.
+    """
+    path = join(folder, MANIFEST)
+    try:
+        values = json.loads(read_bytes(path))
+        files = tuple(FileEntry(**entry) for entry in values.pop("files"))
+        manifest = Manifest(files=files, **values)
+    except FileNotFoundError:
+        raise ValueError(
+            f"{path}: not there; this is no finished stage's folder, run its stage first"
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: not a manifest ({error}); delete the folder and run its stage again"
+        ) from None
+    for entry in manifest.files:
+        found = file_size(join(folder, entry.path))
+        if found != entry.bytes:
+            state = "missing" if found is None else f"{found} bytes"
+            raise ValueError(
+                f"{join(folder, entry.path)}: {state}, but the manifest says {entry.bytes} bytes; "
+                f"run {manifest.stage} again"
+            )
+    return manifest
+
+
+def manifest_sha256(folder: str) -> str:
+    return hashlib.sha256(read_bytes(join(folder, MANIFEST))).hexdigest()
+
+
+def write_manifest(folder: str, manifest: Manifest) -> None:
+    """Commit a stage: from here on it counts as done."""
+    write_bytes(join(folder, MANIFEST), manifest.to_bytes())
+
+
+def describe(folder: str, path: str, rows: int | None = None) -> FileEntry:
+    """Measure a finished file of the stage's folder for its manifest."""
+    full = join(folder, path)
+    size = file_size(full)
+    assert size is not None, full
+    return FileEntry(path, size, file_sha256(full), rows)
+
+
+# Blocks
+
+
+@dataclass(frozen=True)
+class BlockRecord:
+    """What one block of a stage's work wrote, kept and dropped."""
+
+    files: tuple[FileEntry, ...]
+    rows: Mapping[str, int] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, int] = field(default_factory=dict)
+
+
+def block_name(number: int) -> str:
+    return f"block-{number:05d}"
+
+
+def commit_block(folder: str, key: str, number: int, record: BlockRecord) -> None:
+    """Make a block count as done; its data files are already in place.
+
+    Args:
+        folder: the stage's folder.
+        key: digest of all that decides the stage's bytes; a block with another key is never reused.
+        number: the block's number within the stage.
+        record: its files (relative to the folder) and counts.
+    """
+    text = json.dumps({"key": key, **_as_json(record)}, sort_keys=True, indent=1)
+    write_bytes(join(folder, BLOCKS, block_name(number) + ".json"), text.encode() + b"\n")
+
+
+def _read_block(folder: str, path: str, key: str) -> BlockRecord | None:
+    try:
+        values = json.loads(read_bytes(join(folder, path)))
+        if values.pop("key") != key:
+            return None
+        record = BlockRecord(files=tuple(FileEntry(**entry) for entry in values.pop("files")), **values)
+    except (ValueError, TypeError, KeyError):
+        return None
+    whole = all(file_size(join(folder, entry.path)) == entry.bytes for entry in record.files)
+    return record if whole else None
+
+
+def finished_blocks(folder: str, key: str) -> dict[int, BlockRecord]:
+    """The blocks of this stage that are whole and were made from the same inputs, by number."""
+    blocks = {}
+    for path in list_files(folder):
+        match = re.fullmatch(rf"{BLOCKS}/block-(\d{{5,}})\.json", path)
+        if match and (record := _read_block(folder, path, key)):
+            blocks[int(match[1])] = record
+    return blocks
+
+
+def sweep(folder: str, blocks: Mapping[int, BlockRecord]) -> int:
+    """Remove every file of the folder that no given block owns; returns how many were removed."""
+    wanted = {KEY} | {f"{BLOCKS}/{block_name(number)}.json" for number in blocks}
+    wanted |= {entry.path for record in blocks.values() for entry in record.files}
+    # The manifest goes first: without it nothing else in the folder counts as done.
+    doomed = [path for path in list_files(folder) if path not in wanted]
+    for path in sorted(doomed, key=lambda path: path != MANIFEST):
+        remove(join(folder, path))
+    return len(doomed)
+
+
+def merge_blocks(blocks: Mapping[int, BlockRecord]) -> BlockRecord:
+    """All blocks as one record: files in the order of block numbers, counts added up."""
+    files: list[FileEntry] = []
+    rows: Counter[str] = Counter()
+    drops: Counter[str] = Counter()
+    facts: Counter[str] = Counter()
+    for _, record in sorted(blocks.items()):
+        files += record.files
+        rows.update(record.rows)
+        drops.update(record.drops)
+        facts.update(record.facts)
+    return BlockRecord(tuple(sorted(files, key=lambda entry: entry.path)), rows, drops, facts)
+
+
+def claim(folder: str, key: str) -> None:
+    """Say from what the folder's files are made; files that were made from something else are removed."""
+    path = join(folder, KEY)
+    if file_size(path) is None or read_bytes(path) != key.encode():
+        sweep(folder, {})
+        write_bytes(path, key.encode())
+
+
+# Parquet
+
+
+class ParquetRows:
+    """Collects rows and writes them in row groups of a fixed size, so that equal rows give equal bytes."""
+
+    def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
+        self.schema = schema
+        self.count = 0
+        self._pending: list[Mapping[str, Any]] = []
+        self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        self._pending.append(row)
+        self.count += 1
+        if len(self._pending) == ROW_GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._writer.write_table(
+                pa.Table.from_pylist(self._pending, self.schema), row_group_size=ROW_GROUP_ROWS
+            )
+            self._pending = []
+
+    def close(self) -> None:
+        self._flush()
+        self._writer.close()
+
+
+@contextlib.contextmanager
+def parquet_rows(path: str, schema: pa.Schema) -> Iterator[ParquetRows]:
+    """Write rows to a Parquet file that appears whole or not at all."""
+    with atomic_output(path) as stream:
+        rows = ParquetRows(stream, schema)
+        yield rows
+        rows.close()
+
+
+def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
+    """Stream a Parquet file's rows as dicts, holding a batch at a time."""
+    with open_input(path) as stream:
+        try:
+            for batch in pq.ParquetFile(stream).iter_batches(1024, columns=columns):
+                yield from batch.to_pylist()
+        except pa.ArrowException as error:
+            raise ValueError(
+                f"{path}: not readable as Parquet ({error}); delete it and run its stage again"
+            ) from error

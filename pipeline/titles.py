@@ -1,0 +1,170 @@
+"""Page titles: normalisation, namespaces, redirects, disambiguation pages."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from html.entities import html5
+from typing import Any
+from urllib.parse import unquote
+
+from pipeline.languages import (
+    CANONICAL_NAMESPACES,
+    DISAMBIGUATION_TEMPLATES,
+    NAMESPACE_ALIASES,
+    REDIRECT_WORDS,
+    base_language,
+)
+
+ENTITY = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]{1,6}|[0-9]{1,7})|[A-Za-z][A-Za-z0-9]{1,31});")
+_UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufdd0-\ufdef]+")
+_BLANKS = re.compile("[ _\t\n\r\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_REDIRECT = re.compile(r"\s*#\s*([^\W\d][\w'-]*)\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]")
+# Half-open ranges of the code points that a reference may name: no controls, surrogates, noncharacters.
+_CHARACTERS = (
+    (0x9, 0xB),
+    (0xD, 0xE),
+    (0x20, 0x7F),
+    (0xA0, 0xD800),
+    (0xE000, 0xFDD0),
+    (0xFDF0, 0xFFFE),
+    (0x10000, 0x110000),
+)
+_TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
+
+
+@dataclass(frozen=True)
+class SiteInfo:
+    """What a dump's ``<siteinfo>`` says about its wiki.
+
+    ``namespaces`` holds (key, local name); ``case`` is "first-letter" or "case-sensitive"; ``dbname`` is ""
+    in old dumps.
+    """
+
+    language: str
+    dbname: str
+    case: str
+    namespaces: tuple[tuple[int, str], ...]
+
+    @cached_property
+    def _keys(self) -> dict[str, int]:
+        keys = dict(CANONICAL_NAMESPACES)
+        keys.update(NAMESPACE_ALIASES.get(base_language(self.language), {}))
+        keys.update({_fold_prefix(name): key for key, name in self.namespaces if name})
+        return keys
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return {key: _BLANKS.sub(" ", name) for key, name in self.namespaces if name}
+
+    def namespace_of(self, title: str) -> int:
+        """The namespace key of a title by its prefix, local or canonical English, in any case; else 0."""
+        prefix, colon, _ = title.partition(":")
+        return self._keys.get(_fold_prefix(prefix), 0) if colon else 0
+
+    def namespace_name(self, key: int) -> str | None:
+        """The local name of a namespace, or None where ``<siteinfo>`` lists none."""
+        return self._names.get(key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A form that JSON can hold."""
+        return {
+            "language": self.language,
+            "dbname": self.dbname,
+            "case": self.case,
+            "namespaces": [[key, name] for key, name in self.namespaces],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "SiteInfo":
+        """The inverse of ``to_dict``."""
+        namespaces = tuple((int(key), str(name)) for key, name in values["namespaces"])
+        return cls(str(values["language"]), str(values["dbname"]), str(values["case"]), namespaces)
+
+
+def _fold_prefix(prefix: str) -> str:
+    return _BLANKS.sub(" ", prefix).strip().lower()
+
+
+def decode_entities(text: str) -> str:
+    """HTML character references replaced by their characters; what is no valid reference stays as it is."""
+    return ENTITY.sub(lambda match: entity_character(match.group()), text) if "&" in text else text
+
+
+def entity_character(reference: str) -> str:
+    """The character of one reference such as ``&amp;`` or ``&#x3b1;``; the reference where it names none."""
+    if reference[1] != "#":
+        return html5.get(reference[1:], reference)
+    code = int(reference[3:-1], 16) if reference[2] in "xX" else int(reference[2:-1])
+    return chr(code) if any(first <= code < end for first, end in _CHARACTERS) else reference
+
+
+def _upper_first(text: str, language: str) -> str:
+    first = text[:1]
+    if first == "i" and base_language(language) in ("tr", "az"):
+        return "İ" + text[1:]
+    # MediaWiki leaves letters alone whose capital is more than one character, and Georgian.
+    upper = first.upper()
+    return text if len(upper) != 1 or "\u10d0" <= first <= "\u10ff" else upper + text[1:]
+
+
+def normalize_title(raw: str, site: SiteInfo) -> tuple[str, str]:
+    """(title, fragment) of a link target as MediaWiki reads it.
+
+    Percent escapes and HTML entities are decoded, direction marks removed, ``_`` and runs of blanks become
+    one blank, a leading ``:`` goes, the fragment after ``#`` is split off, the first letter is upper (unless
+    the wiki is case-sensitive) and a namespace prefix takes its local spelling. Title and fragment may be
+    empty.
+    """
+    text = unquote(raw, errors="replace") if "%" in raw else raw
+    text = decode_entities(text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    text = _BLANKS.sub(" ", _UNSEEN.sub("", text)).strip(" ")
+    if text.startswith(":"):
+        text = text[1:].lstrip(" ")
+    title, _, fragment = text.partition("#")
+    return _canonical(title.strip(" "), site), fragment.strip(" ")
+
+
+def _canonical(title: str, site: SiteInfo) -> str:
+    """The title with its namespace prefix in the local spelling and its first letter as the wiki wants it."""
+    key = site.namespace_of(title)
+    prefix = ""
+    if key:
+        written, _, title = title.partition(":")
+        prefix = (site.namespace_name(key) or _upper_first(written.strip(" "), site.language)) + ":"
+        title = title.strip(" ")
+    if site.case != "case-sensitive":
+        title = _upper_first(title, site.language)
+    return prefix + title
+
+
+def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
+    """(title, fragment) where a page's text is a redirect, in English or the wiki's language; else None."""
+    match = _REDIRECT.match(text[:4000])
+    if match is None:
+        return None
+    word = match.group(1).lower()
+    if word != "redirect" and word not in REDIRECT_WORDS.get(base_language(site.language), ()):
+        return None
+    title, fragment = normalize_title(match.group(2), site)
+    return (title, fragment) if title else None
+
+
+def is_disambiguation(text: str, site: SiteInfo) -> bool:
+    """Whether a page calls a disambiguation template of any language, or has the ``__DISAMBIG__`` switch."""
+    before, *comments = text.split("<!--")
+    visible = before + "".join(comment.partition("-->")[2] for comment in comments)
+    if "__DISAMBIG__" in visible:
+        return True
+    return any(_names_disambiguation(match.group(1), site) for match in _TEMPLATE_NAME.finditer(visible))
+
+
+def _names_disambiguation(template: str, site: SiteInfo) -> bool:
+    name = _fold_prefix(template)
+    prefix, colon, rest = name.partition(":")
+    if colon and site.namespace_of(prefix + ":") == 10:
+        name = rest.strip()
+    return name in DISAMBIGUATION_TEMPLATES or name.endswith(" disambiguation")

@@ -1,0 +1,52 @@
+"""Packages, dependencies and extras; constraints.txt pins the versions that are tested together."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+setup(
+    name="luke-from-wikipedia",
+    version="0.1.0",
+    description="Make and study LUKE (contextualised word and entity representations) from any Wikipedia dump",
+    long_description=Path(__file__).with_name("README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.11",
+    packages=["pipeline", "model", "tasks", "workflows"],
+    package_data={"pipeline": ["spark_conf/*"], "workflows": ["templates/*"]},
+    install_requires=[
+        "apache-beam",
+        "fsspec",
+        "huggingface-hub",
+        "jinja2",
+        "luigi",
+        "marisa-trie",
+        "markupsafe",
+        "mwparserfromhell",
+        "numpy",
+        "plotly",
+        "psutil",
+        "pyarrow",
+        "pyspark",
+        "regex",
+        "safetensors",
+        "sentencex",
+        "tokenizers",
+        "torch>=2.11",
+        "tqdm",
+        "transformers>=5.17",
+    ],
+    extras_require={
+        "test": [
+            "duckdb",
+            "hypothesis",
+            "pandas<3",
+            "pytest",
+            "pytest-xdist",
+            "pyyaml",
+            "scikit-learn",
+            "seqeval",
+        ],
+        "dev": ["mypy", "ruff", "types-psutil", "types-regex", "types-tqdm", "types-PyYAML"],
+    },
+)

@@ -1,0 +1,1 @@
+"""Fine-tuning tasks: one file holds one task, `finetune.py` trains any of them."""

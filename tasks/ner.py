@@ -1,0 +1,298 @@
+"""Named entity recognition by classification of all spans of a sentence (section 4.3 of the paper).
+
+`python -m tasks.ner score GOLD PREDICTIONS` prints the scores of one column file against another as JSON.
+"""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.batch import Batch
+from model.encoder import LukeModel
+from pipeline.tokens import WordTokenizer
+from tasks.columns import ColumnFile, Sentence, check_same_words, lines_with_tags, read_columns
+from tasks.context import Piece, document_pieces, encode, with_context
+from tasks.metrics import span_scores
+from tasks.spans import Span, enumerate_spans, select_spans, split_passes
+from tasks.task import Classifier, Features, Hyperparameters
+
+PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5)
+DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96)
+PRESETS: Mapping[str, Hyperparameters] = {"demo": DEMO, "base": PAPER, "large": PAPER}
+ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
+MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept
+BEST_EPOCH_IN_PAPER = False
+MAX_SPAN_LENGTH = 16
+MAX_SPANS = 128
+MAX_MENTION_POSITIONS = 30
+NO_ENTITY = "O"
+NO_ENTITY_CLASS = 0
+IGNORED = -100
+
+
+# Reader
+
+
+def read(path: Path) -> ColumnFile:
+    """A CoNLL file of 2 or 4 columns in IOB1, IOB2 or IOBES."""
+    return read_columns(path, column_counts=(2, 4))
+
+
+def describe(dataset: ColumnFile) -> dict[str, Any]:
+    """Sizes of a data set, the tag scheme that was found, and whether -DOCSTART- lines give documents."""
+    sentences = dataset.sentences
+    return {
+        "documents": sum(bool(document.sentences) for document in dataset.documents),
+        "has_document_boundaries": dataset.has_documents,
+        "sentences": len(sentences),
+        "words": sum(len(sentence.rows) for sentence in sentences),
+        "entities": sum(len(sentence.spans) for sentence in sentences),
+        "scheme": dataset.scheme,
+    }
+
+
+def label_names(train: ColumnFile) -> tuple[str, ...]:
+    """The non-entity class first, then the types of the training set in alphabetical order."""
+    types = {span.label for sentence in train.sentences for span in sentence.spans}
+    if not types:
+        raise ValueError(f"{train.path}: no entity in any sentence; the last column needs tags like B-PER")
+    return (NO_ENTITY, *sorted(types))
+
+
+# Features
+
+
+@dataclass(frozen=True, eq=False)
+class SpanFeature:
+    """One pass of the model: a sentence in its context, and some of its spans.
+
+    `word_ids` (words) begins with [CLS] and ends with [SEP]; `spans` (spans, 2) are words of the sentence,
+    half open; `positions` (spans, 2) are the first and the last word position of each; `labels` (spans).
+    """
+
+    sentence: int
+    word_ids: np.ndarray
+    spans: np.ndarray
+    positions: np.ndarray
+    labels: np.ndarray
+
+
+def featurize(
+    dataset: ColumnFile, tokenizer: WordTokenizer, labels: Sequence[str], *, max_words: int, profile: str
+) -> Features[SpanFeature]:
+    """All spans of all sentences, with as much of their document around them as fits (section 4.3).
+
+    A sentence of more than `max_words - 2` sub-words is looked at in consecutive pieces, and a word of more
+    is cut; entities that no span can express are never found. The profile `paper` limits spans to 16
+    sub-words, `fixed` to 16 words. The counts tell how often each of this happened.
+    """
+    counts: Counter[str] = Counter()
+    gold = [gold_classes(sentence, labels) for sentence in dataset.sentences]
+    items: list[SpanFeature] = []
+    index = 0
+    for document in dataset.documents:
+        encoded = encode(document, tokenizer, max_words - 2, counts)
+        found = list(document_pieces(document, encoded.offsets, index, max_words - 2))
+        for piece in found:
+            word_ids, left = with_context(encoded, piece, tokenizer, max_words - 2)
+            spans, positions = spans_of(encoded.offsets - left + 1, piece, profile)
+            classes = np.array([gold[piece.sentence].get((a, b), NO_ENTITY_CLASS) for a, b in spans.tolist()])
+            items.extend(
+                SpanFeature(piece.sentence, word_ids, spans[part], positions[part], classes[part])
+                for part in split_passes(len(spans), MAX_SPANS)
+            )
+        counts["sentences_split"] += len({piece.sentence for piece in found if piece.start > piece.first})
+        index += len(document.sentences)
+    return Features(items, {**counts, **coverage(dataset, labels, items)})
+
+
+def gold_classes(sentence: Sentence, labels: Sequence[str]) -> dict[tuple[int, int], int]:
+    """The class of each entity of a sentence, as far as its type is among `labels`."""
+    known = [span for span in sentence.spans if span.label in labels]
+    return {(span.start, span.end): labels.index(span.label) for span in known}
+
+
+def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:
+    """Spans (spans, 2) in words of the sentence, and their first and last word positions (spans, 2).
+
+    `word_positions` holds where each word of the document starts in the model's input.
+    """
+    spans = np.array(enumerate_spans(piece.end - piece.start, MAX_SPAN_LENGTH), dtype=np.int64) + piece.start
+    positions = np.stack([word_positions[spans[:, 0]], word_positions[spans[:, 1]] - 1], axis=1)
+    if profile == "paper":
+        short = positions[:, 1] - positions[:, 0] < MAX_SPAN_LENGTH
+        spans, positions = spans[short], positions[short]
+    return spans - piece.first, positions
+
+
+def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFeature]) -> dict[str, int]:
+    """How many passes and spans there are, and which entities are misses whatever the model says."""
+    types = {
+        (index, span.start, span.end): span.label
+        for index, sentence in enumerate(dataset.sentences)
+        for span in sentence.spans
+    }
+    reached = sum((item.sentence, *span) in types for item in items for span in item.spans.tolist())
+    cut = sum(int((np.ptp(item.positions, axis=1) >= MAX_MENTION_POSITIONS).sum()) for item in items)
+    return {
+        "passes": len(items),
+        "spans": sum(len(item.spans) for item in items),
+        "spans_with_positions_cut": cut,
+        "entities_out_of_reach": len(types) - reached,
+        "entities_of_unknown_type": sum(label not in labels for label in types.values()),
+    }
+
+
+# Head
+
+
+@dataclass(frozen=True, eq=False)
+class SpanBatch:
+    """Padded passes: the model's input, the first and last word position of each span, and the classes.
+
+    `positions` (batch, spans, 2) and `labels` (batch, spans) are int64; `labels` is IGNORED at padding;
+    `sizes` are the true numbers of spans. `inputs` has no entities where the model is to see none.
+    """
+
+    inputs: Batch
+    positions: Tensor
+    labels: Tensor
+    sizes: tuple[int, ...]
+
+    def to(self, device: torch.device | str) -> "SpanBatch":
+        return SpanBatch(
+            self.inputs.to(device), self.positions.to(device), self.labels.to(device), self.sizes
+        )
+
+
+def feature_size(feature: SpanFeature) -> int:
+    """Length of a pass in words and entities together."""
+    return len(feature.word_ids) + len(feature.spans)
+
+
+def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> SpanBatch:
+    """Pads passes; every span is a [MASK] entity over its word positions (the first 30 of them)."""
+    word_ids = padded([feature.word_ids for feature in features], pad_id)
+    lengths = torch.tensor([len(feature.word_ids) for feature in features])
+    ends = padded([feature.positions for feature in features], 0)
+    labels = padded([feature.labels for feature in features], IGNORED)
+    inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
+    if entities:
+        mask = labels != IGNORED
+        positions = mention_positions(ends, mask)
+        inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
+    return SpanBatch(inputs, ends, labels, tuple(len(feature.spans) for feature in features))
+
+
+def padded(rows: Sequence[np.ndarray], value: int) -> Tensor:
+    """Rows of different lengths as one tensor (rows, longest, ...), filled up with `value`."""
+    tensors = [torch.from_numpy(row) for row in rows]
+    return nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
+
+
+def mention_positions(ends: Tensor, mask: Tensor) -> Tensor:
+    """The positions between `ends` (batch, spans, 2), both included, as (batch, spans, mention)."""
+    first, last = ends[..., :1], ends[..., 1:]
+    width = min(MAX_MENTION_POSITIONS, int((last - first).max()) + 1)
+    positions = first + torch.arange(width)
+    return positions.masked_fill((positions > last) | ~mask[..., None], -1)
+
+
+class SpanClassifier(Classifier):
+    """LUKE with a linear classifier over [h_first; h_last; h_entity], or over the words alone."""
+
+    def __init__(self, luke: LukeModel, label_count: int, *, entities: bool) -> None:
+        super().__init__(luke)
+        self.dropout = nn.Dropout(luke.config.hidden_dropout_prob)
+        self.classifier = nn.Linear((3 if entities else 2) * luke.config.hidden_size, label_count)
+        nn.init.normal_(self.classifier.weight, std=luke.config.initializer_range)
+        nn.init.zeros_(self.classifier.bias)
+
+    def forward(self, batch: SpanBatch) -> Tensor:
+        """Logits (batch, spans, labels)."""
+        word_states, entity_states = self.luke(batch.inputs)
+        rows = torch.arange(len(word_states), device=word_states.device)[:, None, None]
+        states = word_states[rows, batch.positions].flatten(2)  # (batch, spans, 2 * hidden)
+        if entity_states is not None:
+            states = torch.cat([states, entity_states], dim=-1)
+        return self.classifier(self.dropout(states))
+
+
+head = SpanClassifier
+
+
+def loss(module: nn.Module, batch: SpanBatch) -> dict[str, Tensor]:
+    """Cross-entropy, the mean over all spans of the batch."""
+    scores = module(batch).flatten(0, 1)  # (batch * spans, labels)
+    return {"loss": nn.functional.cross_entropy(scores, batch.labels.flatten(), ignore_index=IGNORED)}
+
+
+def logits(module: nn.Module, batch: SpanBatch) -> list[np.ndarray]:
+    """Logits (spans, labels) of each pass."""
+    scores = module(batch).float().cpu().numpy()
+    return [row[:size] for row, size in zip(scores, batch.sizes, strict=True)]
+
+
+# Score
+
+
+def decode(
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+) -> list[list[Span]]:
+    """The entities of every sentence: all passes of a sentence together, chosen greedily by their logits."""
+    candidates: list[list[tuple[float, Span]]] = [[] for _ in dataset.sentences]
+    for feature, scores in zip(features, logits, strict=True):
+        best = scores.argmax(axis=1)
+        for row in np.flatnonzero(best != NO_ENTITY_CLASS):
+            start, end = feature.spans[row].tolist()
+            span = Span(start, end, labels[best[row]])
+            candidates[feature.sentence].append((float(scores[row, best[row]]), span))
+    return [select_spans(scored) for scored in candidates]
+
+
+def score(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> dict[str, Any]:
+    """Precision, recall and F1 as `conlleval` computes them, overall and per type."""
+    return span_scores([sentence.spans for sentence in dataset.sentences], predictions)
+
+
+def prediction_lines(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:
+    """The input with the predicted tag as one more column."""
+    return lines_with_tags(dataset, predictions)
+
+
+def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
+    """Scores of a column file against another with the same words; the tags stand in the last column of both.
+
+    The gold tags must be in one scheme; those of the predictions are read as `conlleval` reads any tags.
+    """
+    gold = read_columns(gold_path)
+    predictions = read_columns(predictions_path, strict=False)
+    check_same_words(gold, predictions)
+    return score(gold, [sentence.spans for sentence in predictions.sentences])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line: `score GOLD PREDICTIONS`."""
+    parser = argparse.ArgumentParser(prog="python -m tasks.ner", description="Scores of entities.")
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("score", help="compare two column files by their last columns")
+    command.add_argument("gold", type=Path)
+    command.add_argument("predictions", type=Path)
+    options = parser.parse_args(arguments)
+    try:
+        print(json.dumps(score_files(options.gold, options.predictions), indent=2))
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

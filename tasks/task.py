@@ -1,0 +1,125 @@
+"""What a fine-tuning task is: the functions and defaults that files like `ner.py` offer to `finetune.py`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from torch import Tensor, nn
+
+from model.encoder import LukeModel
+from pipeline.tokens import WordTokenizer
+
+SPLITS = ("train", "dev", "test")
+PROFILES = ("fixed", "paper")
+
+Dataset = TypeVar("Dataset")
+Feature = TypeVar("Feature")
+FeatureOut = TypeVar("FeatureOut", covariant=True)
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What fine-tuning sets; the values that all tasks share are the defaults (appendix, Table 11).
+
+    The classifier, which starts at random, may learn faster than the pretrained part:
+    `head_learning_rate` is the same as `learning_rate` in the paper.
+    """
+
+    learning_rate: float
+    head_learning_rate: float
+    batch_size: int
+    epochs: int
+    warmup_ratio: float = 0.06
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-6
+    max_words: int = 512
+
+
+@dataclass(frozen=True)
+class Features(Generic[FeatureOut]):
+    """Model inputs of a data set (an example may need several), and what was cut or could not be reached."""
+
+    items: Sequence[FeatureOut]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Classifier(nn.Module):
+    """A model for a task: the pretrained part `luke` and, in a subclass, what the task puts on top of it."""
+
+    def __init__(self, luke: LukeModel) -> None:
+        super().__init__()
+        self.luke = luke
+
+
+class Task(Protocol[Dataset, Feature]):
+    """A task is a module with these names; `Dataset` is a split, `Feature` an input of the model."""
+
+    PRESETS: Mapping[str, Hyperparameters]
+    ENTITY_ROWS: tuple[int, ...]
+    """The rows of the entity table that fine-tuning keeps."""
+    BEST_EPOCH_IN_PAPER: bool
+    """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
+
+    def read(self, path: Path) -> Dataset:
+        """The examples of one file. Raises: ValueError naming file and line."""
+
+    def describe(self, dataset: Dataset) -> dict[str, Any]:
+        """What was read: counts and the format that was found."""
+
+    def label_names(self, train: Dataset) -> tuple[str, ...]:
+        """The classes, in the order of the classifier's rows."""
+
+    def featurize(
+        self,
+        dataset: Dataset,
+        tokenizer: WordTokenizer,
+        labels: Sequence[str],
+        *,
+        max_words: int,
+        profile: str,
+    ) -> Features[Feature]:
+        """Inputs of at most `max_words` word positions; those of an example stand next to each other."""
+
+    def feature_size(self, feature: Feature) -> int:
+        """Length by which features are sorted for prediction, so that batches need little padding."""
+
+    def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> Classifier:
+        """The model with the task's classifier; without `entities` it classifies by words alone."""
+
+    def collate(self, features: Sequence[Feature], *, entities: bool, pad_id: int) -> Any:
+        """One padded batch with a method `to(device)`."""
+
+    def loss(self, module: nn.Module, batch: Any) -> Mapping[str, Tensor]:
+        """The parts of the loss, each a scalar."""
+
+    def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:
+        """For each feature of the batch its logits without padding."""
+
+    def decode(
+        self,
+        dataset: Dataset,
+        features: Sequence[Feature],
+        logits: Sequence[np.ndarray],
+        labels: Sequence[str],
+    ) -> Sequence[Any]:
+        """One prediction for each example of the data set."""
+
+    def score(self, dataset: Dataset, predictions: Sequence[Any]) -> dict[str, Any]:
+        """The field's metrics; `f1` chooses the best epoch, `predicted` counts positive predictions."""
+
+    def prediction_lines(self, dataset: Dataset, predictions: Sequence[Any]) -> list[str]:
+        """The input with the prediction added, in the task's own file format."""
+
+
+def split_file(data: Path, split: str) -> Path:
+    """The one file `<split>.*` of a data folder. Raises: ValueError when there is none or more than one."""
+    if not data.is_dir():
+        raise ValueError(f"{data}: no such folder; expected one with train.*, dev.* and test.*")
+    found = sorted(path for path in data.glob(f"{split}.*") if path.is_file())
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
+    return found[0]

@@ -1,0 +1,20 @@
+"""The rows that the paper compares, as data: the weights, entity inputs or none, and the attention."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row: `weights` names the pretrained model that the caller has to give for it (luke or roberta)."""
+
+    weights: str
+    entities: bool
+    entity_aware_attention: bool
+
+
+VARIANTS: dict[str, Variant] = {
+    "luke": Variant(weights="luke", entities=True, entity_aware_attention=True),
+    "luke_original_attention": Variant(weights="luke", entities=True, entity_aware_attention=False),
+    "luke_no_entities": Variant(weights="luke", entities=False, entity_aware_attention=False),
+    "roberta": Variant(weights="roberta", entities=False, entity_aware_attention=False),
+}

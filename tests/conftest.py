@@ -1,0 +1,34 @@
+"""Fixtures that several test modules use."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# These machines are shared and slow at times: a test is wrong or right, never late.
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = Path(__file__).resolve().parent / "data"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data sets, which lies beside the project or where LUKE_SHARED says."""
+    folder = Path(os.environ.get("LUKE_SHARED", ROOT.parent / "shared"))
+    if not (folder / "data").is_dir():
+        pytest.skip(f"real data are not at {folder}; set LUKE_SHARED")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[object]:
+    """One Spark session for a test module's process."""
+    from pipeline import jobs_spark
+
+    session = jobs_spark.session("local[2]", 1 << 30)
+    yield session
+    session.stop()

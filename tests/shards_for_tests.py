@@ -1,0 +1,99 @@
+"""A folder of sequences as the corpus stage leaves it, small and random."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+WORDS, ENTITIES = 60, 12
+SPECIAL_IDS = [0, 1, 2, 3, 59]
+
+
+def random_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Sequences of 2 to 30 words with up to 5 entities (never none)."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for page in range(count):
+        words = generator.integers(4, 59, size=generator.integers(2, 31))
+        starts = np.sort(generator.integers(0, len(words), size=generator.integers(1, 6)))
+        ends = np.minimum(starts + generator.integers(1, 5, size=len(starts)), len(words))
+        entities = generator.integers(1, ENTITIES, size=len(starts))
+        rows.append(
+            {
+                "word_ids": words.tolist(),
+                "entity_ids": entities.tolist(),
+                "entity_starts": starts.tolist(),
+                "entity_ends": ends.tolist(),
+                "page_id": page + 1000,
+            }
+        )
+    return rows
+
+
+def write_arrow(path: Path, table: pa.Table, rows_per_batch: int = 7) -> None:
+    """Write an Arrow IPC file of several record batches."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=rows_per_batch)
+
+
+def write_sequences(folder: Path, rows: list[dict[str, Any]], shards: int = 3, **facts: Any) -> Path:
+    """Write shards, word starts (every even id begins a word) and the manifest; return the folder."""
+    schema = pa.schema(
+        {
+            "word_ids": pa.list_(pa.uint16()),
+            "entity_ids": pa.list_(pa.int32()),
+            "entity_starts": pa.list_(pa.int16()),
+            "entity_ends": pa.list_(pa.int16()),
+            "page_id": pa.int64(),
+        }
+    )
+    counts: dict[str, int] = {}
+    for number, part in enumerate(np.array_split(np.arange(len(rows)), shards)):
+        table = pa.Table.from_pylist([rows[index] for index in part], schema=schema)
+        counts[f"sequences/block-{number:05d}.arrow"] = table.num_rows
+        write_arrow(folder / f"sequences/block-{number:05d}.arrow", table)
+    word_starts = pa.table({"word_start": [index % 2 == 0 for index in range(WORDS)]})
+    write_arrow(folder / "word_starts.arrow", word_starts)
+    counts["word_starts.arrow"] = WORDS
+    write_manifest(folder, counts, facts)
+    return folder
+
+
+def write_manifest(folder: Path, counts: dict[str, int], facts: dict[str, Any]) -> None:
+    """Write the manifest over the files that are there."""
+    defaults = {
+        "word_vocab_size": WORDS,
+        "entity_vocab_size": ENTITIES,
+        "cls_id": 0,
+        "sep_id": 2,
+        "pad_id": 1,
+        "mask_id": 59,
+        "unk_id": 3,
+        "special_ids": SPECIAL_IDS,
+        "max_words": 32,
+        "max_entities": 5,
+        "max_mention_words": 3,
+    }
+    files = [
+        {
+            "path": name,
+            "rows": rows,
+            "bytes": (folder / name).stat().st_size,
+            "sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest(),
+        }
+        for name, rows in counts.items()
+    ]
+    manifest = {
+        "stage": "BuildSequences",
+        "version": 1,
+        "parameters": {},
+        "inputs": {},
+        "rows": {},
+        "drops": {},
+    }
+    manifest |= {"facts": defaults | facts, "files": files}
+    (folder / "manifest.json").write_text(json.dumps(manifest))

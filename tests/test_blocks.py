@@ -1,0 +1,125 @@
+"""Jobs over blocks: killed, resumed, spread over processes, always with the same bytes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from pipeline import storage
+from pipeline.blocks import run_blocks
+from pipeline.dump import plan_blocks, read_site_info
+
+pytestmark = pytest.mark.slow
+
+
+def arguments_for(path: Path) -> dict[str, Any]:
+    return {"site": read_site_info(str(path)).to_dict(), "profile": "fixed", "allow_truncated": False}
+
+
+@pytest.fixture(scope="module")
+def dump(shared: Path) -> Path:
+    return shared / "data/wikipedia/enwiki-2016-206.xml.bz2"
+
+
+def extract(dump: Path, folder: Path, processes: int = 1) -> dict[int, storage.BlockRecord]:
+    return run_blocks(
+        "extract_pages",
+        plan_blocks([str(dump)], 200_000),
+        str(folder),
+        "key",
+        arguments_for(dump),
+        processes=processes,
+    )
+
+
+@pytest.fixture(scope="module")
+def unbroken(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, storage.BlockRecord]:
+    return extract(dump, tmp_path_factory.mktemp("unbroken"))
+
+
+def test_two_processes_write_the_same_bytes(
+    dump: Path, tmp_path: Path, unbroken: dict[int, storage.BlockRecord]
+) -> None:
+    assert extract(dump, tmp_path, processes=2) == unbroken
+    assert len(unbroken) == 9
+    assert sum(record.rows["pages"] for record in unbroken.values()) == 106
+
+
+def wait_for(condition: Any, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def test_a_killed_job_leaves_nobody_behind_and_is_resumed(
+    dump: Path, tmp_path: Path, unbroken: dict[int, storage.BlockRecord]
+) -> None:
+    """SIGKILL of the process that runs the blocks: its workers end by themselves, whole blocks are kept."""
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[3])\n"
+        "from pathlib import Path\n"
+        "from test_blocks import extract\n"
+        "extract(Path(sys.argv[1]), Path(sys.argv[2]), processes=2)"
+    )
+    command = [sys.executable, "-c", code, str(dump), str(tmp_path), str(Path(__file__).parent)]
+    job = subprocess.Popen(command)
+    wait_for(lambda: len(storage.finished_blocks(str(tmp_path), "key")) >= 3)
+    family = descendants(job.pid)
+    os.kill(job.pid, signal.SIGKILL)
+    job.wait()
+    wait_for(lambda: not any(process.is_running() and process.status() != "zombie" for process in family), 20)
+    kept = storage.finished_blocks(str(tmp_path), "key")
+    assert 3 <= len(kept) < 9
+    times = {
+        number: (tmp_path / f"blocks/{storage.block_name(number)}.json").stat().st_mtime_ns for number in kept
+    }
+    assert extract(dump, tmp_path) == unbroken
+    for number, written in times.items():
+        assert (tmp_path / f"blocks/{storage.block_name(number)}.json").stat().st_mtime_ns == written
+
+
+def test_a_workers_death_is_survived(
+    dump: Path, tmp_path: Path, unbroken: dict[int, storage.BlockRecord]
+) -> None:
+    import threading
+
+    killed: list[int] = []
+
+    def kill_one_worker() -> None:
+        wait_for(lambda: len(storage.finished_blocks(str(tmp_path), "key")) >= 1)
+        for process in descendants(os.getpid()):
+            if process.name().startswith("python") and "sdk_worker_main" in " ".join(process.cmdline()):
+                process.kill()
+                killed.append(process.pid)
+                return
+
+    killer = threading.Thread(target=kill_one_worker)
+    killer.start()
+    assert extract(dump, tmp_path, processes=2) == unbroken
+    killer.join()
+    assert killed
+
+
+def test_the_users_error_comes_without_a_traceback(dump: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.xml.bz2"
+    cut.write_bytes(dump.read_bytes()[:-100_000])
+    with pytest.raises(ValueError, match="bzip2 stream ends in the middle") as error:
+        extract(cut, tmp_path / "stage")
+    assert str(error.value).startswith(str(cut))
+    assert "\n" not in str(error.value)
+
+
+def test_another_failure_comes_with_its_last_words(dump: Path, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no_such_job"):
+        run_blocks("no_such_job", plan_blocks([str(dump)], 10**7), str(tmp_path), "key", {}, processes=1)

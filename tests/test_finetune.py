@@ -1,0 +1,279 @@
+"""Fine-tuning on the example data: what is written, what is repeated to the byte, and what is refused."""
+
+import json
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from model.checkpoint import save_model
+from model.config import PRESETS as MODEL_PRESETS
+from model.heads import LukeForPretraining
+from pipeline.tokens import train_tokenizer
+from tasks import finetune as finetuning
+from tasks import ner
+from tasks.finetune import finetune
+from tasks.task import PROFILES, Hyperparameters
+from tasks.variants import VARIANTS
+
+EXAMPLES = Path(__file__).parent.parent / "examples" / "ner"
+CONFIG = replace(
+    MODEL_PRESETS["demo"], vocab_size=600, entity_vocab_size=6, hidden_size=32, entity_emb_size=16,
+    num_hidden_layers=1, intermediate_size=64, max_position_embeddings=98,
+)  # fmt: skip
+QUICK = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=8, epochs=2)
+FILES = ["config.json", "metrics.json", "model.safetensors"]
+FILES += ["predictions-dev.txt", "predictions-test.txt", "training.jsonl"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tiny random weights (`weights`) and a tokenizer of the example data (`tokenizer`)."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    train_tokenizer(
+        (EXAMPLES / "train.txt").read_text().splitlines(), folder / "tokenizer", CONFIG.vocab_size
+    )
+    torch.manual_seed(0)
+    save_model(folder / "weights", LukeForPretraining(CONFIG))
+    return folder
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ner.PRESETS, "quick", QUICK)
+
+
+def run(folder: Path, output: Path, data: Path = EXAMPLES, **changes: Any) -> dict[str, Any]:
+    arguments = {"variant": "luke", "preset": "quick", "seed": 1, "profile": "fixed", **changes}
+    weights, tokenizer = folder / "weights", folder / "tokenizer"
+    return finetune("ner", data, weights, tokenizer, output, device="cpu", progress=False, **arguments)
+
+
+def contents(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(output.iterdir())}
+
+
+@pytest.mark.usefixtures("quick")
+def test_same_seed_same_bytes_other_seed_other_bytes(folder: Path, tmp_path: Path) -> None:
+    metrics = run(folder, tmp_path / "one")
+    torch.rand(3)
+    run(folder, tmp_path / "elsewhere" / "two")
+    run(folder, tmp_path / "three", seed=2)
+    first, second, third = (contents(tmp_path / name) for name in ("one", "elsewhere/two", "three"))
+    assert sorted(first) == FILES
+    assert first == second
+    assert all(first[name] != third[name] for name in ("model.safetensors", "training.jsonl"))
+    assert json.loads(first["metrics.json"]) == json.loads(json.dumps(metrics))
+    assert str(tmp_path).encode() not in b"".join(first.values())
+
+
+@pytest.mark.usefixtures("quick")
+def test_what_is_written_fits_together(folder: Path, tmp_path: Path) -> None:
+    metrics = run(folder, tmp_path)
+    for split in ("dev", "test"):
+        scored = ner.score_files(EXAMPLES / f"{split}.txt", tmp_path / f"predictions-{split}.txt")
+        assert scored == metrics[split]
+        lines = (tmp_path / f"predictions-{split}.txt").read_text().splitlines()
+        gold = (EXAMPLES / f"{split}.txt").read_text().splitlines()
+        assert [line.rsplit(" ", 1)[0] for line in lines if line] == [line for line in gold if line]
+    history = [json.loads(line) for line in (tmp_path / "training.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in history] == list(range(16))
+    assert [record["learning_rate"] for record in history] == pytest.approx(
+        [QUICK.learning_rate * (16 - n) / 16 for n in range(16)]
+    )
+    assert history[-1]["loss"] < history[0]["loss"]
+    configuration = json.loads((tmp_path / "config.json").read_text())
+    assert configuration["labels"] == ["O", "LOC", "MISC", "ORG", "PER"]
+    assert configuration["hyperparameters"]["max_words"] == 96
+    assert configuration["model"]["entity_vocab_size"] == 2
+    weights = load_file(tmp_path / "model.safetensors")
+    assert weights["classifier.weight"].shape == (5, 96)
+    assert weights["luke.entity_embeddings.token.weight"].shape == (2, 16)
+
+
+def test_a_small_training_set_is_learnt(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ner.PRESETS, "thorough", replace(QUICK, learning_rate=5e-3, batch_size=2, epochs=25))
+    documents = (EXAMPLES / "train.txt").read_text().split("-DOCSTART- -X- O O\n")
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.txt").write_text("-DOCSTART-\n".join(documents[:4]))
+    metrics = run(folder, tmp_path / "out", tmp_path, preset="thorough")
+    assert metrics["dev"]["f1"] > 0.9
+    assert metrics["splits_without_predictions"] == []
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("variant", sorted(VARIANTS))
+def test_each_variant_has_its_inputs_and_attention(folder: Path, tmp_path: Path, variant: str) -> None:
+    metrics = run(folder, tmp_path, variant=variant)
+    weights = load_file(tmp_path / "model.safetensors")
+    row = VARIANTS[variant]
+    assert weights["classifier.weight"].shape[1] == CONFIG.hidden_size * (3 if row.entities else 2)
+    extra_queries = [name for name in weights if "query" in name and "weight" in name]
+    assert (len(extra_queries) > 1) == row.entity_aware_attention
+    assert json.loads((tmp_path / "config.json").read_text())["entities"] is row.entities
+    assert metrics["variant"] == variant
+
+
+@pytest.mark.usefixtures("quick")
+def test_transformers_roberta_is_the_baseline(folder: Path, tmp_path: Path) -> None:
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    sizes = {name: getattr(CONFIG, name) for name in RobertaConfig().to_dict() if hasattr(CONFIG, name)}
+    RobertaForMaskedLM(RobertaConfig(**sizes)).save_pretrained(tmp_path / "weights")
+    shutil.copytree(folder / "tokenizer", tmp_path / "tokenizer")
+    metrics = run(tmp_path, tmp_path / "out", variant="roberta")
+    assert metrics["dev"]["gold"] == metrics["data"]["dev"]["entities"]
+    assert load_file(tmp_path / "out" / "model.safetensors")["classifier.weight"].shape == (5, 64)
+
+
+@pytest.mark.parametrize(
+    ("profile", "dev", "kept"), [("fixed", [0.2, 0.6, 0.6], 2), ("paper", [0.2, 0.6, 0.1], 3)]
+)
+def test_the_kept_epoch(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, dev: list[float], kept: int
+) -> None:
+    """The weights of an epoch are told apart by what the classifier holds when dev is scored."""
+    monkeypatch.setitem(ner.PRESETS, "three", Hyperparameters(1e-3, 1e-3, batch_size=60, epochs=3))
+    seen: list[torch.Tensor] = []
+    predict = finetuning.predict
+
+    def remember(run: finetuning.Run, split: str) -> Any:
+        seen.append(run.module.state_dict()["classifier.weight"].clone())
+        return predict(run, split)
+
+    monkeypatch.setattr(finetuning, "predict", remember)
+    found = iter(dev)
+    score = ner.score
+    monkeypatch.setattr(ner, "score", lambda *sides: {**score(*sides), "f1": next(found, 0.0)})
+    metrics = run(folder, tmp_path, preset="three", profile=profile)
+    assert [epoch["dev_f1"] for epoch in metrics["epochs"]] == dev
+    assert metrics["kept_epoch"] == kept
+    written = load_file(tmp_path / "model.safetensors")["classifier.weight"]
+    assert torch.equal(written, seen[kept - 1])
+    assert not torch.equal(seen[0], seen[1])
+
+
+def prepare(folder: Path, **changes: Any) -> finetuning.Run:
+    arguments = {"seed": 3, "device": "cpu", "profile": "fixed", "progress": False}
+    task, row = finetuning.TASKS["ner"], VARIANTS["luke"]
+    hyperparameters = replace(QUICK, head_learning_rate=0.25)
+    return finetuning.prepare(
+        task,
+        row,
+        hyperparameters,
+        EXAMPLES,
+        folder / "weights",
+        folder / "tokenizer",
+        **{**arguments, **changes},
+    )
+
+
+def test_optimiser_follows_profile_and_hyperparameters(folder: Path) -> None:
+    optimizers = {profile: finetuning.optimizer_of(prepare(folder, profile=profile)) for profile in PROFILES}
+    assert isinstance(optimizers["fixed"], torch.optim.AdamW)
+    assert not isinstance(optimizers["paper"], torch.optim.AdamW)
+    for optimizer in optimizers.values():
+        groups = [
+            (group["lr"], group["weight_decay"], len(group["params"])) for group in optimizer.param_groups
+        ]
+        assert groups[2:] == [(0.25, 0.01, 1), (0.25, 0.0, 1)]
+        assert [group[:2] for group in groups[:2]] == [
+            (QUICK.learning_rate, 0.01),
+            (QUICK.learning_rate, 0.0),
+        ]
+        assert {(group["betas"], group["eps"]) for group in optimizer.param_groups} == {((0.9, 0.98), 1e-6)}
+
+
+def test_each_epoch_shows_every_feature_once_in_a_new_order(folder: Path) -> None:
+    prepared = prepare(folder)
+    words = sum(len(feature.word_ids) for feature in prepared.features["train"].items)
+    epochs = []
+    for epoch in range(2):
+        steps = range(epoch * prepared.steps_per_epoch, (epoch + 1) * prepared.steps_per_epoch)
+        batches = [finetuning.batches_of_step(prepared, step)[0] for step in steps]
+        assert sum(int(batch.inputs.word_mask.sum()) for batch in batches) == words
+        assert sum(len(batch.sizes) for batch in batches) == 60
+        epochs.append([batch.sizes for batch in batches])
+    assert epochs[0] != epochs[1]
+
+
+def test_a_model_that_predicts_nothing_says_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(ner.PRESETS, "dull", Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1))
+    monkeypatch.setattr(ner, "logits", lambda module, batch: [np.eye(5)[[0] * size] for size in batch.sizes])
+    with caplog.at_level(logging.WARNING):
+        metrics = run(folder, tmp_path, preset="dull")
+    assert metrics["splits_without_predictions"] == ["dev", "test"]
+    assert [record.message.split(":")[0] for record in caplog.records] == [
+        f"ner, variant luke: NOTHING is predicted on {split}".split(":")[0] for split in ("dev", "test")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"variant": "ernie"}, "variant 'ernie' is unknown; expected one of luke, luke_original_attention"),
+        ({"preset": "huge"}, "preset 'huge' is unknown; expected one of demo, base, large"),
+        ({"profile": "both"}, "profile 'both' is unknown; expected one of fixed, paper"),
+    ],
+)
+def test_unknown_names_are_refused(
+    folder: Path, tmp_path: Path, changes: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match="is unknown") as error:
+        run(folder, tmp_path, **changes)
+    assert message in str(error.value)
+
+
+@pytest.mark.usefixtures("quick")
+def test_missing_data_is_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"absent: no such folder; expected one with train"):
+        run(folder, tmp_path / "out", tmp_path / "absent")
+    shutil.copytree(EXAMPLES, tmp_path / "data")
+    (tmp_path / "data" / "dev.txt").unlink()
+    with pytest.raises(
+        ValueError, match=r"data: found none for the split 'dev'; give exactly one file dev\.\*"
+    ):
+        run(folder, tmp_path / "out", tmp_path / "data")
+    for name in ("dev.conll", "dev.txt"):
+        shutil.copy(EXAMPLES / "dev.txt", tmp_path / "data" / name)
+    with pytest.raises(ValueError, match=r"data: found dev.conll, dev.txt for the split 'dev'"):
+        run(folder, tmp_path / "out", tmp_path / "data")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_tokenizer_of_other_weights_is_refused(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "tokenizer", tmp_path / "tokenizer")
+    save_model(tmp_path / "weights", LukeForPretraining(replace(CONFIG, vocab_size=300)))
+    with pytest.raises(
+        ValueError, match=r"has 300 word embeddings; give the tokenizer that the weights were"
+    ):
+        run(tmp_path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("preset", ["base", "large"])
+def test_paper_values_are_the_defaults(preset: str) -> None:
+    values = ner.PRESETS[preset]
+    assert (values.learning_rate, values.head_learning_rate, values.batch_size, values.epochs) == (
+        1e-5,
+        1e-5,
+        8,
+        5,
+    )
+    assert (values.warmup_ratio, values.weight_decay, values.betas, values.epsilon) == (
+        0.06,
+        0.01,
+        (0.9, 0.98),
+        1e-6,
+    )
+    assert values.max_words == 512

@@ -1,0 +1,119 @@
+"""Entity-aware attention: the fused form against the four-product form and against the paper's equation."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from models_for_tests import TINY
+from torch import Tensor
+
+from model.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
+
+WORDS, ENTITIES = 6, 3
+
+
+def make_input(seed: int = 0) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(seed)
+    states = torch.randn(2, WORDS + ENTITIES, TINY.hidden_size, requires_grad=True)
+    key_mask = torch.ones(2, WORDS + ENTITIES, dtype=torch.bool)
+    key_mask[0, WORDS - 2 : WORDS] = False
+    key_mask[1, -1] = False
+    return states, key_mask
+
+
+def make_attention(seed: int = 1) -> EntityAwareAttention:
+    torch.manual_seed(seed)
+    return EntityAwareAttention(replace(TINY, use_entity_aware_attention=True)).eval()
+
+
+def literal_attention(attention: EntityAwareAttention, states: Tensor, key_mask: Tensor) -> Tensor:
+    """Section 3.2 written out: for each token i, head and token j a score by the types of i and j."""
+    size = attention.head_size
+    output = torch.zeros_like(states)
+    for row in range(states.shape[0]):
+        for head in range(attention.heads):
+            part = slice(head * size, (head + 1) * size)
+            for i in range(states.shape[1]):
+                scores = []
+                for j in range(states.shape[1]):
+                    matrix = {
+                        (True, True): attention.query,
+                        (True, False): attention.word_to_entity_query,
+                        (False, True): attention.entity_to_word_query,
+                        (False, False): attention.entity_to_entity_query,
+                    }[i < WORDS, j < WORDS]
+                    key = attention.key(states[row, j])[part]
+                    score = key @ matrix(states[row, i])[part] / math.sqrt(size)
+                    scores.append(score if key_mask[row, j] else torch.tensor(-math.inf))
+                weights = torch.stack(scores).softmax(dim=0)
+                values = torch.stack([attention.value(states[row, j])[part] for j in range(states.shape[1])])
+                output[row, i, part] = weights @ values
+    return output
+
+
+def test_fused_form_equals_the_paper_s_equation() -> None:
+    attention = make_attention()
+    states, key_mask = make_input()
+    with torch.no_grad():
+        expected = literal_attention(attention, states, key_mask)
+        torch.testing.assert_close(attention(states, key_mask, WORDS), expected, atol=1e-6, rtol=1e-5)
+
+
+def test_fused_form_equals_the_four_products_in_value_and_gradient() -> None:
+    attention = make_attention().double()
+    states, key_mask = make_input()
+    results = []
+    for form in (attention.forward, attention.reference):
+        attention.zero_grad()
+        inputs = states.detach().double().requires_grad_()
+        output = form(inputs, key_mask, WORDS)
+        weights = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
+        (output * weights).sum().backward()
+        gradients = {name: parameter.grad for name, parameter in attention.named_parameters()}
+        results.append((output, inputs.grad, gradients))
+    torch.testing.assert_close(results[0], results[1], atol=1e-12, rtol=1e-10)
+    assert all(gradient.abs().max() > 0 for name, gradient in results[0][2].items() if name != "key.bias")
+
+
+def test_equal_matrices_are_the_original_attention() -> None:
+    attention = make_attention()
+    original = SelfAttention(TINY).eval()
+    original.load_state_dict({key: attention.state_dict()[key] for key in original.state_dict()})
+    states, key_mask = make_input()
+    assert not torch.allclose(
+        attention(states, key_mask, WORDS), original(states, key_mask, WORDS), atol=1e-3
+    )
+    copy_missing_queries(attention)
+    torch.testing.assert_close(
+        attention(states, key_mask, WORDS), original(states, key_mask, WORDS), atol=1e-6, rtol=1e-5
+    )
+
+
+def test_without_entities_only_the_word_query_counts() -> None:
+    attention = make_attention()
+    states, key_mask = make_input()
+    words, word_mask = states[:, :WORDS], key_mask[:, :WORDS]
+    torch.testing.assert_close(
+        attention(words, word_mask, WORDS), SelfAttention.forward(attention, words, word_mask, WORDS)
+    )
+
+
+def test_masked_keys_have_no_influence() -> None:
+    attention = make_attention()
+    states, key_mask = make_input()
+    changed = states.detach().clone()
+    changed[~key_mask] += 5.0
+    before, after = attention(states, key_mask, WORDS), attention(changed, key_mask, WORDS)
+    torch.testing.assert_close(before[key_mask], after[key_mask])
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+def test_attention_dropout_is_applied_in_training_only(entity_aware: bool) -> None:
+    config = replace(TINY, attention_probs_dropout_prob=0.5)
+    torch.manual_seed(0)
+    attention = (EntityAwareAttention if entity_aware else SelfAttention)(config)
+    states, key_mask = make_input()
+    assert not torch.equal(attention(states, key_mask, WORDS), attention(states, key_mask, WORDS))
+    attention.eval()
+    assert torch.equal(attention(states, key_mask, WORDS), attention(states, key_mask, WORDS))

@@ -1,0 +1,399 @@
+"""Pretraining: phases, figures, resuming to the bit after any interruption, and every refusal."""
+
+import json
+import math
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from models_for_tests import TINY, transformers_values
+from safetensors.torch import load_file
+from shards_for_tests import random_rows, write_sequences
+
+from model import pretrain as pretraining
+from model.config import PRESETS
+from model.heads import LukeForPretraining
+from model.initial import build_model
+from model.loader import Loader
+from model.recipes import PAPER_RECIPE, RECIPES, Phase, Recipe
+from model.shards import Corpus, epoch_order
+from model.train import linear_schedule
+
+ROOT = Path(__file__).parents[1]
+SHORT = Recipe(
+    phases=(Phase(7, 2e-2, 2, "new"), Phase(6, 1e-2, 2, "all")),
+    batch_size=5,
+    micro_batch_size=2,
+    log_every=1,
+    checkpoint_every=2,
+)
+FILES = ["config.json", "metrics.jsonl", "model.safetensors"]
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make "demo" a tiny model that is trained for 13 steps."""
+    monkeypatch.setitem(PRESETS, "demo", TINY)
+    monkeypatch.setitem(RECIPES, "demo", SHORT)
+
+
+@pytest.fixture(scope="module")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eleven sequences: an epoch ends within a batch, several times a run."""
+    return write_sequences(tmp_path_factory.mktemp("sequences"), random_rows(11))
+
+
+def run(sequences: Path, output: Path, **changes: Any) -> dict[str, float]:
+    arguments = {
+        "preset": "demo",
+        "base_model": "scratch",
+        "entities": True,
+        "profile": "fixed",
+        "seed": 1,
+        "device": "cpu",
+        "progress": False,
+    }
+    return pretraining.pretrain(sequences, output, **(arguments | changes))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def lines_of(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> Callable[[], None]:
+    """Make the loader fail at a step; the result undoes it."""
+    original = Loader.__call__
+
+    def call(self: Loader, at: int) -> Any:
+        if at == step:
+            raise KeyboardInterrupt
+        return original(self, at)
+
+    monkeypatch.setattr(Loader, "__call__", call)
+    return lambda: monkeypatch.setattr(Loader, "__call__", original)
+
+
+def make_roberta(folder: Path, **changes: Any) -> torch.nn.Module:
+    import transformers
+
+    values = transformers_values(TINY) | changes
+    for name in ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention"):
+        del values[name]
+    torch.manual_seed(4)
+    module = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**values))
+    module.save_pretrained(folder)
+    return module
+
+
+@pytest.mark.usefixtures("short")
+def test_result_and_figures(sequences: Path, tmp_path: Path) -> None:
+    figures = run(sequences, tmp_path)
+    assert sorted(contents(tmp_path)) == FILES
+    lines = lines_of(tmp_path)
+    assert figures == lines[-1]
+    assert [(line["phase"], line["step"]) for line in lines] == [
+        (1 if s <= 7 else 2, s) for s in range(1, 14)
+    ]
+    for line in lines:
+        phase, start = SHORT.phases[int(line["phase"]) - 1], 0 if line["phase"] == 1 else 7
+        share = linear_schedule(line["step"] - 1 - start, warmup_steps=2, total_steps=phase.steps)
+        assert line["learning_rate"] == pytest.approx(phase.learning_rate * share)
+        assert 0 <= line["masked_word_accuracy"] <= 1
+        assert 0 <= line["masked_entity_accuracy"] <= 1
+    assert lines[0]["masked_word_loss"] == pytest.approx(math.log(TINY.vocab_size), abs=0.2)
+    assert lines[0]["masked_entity_loss"] == pytest.approx(math.log(TINY.entity_vocab_size), abs=0.2)
+    assert lines[-1]["masked_word_loss"] < lines[0]["masked_word_loss"]
+
+
+@pytest.mark.usefixtures("short")
+def test_the_same_again_is_done_already(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = run(sequences, tmp_path)
+    before = contents(tmp_path)
+    interrupt_at(monkeypatch, 0)
+    assert run(sequences, tmp_path) == figures
+    assert contents(tmp_path) == before
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path, seed=2)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("step", [0, 1, 2, 3, 6, 7, 8, 9, 12])
+@pytest.mark.parametrize("profile", ["fixed", "paper"])
+def test_resumed_run_has_the_same_bits(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, profile: str
+) -> None:
+    run(sequences, tmp_path / "whole", profile=profile)
+    undo = interrupt_at(monkeypatch, step)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken", profile=profile)
+    undo()
+    torch.manual_seed(99)
+    visited: list[int] = []
+    original = Loader.__call__
+    monkeypatch.setattr(Loader, "__call__", lambda self, at: visited.append(at) or original(self, at))
+    run(sequences, tmp_path / "broken", profile=profile)
+    # A checkpoint stands at every second step and at the end of a phase.
+    first = 7 if step == 7 else step - step % 2
+    assert visited == list(range(first, 13))
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from model.config import PRESETS
+from model.recipes import RECIPES
+from models_for_tests import TINY
+from test_model_pretrain import SHORT, run
+PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
+fsync, left = os.fsync, int(sys.argv[3])
+def counted(descriptor):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    fsync(descriptor)
+os.fsync = counted
+run(Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def run_killed(sequences: Path, output: Path, writes: int) -> int:
+    """Run in a process of its own that is killed at its n-th forced write."""
+    script = KILLED.format(tests=str(Path(__file__).parent))
+    command = [sys.executable, "-c", script, str(sequences), str(output), str(writes)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300).returncode
+
+
+@pytest.mark.usefixtures("short")
+def test_killed_in_the_middle_of_writing(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path / "whole")
+    # Forced writes: one for the metrics, five for each of eight checkpoints (four files and their folder), two for
+    # the result. Killed within the third checkpoint, just after the fourth is there, and before the weights are.
+    for writes in (14, 11, 23):
+        assert run_killed(sequences, tmp_path / "broken", writes) == -signal.SIGKILL
+        assert not (tmp_path / "broken" / "model.safetensors").exists()
+    run(sequences, tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("short")
+def test_damaged_checkpoint_is_passed_over(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(sequences, tmp_path / "whole")
+    undo = interrupt_at(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken")
+    undo()
+    checkpoints = tmp_path / "broken" / "checkpoints"
+    assert sorted(path.name for path in checkpoints.iterdir()) == ["step-00000002", "step-00000004"]
+    damaged = checkpoints / "step-00000004" / "optimizer.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    run(sequences, tmp_path / "broken")
+    assert "step-00000004: incomplete, the checkpoint before it is used" in caplog.text
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("short")
+def test_full_disk_leaves_the_last_good_checkpoint(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from model import resume
+
+    original = resume.optimizer_tensors
+    calls = iter(range(9))
+
+    def fail(optimizer: torch.optim.Optimizer) -> Any:
+        if next(calls) == 2:
+            raise OSError("No space left on device")
+        return original(optimizer)
+
+    monkeypatch.setattr(resume, "optimizer_tensors", fail)
+    with pytest.raises(OSError, match="No space left"):
+        run(sequences, tmp_path / "broken")
+    assert resume.checkpoint_folders(tmp_path / "broken" / "checkpoints")[0].name == "step-00000004"
+    monkeypatch.setattr(resume, "optimizer_tensors", original)
+    run(sequences, tmp_path / "broken")
+    run(sequences, tmp_path / "whole")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seed": 2}, "seed is 1 in this checkpoint, but 2 is asked for"),
+        ({"profile": "paper"}, "profile is 'fixed' in this checkpoint, but 'paper' is asked for"),
+        ({"entities": False}, "config.entity_vocab_size is 12 in this checkpoint, but 3 is asked for"),
+    ],
+)
+def test_checkpoint_of_another_run_is_refused(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
+) -> None:
+    undo = interrupt_at(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path)
+    undo()
+    with pytest.raises(ValueError, match=rf"step-00000004: {message}"):
+        run(sequences, tmp_path, **changes)
+
+
+@pytest.mark.usefixtures("short")
+def test_checkpoint_of_other_sequences_is_refused(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undo = interrupt_at(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "output")
+    undo()
+    other = write_sequences(tmp_path / "other", random_rows(11, seed=5))
+    first, second = Corpus(sequences).fingerprint, Corpus(other).fingerprint
+    with pytest.raises(
+        ValueError, match=f"sequences is '{first}' in this checkpoint, but '{second}' is asked"
+    ):
+        run(other, tmp_path / "output")
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("with_entities", [True, False])
+def test_first_phase_leaves_the_base_model_s_bits(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_entities: bool
+) -> None:
+    from model.hf import from_transformers
+
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=SHORT.phases[:1]))
+    words = from_transformers(make_roberta(tmp_path / "roberta").state_dict(), "", with_heads=True)
+    base = str(tmp_path / "roberta")
+    start = build_model(Corpus(sequences).facts, "demo", base, entities=with_entities, seed=1)[0].state_dict()
+    run(sequences, tmp_path / "out", base_model=base, entities=with_entities)
+    trained = load_file(tmp_path / "out" / "model.safetensors")
+    assert all(torch.equal(start[key], words[key]) for key in words)
+    changed = {key for key in trained if not torch.equal(trained[key], start[key])}
+    if with_entities:
+        assert changed == set(trained) - set(words)
+    else:
+        assert changed
+        assert changed <= set(words)
+
+
+@pytest.mark.usefixtures("short")
+def test_second_phase_trains_everything(sequences: Path, tmp_path: Path) -> None:
+    make_roberta(tmp_path / "roberta")
+    base = str(tmp_path / "roberta")
+    start = build_model(Corpus(sequences).facts, "demo", base, entities=True, seed=1)[0].state_dict()
+    run(sequences, tmp_path / "out", base_model=base)
+    trained = load_file(tmp_path / "out" / "model.safetensors")
+    assert {key for key in trained if torch.equal(trained[key], start[key])} == set()
+
+
+@pytest.mark.usefixtures("short")
+def test_baseline_without_entities(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path, entities=False)
+    lines = lines_of(tmp_path)
+    assert len(lines) == 13
+    assert {line["phase"] for line in lines} == {1}
+    assert not any("entity" in name for line in lines for name in line)
+    assert max(line["learning_rate"] for line in lines) == pytest.approx(1e-2)
+    assert json.loads((tmp_path / "config.json").read_text())["entity_vocab_size"] == 3
+
+
+@pytest.mark.usefixtures("short")
+def test_profiles_differ(sequences: Path, tmp_path: Path) -> None:
+    assert run(sequences, tmp_path / "a") != run(sequences, tmp_path / "b", profile="paper")
+
+
+@pytest.mark.usefixtures("short")
+def test_micro_batches_change_nothing_but_rounding(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    still = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    monkeypatch.setitem(PRESETS, "demo", still)
+    run(sequences, tmp_path / "a")
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, micro_batch_size=5))
+    run(sequences, tmp_path / "b")
+    for one, other in zip(lines_of(tmp_path / "a"), lines_of(tmp_path / "b"), strict=True):
+        assert one["masked_word_loss"] == pytest.approx(other["masked_word_loss"], rel=1e-4)
+        assert one["masked_entity_loss"] == pytest.approx(other["masked_entity_loss"], rel=1e-4)
+
+
+def test_loader_visits_each_sequence_once_an_epoch(sequences: Path) -> None:
+    loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)
+    visited = [pair for step in range(11) for pair in loader.indices(step)]
+    assert len(visited) == 55
+    for epoch in range(5):
+        indices = [index for at, index in visited if at == epoch]
+        assert indices == epoch_order(11, seed=3, epoch=epoch).tolist()
+
+
+def test_loader_says_what_the_whole_step_holds(sequences: Path) -> None:
+    loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)
+    parts = loader(4)
+    assert [len(part.batch.word_ids) for part in parts] == [2, 2, 1]
+    for name, field in (("masked_word", "word_labels"), ("masked_entity", "entity_labels")):
+        assert {part.totals[name] for part in parts} == {
+            sum(int((getattr(part.batch, field) != -100).sum()) for part in parts)
+        }
+
+
+def test_paper_s_recipe() -> None:
+    assert RECIPES["large"] is RECIPES["base"] is PAPER_RECIPE
+    first, second = PAPER_RECIPE.phases
+    assert first == Phase(steps=100_000, learning_rate=5e-4, warmup_steps=2500, trainable="new")
+    assert second == Phase(steps=100_000, learning_rate=1e-5, warmup_steps=2500, trainable="all")
+    assert (PAPER_RECIPE.batch_size, PAPER_RECIPE.weight_decay) == (2048, 0.01)
+    assert (PAPER_RECIPE.betas, PAPER_RECIPE.epsilon) == ((0.9, 0.999), 1e-6)
+    baseline = PAPER_RECIPE.without_entities()
+    assert baseline.phases == (Phase(steps=200_000, learning_rate=1e-5, warmup_steps=2500, trainable="all"),)
+
+
+@pytest.mark.usefixtures("short")
+def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) -> None:
+    for name, changes in (("few", {"vocab_size": 50}), ("short", {"max_position_embeddings": 20})):
+        make_roberta(tmp_path / name, **changes)
+    cases = [
+        ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, base, large"),
+        ({"profile": "both"}, "profile 'both' is unknown; use one of fixed, paper"),
+        ({"device": "gpu"}, "device 'gpu' is unknown"),
+        (
+            {"base_model": str(tmp_path / "few")},
+            "vocab_size 50, but the sequences were made with 60; make the",
+        ),
+        ({"base_model": str(tmp_path / "short")}, "positions for 18 words, but sequences have up to 32"),
+    ]
+    for changes, message in cases:
+        with pytest.raises(ValueError, match=message):
+            run(sequences, tmp_path / "out", **changes)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("short")
+def test_base_model_of_ours_gives_its_words(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path / "first")
+    words = load_file(tmp_path / "first" / "model.safetensors")
+    module, new = build_model(Corpus(sequences).facts, "demo", str(tmp_path / "first"), entities=True, seed=2)
+    state = module.state_dict()
+    assert all("entity" in key for key in new)
+    assert all(torch.equal(state[key], words[key]) for key in set(state) - new)
+    assert not torch.equal(state["entity_head.dense.weight"], words["entity_head.dense.weight"])
+
+
+def test_new_parameters_without_a_base_model_are_all() -> None:
+    facts = type("Facts", (), {"word_vocab_size": 99, "entity_vocab_size": 9, "pad_id": 1, "max_words": 512})
+    module, new = build_model(facts, "demo", "scratch", entities=True, seed=0)
+    assert isinstance(module, LukeForPretraining)
+    assert new == {name for name, _ in module.named_parameters()}
+    assert module.config.vocab_size == 99

@@ -1,0 +1,274 @@
+"""Entity recognition: features of real sentences, the head against transformers, decoding and scoring."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from model.config import LukeConfig
+from model.encoder import LukeModel
+from pipeline.tokens import WordTokenizer, train_tokenizer
+from tasks import ner
+from tasks.columns import ColumnFile
+from tasks.context import has_leading_space
+from tasks.spans import Span, enumerate_spans, tags_of_spans
+from tasks.task import Features
+
+EXAMPLES = Path(__file__).parent.parent / "examples" / "ner"
+TINY = LukeConfig(vocab_size=400, entity_vocab_size=5, hidden_size=16, entity_emb_size=8, num_hidden_layers=2,
+                  num_attention_heads=2, intermediate_size=32, max_position_embeddings=66)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer((EXAMPLES / "train.txt").read_text().splitlines(), folder, TINY.vocab_size)
+    return WordTokenizer.load(folder)
+
+
+def column_file(tmp_path: Path, documents: list[list[list[tuple[str, str]]]]) -> ColumnFile:
+    lines = []
+    for sentences in documents:
+        lines += ["-DOCSTART- O", ""]
+        for sentence in sentences:
+            lines += [*(f"{word} {tag}" for word, tag in sentence), ""]
+    path = tmp_path / "data.txt"
+    path.write_text("\n".join(lines))
+    return ner.read(path)
+
+
+def words(text: str, start: int = 0) -> list[tuple[str, str]]:
+    return [(word, "O") for word in text.split()][start:]
+
+
+def featurize(
+    dataset: ColumnFile, tokenizer: WordTokenizer, *, max_words: int = 64, profile: str = "fixed"
+) -> Features:
+    return ner.featurize(dataset, tokenizer, ner.label_names(dataset), max_words=max_words, profile=profile)
+
+
+def test_examples_are_what_their_description_says() -> None:
+    sizes = {split: ner.describe(ner.read(EXAMPLES / f"{split}.txt")) for split in ("train", "dev", "test")}
+    assert [sizes[split]["sentences"] for split in sizes] == [60, 20, 20]
+    assert {size["scheme"] for size in sizes.values()} == {"IOB1"}
+    assert ner.label_names(ner.read(EXAMPLES / "train.txt")) == ("O", "LOC", "MISC", "ORG", "PER")
+    assert " B-MISC" in (EXAMPLES / "train.txt").read_text()
+
+
+def test_features_of_wikigold_cover_each_span_once_with_the_sentence_whole(shared: Path) -> None:
+    dataset = ner.read(shared / "data" / "ner" / "wikigold.conll.txt")
+    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
+    features = featurize(dataset, roberta, max_words=512)
+    spans: dict[int, list[tuple[int, ...]]] = {}
+    for feature in features.items:
+        assert 0 < len(feature.spans) <= ner.MAX_SPANS
+        assert len(feature.word_ids) <= 512
+        spans.setdefault(feature.sentence, []).extend(map(tuple, feature.spans.tolist()))
+        sentence = dataset.sentences[feature.sentence]
+        subwords = roberta.encode(sentence.words, [has_leading_space(word) for word in sentence.words])
+        for (start, end), (first, last) in zip(
+            feature.spans.tolist(), feature.positions.tolist(), strict=True
+        ):
+            expected = [subword for word in subwords[start:end] for subword in word]
+            assert feature.word_ids[first : last + 1].tolist() == expected
+    assert spans == {
+        index: enumerate_spans(len(sentence.rows), 16) for index, sentence in enumerate(dataset.sentences)
+    }
+    assert features.counts["entities_out_of_reach"] == features.counts["sentences_split"] == 0
+
+
+def test_context_never_crosses_a_document(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    documents = [
+        [words(f"{name} one"), words(f"{name} two"), [(name, "I-PER")]] for name in ("Ada", "Bob", "Eve")
+    ]
+    dataset = column_file(tmp_path, documents)
+    features = featurize(dataset, tokenizer)
+    for feature in features.items:
+        name = ("Ada", "Bob", "Eve")[feature.sentence // 3]
+        assert tokenizer.decode(feature.word_ids[1:-1].tolist()).split() == [name, "one", name, "two", name]
+        assert (feature.word_ids[0], feature.word_ids[-1]) == (tokenizer.cls_id, tokenizer.sep_id)
+
+
+def test_without_document_lines_a_sentence_has_no_context(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    (tmp_path / "flat.txt").write_text("Ada I-PER\n\nBob I-PER\n")
+    features = featurize(ner.read(tmp_path / "flat.txt"), tokenizer)
+    assert [tokenizer.decode(f.word_ids[1:-1].tolist()).strip() for f in features.items] == ["Ada", "Bob"]
+
+
+def test_a_sentence_longer_than_the_model_is_read_in_parts(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    sentence = (
+        [(",", "O")] * 7 + [(",", "I-PER")] * 2 + [(",", "O")] * 5 + [(",", "I-LOC")] * 3 + [(",", "O")] * 3
+    )
+    dataset = column_file(tmp_path, [[sentence, [("." * 100, "O")]]])
+    features = featurize(dataset, tokenizer, max_words=10)
+    first = [feature for feature in features.items if feature.sentence == 0]
+    assert [(f.spans.min(), f.spans.max()) for f in first] == [(0, 8), (8, 16), (16, 20)]
+    assert all(len(feature.word_ids) <= 10 for feature in features.items)
+    assert features.counts == {
+        "sentences_split": 1, "words_cut": 1, "words_without_subwords": 0,
+        "passes": 4, "spans": 36 + 36 + 10 + 1,
+        "spans_with_positions_cut": 0, "entities_out_of_reach": 2, "entities_of_unknown_type": 0,
+    }  # fmt: skip
+
+
+def test_long_and_unknown_entities_are_counted_misses(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    sentence = [("a", "I-PER")] * 17 + [("b", "O")] + [("c", "I-LOC")] * 16
+    dataset = column_file(tmp_path, [[sentence]])
+    features = ner.featurize(dataset, tokenizer, ("O", "PER"), max_words=512, profile="fixed")
+    assert features.counts["entities_out_of_reach"] == features.counts["entities_of_unknown_type"] == 1
+    assert all(not feature.labels.any() for feature in features.items)
+    everything = [np.eye(2)[np.zeros(len(feature.spans), dtype=int)] for feature in features.items]
+    scores = ner.score(dataset, ner.decode(dataset, features.items, everything, ("O", "PER")))
+    assert (scores["gold"], scores["predicted"], scores["types"]["PER"]["gold"]) == (2, 0, 1)
+
+
+def test_paper_profile_counts_subwords(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = column_file(tmp_path, [[[("q" * 9, "O"), ("x" * 9, "I-PER"), (".", "O")]]])
+    lengths = [len(subwords) for subwords in tokenizer.encode(["q" * 9, "x" * 9, "."], [True, True, False])]
+    assert sum(lengths[:2]) > 16 >= lengths[1] + lengths[2]
+    found = {
+        profile: featurize(dataset, tokenizer, profile=profile).items[0].spans.tolist()
+        for profile in ("fixed", "paper")
+    }
+    assert found["fixed"] == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    assert found["paper"] == [[0, 1], [1, 2], [1, 3], [2, 3]]
+
+
+def test_perfect_logits_give_back_the_gold_entities(tokenizer: WordTokenizer) -> None:
+    dataset = ner.read(EXAMPLES / "train.txt")
+    features = featurize(dataset, tokenizer)
+    labels = ner.label_names(dataset)
+    logits = [np.eye(len(labels))[feature.labels] for feature in features.items]
+    predictions = ner.decode(dataset, features.items, logits, labels)
+    assert predictions == [list(sentence.spans) for sentence in dataset.sentences]
+    assert ner.score(dataset, predictions)["f1"] == 1.0
+
+
+def test_logits_of_all_passes_compete(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = column_file(tmp_path, [[[("a", "I-PER"), *words("b " * 29)]]])
+    features = featurize(dataset, tokenizer, max_words=66)
+    assert len(features.items) > 2
+    logits = [np.zeros((len(feature.spans), 2)) for feature in features.items]
+    for feature, scores in zip(features.items, logits, strict=True):
+        for row, span in enumerate(map(tuple, feature.spans.tolist())):
+            scores[row, 1] = {(0, 10): 2.0, (8, 12): 3.0, (11, 26): 2.5, (20, 30): 1.0, (27, 28): 0.5}.get(
+                span, -1.0
+            )
+    assert ner.decode(dataset, features.items, logits, ("O", "PER")) == [
+        [Span(8, 12, "PER"), Span(20, 30, "PER")]
+    ]
+
+
+def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = column_file(tmp_path, [[[("z" * 40, "I-PER"), (",", "O")]], [words(",")]])
+    features = featurize(dataset, tokenizer)
+    batch = ner.collate(features.items, entities=True, pad_id=tokenizer.pad_id)
+    assert features.counts["spans_with_positions_cut"] == 2
+    assert batch.sizes == (3, 1)
+    assert batch.inputs.entity_ids is not None
+    assert batch.inputs.entity_ids.tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert batch.inputs.entity_positions is not None
+    assert batch.inputs.entity_positions[0, 0].tolist() == list(range(1, 31))
+    assert batch.inputs.entity_positions[1].tolist() == [[1, *[-1] * 29], [-1] * 30, [-1] * 30]
+    assert batch.positions[0, 0].tolist() == [1, len(features.items[0].word_ids) - 3]
+    assert batch.labels.tolist() == [[1, 0, 0], [0, ner.IGNORED, ner.IGNORED]]
+    assert batch.inputs.word_mask.sum(dim=1).tolist() == [len(feature.word_ids) for feature in features.items]
+    assert ner.collate(features.items, entities=False, pad_id=1).inputs.entity_ids is None
+
+
+@pytest.mark.parametrize("entity_aware", [True, False])
+def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, entity_aware: bool) -> None:
+    from transformers import LukeConfig as TheirConfig
+    from transformers import LukeForEntitySpanClassification
+
+    from model.checkpoint import load_luke
+
+    torch.manual_seed(1)
+    sizes = {name: value for name, value in asdict(TINY).items() if name != "entity_head"}
+    sizes |= {"use_entity_aware_attention": entity_aware, "initializer_range": 0.3}
+    config = TheirConfig(**sizes, num_labels=5)
+    theirs = LukeForEntitySpanClassification(config).eval()
+    theirs.luke.save_pretrained(tmp_path / "luke")
+    luke = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=entity_aware)
+    luke.keep_entities(ner.ENTITY_ROWS)
+    ours = ner.SpanClassifier(luke, 5, entities=True).eval()
+    ours.classifier.load_state_dict(theirs.classifier.state_dict())
+    features = featurize(ner.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
+    batch = ner.collate(features, entities=True, pad_id=tokenizer.pad_id)
+    inputs = batch.inputs
+    assert inputs.entity_ids is not None
+    with torch.inference_mode():
+        expected = theirs(
+            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
+            entity_ids=inputs.entity_ids * 2, entity_attention_mask=inputs.entity_mask.long(),
+            entity_position_ids=inputs.entity_positions,
+            entity_start_positions=batch.positions[..., 0], entity_end_positions=batch.positions[..., 1],
+        ).logits  # fmt: skip
+        found = ner.logits(ours, batch)
+    assert len({len(row) for row in found}) > 1
+    for row, size, ours_row in zip(expected, batch.sizes, found, strict=True):
+        assert np.abs(row[:size].numpy() - ours_row).max() < 1e-5
+    assert expected.std() > 0.1
+
+
+def test_predictions_do_not_depend_on_the_batch(tokenizer: WordTokenizer) -> None:
+    torch.manual_seed(2)
+    luke = LukeModel(TINY)
+    luke.keep_entities(ner.ENTITY_ROWS)
+    module = ner.SpanClassifier(luke, 5, entities=True).eval()
+    features = featurize(ner.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
+    with torch.inference_mode():
+        together = ner.logits(module, ner.collate(features, entities=True, pad_id=1))
+        alone = [ner.logits(module, ner.collate([f], entities=True, pad_id=1))[0] for f in features]
+    for one, other in zip(together, alone, strict=True):
+        assert np.abs(one - other).max() < 1e-5
+
+
+def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) -> None:
+    torch.manual_seed(3)
+    module = ner.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()
+    features = featurize(ner.read(EXAMPLES / "dev.txt"), tokenizer).items[:3]
+    batch = ner.collate(features, entities=False, pad_id=1)
+    with torch.inference_mode():
+        logits = ner.logits(module, batch)
+        losses = [
+            np.log(np.exp(scores).sum()) - scores[label]
+            for feature, rows in zip(features, logits, strict=True)
+            for scores, label in zip(rows, feature.labels, strict=True)
+        ]
+        assert float(ner.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_a_training_set_without_entities_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"data.txt: no entity in any sentence"):
+        ner.label_names(column_file(tmp_path, [[words("a b")]]))
+
+
+def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = ner.read(EXAMPLES / "test.txt")
+    halved = [sentence.spans[::2] for sentence in gold.sentences]
+    path = tmp_path / "predictions.txt"
+    path.write_text("\n".join(ner.prediction_lines(gold, halved)))
+    ner.main(["score", str(EXAMPLES / "test.txt"), str(path)])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == ner.score(gold, halved)
+    assert (printed["precision"], printed["predicted"]) == (1.0, sum(map(len, halved)))
+    assert 0 < printed["recall"] < 1
+
+
+def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        SystemExit, match=r"^error: .*absent.txt: no such file; expected a CoNLL column file$"
+    ):
+        ner.main(["score", str(EXAMPLES / "test.txt"), str(tmp_path / "absent.txt")])
+
+
+def test_predictions_of_other_tools_are_read_as_conlleval_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "gold.txt").write_text("a x B-PER\nb x I-PER\nc x O\n")
+    (tmp_path / "predictions.txt").write_text("a I-PER\nb I-PER\nc B-LOC\n")
+    scores = ner.score_files(tmp_path / "gold.txt", tmp_path / "predictions.txt")
+    assert (scores["correct"], scores["predicted"], scores["gold"]) == (1, 2, 1)
+    assert tags_of_spans([Span(0, 2, "PER")], 3, "IOB2") == ["B-PER", "I-PER", "O"]

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.sequences import Sequence
+from pipeline.shards import ROWS_PER_BATCH, read_shard, sequence_schema, write_shard
+
+
+def rows(count: int) -> list[tuple[int, Sequence]]:
+    return [
+        (1 << 40 | number, Sequence([number % 60000, 65535, 0], [number, 1], [0, number % 500], [1, 511]))
+        for number in range(count)
+    ]
+
+
+def test_rows_come_back(tmp_path: Path) -> None:
+    count = 2 * ROWS_PER_BATCH + 3
+    assert write_shard(tmp_path / "a.arrow", iter(rows(count)), sequence_schema(50265)) == count
+    table = read_shard(tmp_path / "a.arrow")
+    assert table.schema == sequence_schema(50265)
+    back = [
+        (
+            row["page_id"],
+            Sequence(row["word_ids"], row["entity_ids"], row["entity_starts"], row["entity_ends"]),
+        )
+        for row in table.to_pylist()
+    ]
+    assert back == rows(count)
+    with pa.memory_map(str(tmp_path / "a.arrow")) as source:
+        batches = pa.ipc.open_file(source)
+        assert [batches.get_batch(i).num_rows for i in range(batches.num_record_batches)] == [1024, 1024, 3]
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_shard(tmp_path / name, iter(rows(1500)), sequence_schema(50265))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_an_empty_shard_is_a_file(tmp_path: Path) -> None:
+    assert write_shard(tmp_path / "a", [], sequence_schema(100_000)) == 0
+    assert read_shard(tmp_path / "a").num_rows == 0
+
+
+def test_word_ids_are_as_wide_as_the_vocabulary_needs() -> None:
+    assert sequence_schema(65536).field("word_ids").type == pa.list_(pa.uint16())
+    assert sequence_schema(65537).field("word_ids").type == pa.list_(pa.int32())
+
+
+@given(st.binary(max_size=200))
+def test_other_files_are_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("shard") / "broken.arrow"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"broken\.arrow: no readable Arrow file"):
+        read_shard(path)
+
+
+def test_a_cut_shard_is_refused(tmp_path: Path) -> None:
+    write_shard(tmp_path / "a.arrow", rows(2000), sequence_schema(50265))
+    data = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "cut.arrow").write_bytes(data[: len(data) // 2])
+    for name in ("cut.arrow", "missing.arrow"):
+        with pytest.raises(ValueError, match="build the sequences again"):
+            read_shard(tmp_path / name)

@@ -1,0 +1,223 @@
+"""Manifests, atomic visibility and blocks."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import storage
+
+SCHEMA = pa.schema([("number", pa.int64())])
+
+
+@pytest.fixture(params=["local", "memory"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "stage") if request.param == "local" else f"memory://{tmp_path.name}/stage"
+
+
+def put(folder: str, path: str, content: bytes) -> storage.FileEntry:
+    storage.make_folder(os.path.dirname(storage.join(folder, path)))
+    storage.write_bytes(storage.join(folder, path), content)
+    return storage.describe(folder, path)
+
+
+def manifest_of(*files: storage.FileEntry) -> storage.Manifest:
+    return storage.Manifest("Stage", 1, {"b": 1, "a": [2]}, {"Below": "00"}, files, rows=Counter(kept=2))
+
+
+def test_manifest_round_trip(folder: str) -> None:
+    manifest = manifest_of(put(folder, "table/x.bin", b"123"), put(folder, "y.bin", b""))
+    storage.write_manifest(folder, manifest)
+    assert storage.read_manifest(folder) == manifest
+    assert storage.manifest_sha256(folder) == hashlib.sha256(manifest.to_bytes()).hexdigest()
+    assert manifest.paths(folder, "table/") == [storage.join(folder, "table/x.bin")]
+
+
+def test_equal_manifests_have_equal_bytes(tmp_path: Path) -> None:
+    entry = put(str(tmp_path), "x", b"1")
+    other = storage.Manifest("Stage", 1, {"a": [2], "b": 1}, {"Below": "00"}, (entry,), rows={"kept": 2})
+    assert manifest_of(entry).to_bytes() == other.to_bytes()
+
+
+def test_missing_manifest(folder: str) -> None:
+    with pytest.raises(ValueError, match=r"manifest\.json: not there"):
+        storage.read_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{}", b"{", b'{"files": [{"path": 1}]}', b'{"files": [], "x": 1}']
+)
+def test_broken_manifest(folder: str, content: bytes) -> None:
+    put(folder, storage.MANIFEST, content)
+    with pytest.raises(ValueError, match="not a manifest"):
+        storage.read_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [(b"12", "2 bytes, but the manifest says 3"), (None, "missing")]
+)
+def test_manifest_notices_changed_files(folder: str, change: bytes | None, message: str) -> None:
+    storage.write_manifest(folder, manifest_of(put(folder, "x.bin", b"123")))
+    path = storage.join(folder, "x.bin")
+    storage.remove(path)
+    if change is not None:
+        storage.write_bytes(path, change)
+    with pytest.raises(ValueError, match=message):
+        storage.read_manifest(folder)
+
+
+def test_failed_output_leaves_nothing(folder: str) -> None:
+    storage.make_folder(folder)
+    path = storage.join(folder, "x.bin")
+
+    def fail() -> None:
+        with storage.atomic_output(path) as stream:
+            stream.write(b"half")
+            raise RuntimeError("in the middle")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert storage.list_files(folder) == []
+    storage.write_bytes(path, b"whole")
+    with pytest.raises(RuntimeError):
+        fail()
+    assert storage.read_bytes(path) == b"whole"
+
+
+def test_output_killed_in_the_middle_is_not_there(tmp_path: Path) -> None:
+    """SIGKILL while writing: the name does not exist, and the sweep takes what was begun."""
+    code = (
+        "import os, signal\n"
+        "from pipeline import storage\n"
+        f"with storage.atomic_output({str(tmp_path / 'x.bin')!r}) as stream:\n"
+        "    stream.write(b'half'); stream.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
+    left = storage.list_files(str(tmp_path))
+    assert len(left) == 1
+    assert left[0] != "x.bin"
+    assert storage.sweep(str(tmp_path), {}) == 1
+    assert storage.list_files(str(tmp_path)) == []
+
+
+def test_atomic_folder(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+    with storage.atomic_folder(str(target)) as aside:
+        (Path(aside) / "old").write_text("1")
+    with storage.atomic_folder(str(target)) as aside:
+        (Path(aside) / "new").write_text("2")
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["new"]
+
+
+def test_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
+    target = tmp_path / "model"
+
+    def fill(content: str, *, fail: bool) -> None:
+        with storage.atomic_folder(str(target)) as aside:
+            (Path(aside) / "file").write_text(content)
+            if fail:
+                raise RuntimeError
+
+    fill("1", fail=False)
+    with pytest.raises(RuntimeError):
+        fill("2", fail=True)
+    assert [(path.name, path.read_text()) for path in tmp_path.rglob("*") if path.is_file()] == [
+        ("file", "1")
+    ]
+
+
+def commit(folder: str, number: int, content: bytes, key: str = "key") -> None:
+    entry = put(folder, f"table/{storage.block_name(number)}.bin", content)
+    record = storage.BlockRecord(
+        (entry,), Counter(rows=len(content)), Counter({"x:bad": 1}), {"words": number}
+    )
+    storage.commit_block(folder, key, number, record)
+
+
+def test_blocks_are_kept_swept_and_merged(folder: str) -> None:
+    for number in (2, 0, 1):
+        commit(folder, number, b"x" * number)
+    put(folder, "table/block-00009.bin", b"written, not committed")
+    put(folder, storage.MANIFEST, b"{}")
+    blocks = storage.finished_blocks(folder, "key")
+    assert sorted(blocks) == [0, 1, 2]
+    assert storage.sweep(folder, blocks) == 2
+    merged = storage.merge_blocks(blocks)
+    assert [entry.path for entry in merged.files] == [f"table/block-0000{number}.bin" for number in range(3)]
+    assert (merged.rows, merged.drops, merged.facts) == ({"rows": 3}, {"x:bad": 3}, {"words": 3})
+
+
+def test_blocks_of_other_inputs_or_sizes_do_not_count(folder: str) -> None:
+    commit(folder, 0, b"good")
+    commit(folder, 1, b"other input", key="other")
+    commit(folder, 2, b"cut")
+    storage.write_bytes(storage.join(folder, "table/block-00002.bin"), b"cu")
+    commit(folder, 3, b"gone")
+    storage.remove(storage.join(folder, "table/block-00003.bin"))
+    put(folder, "blocks/block-00004.json", b"{half")
+    assert list(storage.finished_blocks(folder, "key")) == [0]
+
+
+def test_claim_removes_what_was_made_from_something_else(folder: str) -> None:
+    storage.make_folder(folder)
+    storage.claim(folder, "one")
+    put(folder, "checkpoint", b"1")
+    storage.claim(folder, "one")
+    assert "checkpoint" in storage.list_files(folder)
+    storage.claim(folder, "two")
+    assert storage.list_files(folder) == [storage.KEY]
+
+
+@given(st.integers(0, 3 * storage.ROW_GROUP_ROWS))
+def test_parquet_row_groups_depend_on_rows_alone(
+    tmp_path_factory: pytest.TempPathFactory, count: int
+) -> None:
+    path = str(tmp_path_factory.mktemp("rows") / "x.parquet")
+    with storage.parquet_rows(path, SCHEMA) as rows:
+        for number in range(count):
+            rows.append({"number": number})
+    file = pq.ParquetFile(path)
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    assert all(size == storage.ROW_GROUP_ROWS for size in sizes[:-1])
+    assert [row["number"] for row in storage.read_rows(path)] == list(range(count))
+
+
+def test_corrupt_parquet_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1 this is no table PAR1")
+    with pytest.raises(ValueError, match=r"x\.parquet: not readable as Parquet"):
+        list(storage.read_rows(str(path)))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_canonical_json_does_not_know_the_order(value: object) -> None:
+    def turned(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: turned(value[key]) for key in reversed(value)}
+        return [turned(item) for item in value] if isinstance(value, list) else value
+
+    text = storage.canonical_json(value)
+    assert storage.canonical_json(turned(value)) == text
+    assert json.loads(text) == value
+
+
+def test_unwritable_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"file/below: cannot be created .*--workdir"):
+        storage.make_folder(str(tmp_path / "file" / "below"))

@@ -1,0 +1,435 @@
+import bz2
+import re
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+from xml.etree import ElementTree
+
+import mwparserfromhell
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.inline import parse, scan
+from pipeline.titles import SiteInfo, is_disambiguation, redirect_target
+from pipeline.wikitext import Extraction, extract
+
+NAMESPACES = ((0, ""), (1, "Talk"), (2, "User"), (6, "File"), (10, "Template"), (14, "Category"))
+SITE = SiteInfo("en", "enwiki", "first-letter", NAMESPACES)
+LOCAL = {
+    "de": ("Datei", "Kategorie"),
+    "fr": ("Fichier", "Catégorie"),
+    "ja": ("ファイル", "Category"),
+    "ar": ("ملف", "تصنيف"),
+}
+
+Links = list[tuple[str, str]]
+
+
+def site(language: str) -> SiteInfo:
+    file, category = LOCAL.get(language, ("File", "Category"))
+    return SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (6, file), (14, category)))
+
+
+def links_of(extraction: Extraction) -> Links:
+    return [(p.text[link.start : link.end], link.target) for p in extraction.paragraphs for link in p.links]
+
+
+def lines_of(extraction: Extraction) -> list[str]:
+    return [paragraph.text for paragraph in extraction.paragraphs]
+
+
+CASES: list[tuple[str, list[str], Links]] = [
+    # links
+    ("see [[Gull Bay]].", ["see Gull Bay."], [("Gull Bay", "Gull Bay")]),
+    ("[[gull_Bay|the bay]]", ["the bay"], [("the bay", "Gull Bay")]),
+    ("[[gull Bay]]", ["gull Bay"], [("gull Bay", "Gull Bay")]),
+    ("[[Bay#North|n]] [[Bay#North]]", ["n Bay#North"], [("n", "Bay"), ("Bay#North", "Bay")]),
+    ("[[A| b ]]c", ["b c"], [("b c", "A")]),
+    ("[[A|]]", ["A"], [("A", "A")]),
+    ("[[A| ]]x", ["x"], [("x", "A")]),
+    ("[[:A b]]", ["A b"], [("A b", "A b")]),
+    ("[[A|b|c]]", ["b|c"], [("b|c", "A")]),
+    ("[[A|''b'' '''c''']]", ["b c"], [("b c", "A")]),
+    ("''[[A]]'' '''''[[B]]'''''", ["A B"], [("A", "A"), ("B", "B")]),
+    ("<small>[[A]]</small><sub>[[B|2]]</sub>", ["A2"], [("A", "A"), ("2", "B")]),
+    ('"[[A]]" ([[B]])', ['"A" (B)'], [("A", "A"), ("B", "B")]),
+    ("[[A&amp;B|x&nbsp;y]]", ["x y"], [("x y", "A&B")]),
+    ("[[A|x<br>y]]", ["x y"], [("x y", "A")]),
+    ("[[A|b [[C]] d]]", ["b C d"], [("C", "C")]),
+    ("[[lista d''e paise]]", ["lista d''e paise"], [("lista d''e paise", "Lista d''e paise")]),
+    ("[[A]][[B]]", ["AB"], [("A", "A"), ("B", "B")]),
+    ("😀[[A]]𝒜[[B]]", ["😀A𝒜B"], [("A", "A"), ("B", "B")]),
+    ("[[#Top|up]] [[#Top]]", ["up #Top"], []),
+    ("[[<b>A</b>]]", ["A"], [("A", "A")]),
+    ("[[A{b]] [[]] [[ ]]", ["A{b"], []),
+    ("[[Star: A film]]", ["Star: A film"], [("Star: A film", "Star: A film")]),
+    ("[[en:Gull Bay|x]]", ["x"], [("x", "Gull Bay")]),
+    # link trails
+    ("[[boat]]s", ["boats"], [("boats", "Boat")]),
+    ("[[ferry|ferri]]es.", ["ferries."], [("ferries", "Ferry")]),
+    ("[[boat]]'s [[rope]]2 [[A]]é", ["boat's rope2 Aé"], [("boat", "Boat"), ("rope", "Rope"), ("A", "A")]),
+    ("[[A]]<nowiki/>s [[A]]<ref/>s [[A]]{{x}}s [[A]]<b>s</b>", ["As As As As"], [("A", "A")] * 4),
+    ("[[A]]<!-- -->s", ["As"], [("As", "A")]),
+    ("[[A]]''s''", ["As"], [("A", "A")]),
+    # other namespaces and wikis
+    ("a [[Category:X]] b [[category:Y|z]]", ["a b"], []),
+    ("[[:Category:X|y]] [[:Category:X]]", ["y Category:X"], []),
+    ("[[User:M|m]] [[Talk:A]]", ["m Talk:A"], []),
+    ("a\n[[de:X]]\n[[zh-min-nan:Y]]", ["a"], []),
+    ("[[:de:X|y]] [[wikt:z]] [[s:A|b]]", ["y wikt:z b"], []),
+    ("x [[File:a.jpg|thumb|the [[A]] [b] c]] y", ["x y"], []),
+    ("[[Image:a.jpg|a\n\n* b [[C]]\n]]d", ["d"], []),
+    ("[[:File:a.jpg]]", ["File:a.jpg"], []),
+    ("[[File:a.jpg|thumb|no end [[A]]\n\nb", ["b"], []),
+    # external links
+    ("[http://x.org/a label [[A]]] b", ["label A b"], [("A", "A")]),
+    ("a [http://x.org] b [//x.org/c ''d'']", ["a b d"], []),
+    ("http://x.org/a_b b", ["http://x.org/a_b b"], []),
+    ("[not] a [link]", ["[not] a [link]"], []),
+    # templates, tables, references and other cuts
+    ("a {{b|{{c|[[d]]}}}} e", ["a e"], []),
+    ("a {{{b|c}}} {{ {{{d}}} }} e", ["a e"], []),
+    ("{{a\n| b\n| c\n}}\nd", ["d"], []),
+    ("a<ref>b [[c]]</ref>, d<ref name=e/> f<REF name='g'>h</REF>", ["a, d f"], []),
+    ("a <math>b [[c]] {{</math> d", ["a d"], []),
+    ("a\n<gallery>\nFile:b|[[c]]\n</gallery>\nd", ["a", "d"], []),
+    ("a\n{|\n| b\n{|\n| c\n|}\n|}\nd", ["a", "d"], []),
+    ("{{a|\n{|\n|b\n|}}}\nc", ["c"], []),
+    ("{{a\n|b\n|}}\nc", ["c"], []),
+    ("a <table><tr><td>b<table></table></td></tr></table> c", ["a", "c"], []),
+    ("a<!-- b\n\n [[c]] -->d", ["ad"], []),
+    ("a\n<!-- b -->\nc", ["a c"], []),
+    ("a <!-- b", ["a"], []),
+    ("<pre>a [[b]]</pre>c<syntaxhighlight lang=x>d</syntaxhighlight>", ["c"], []),
+    ("__NOTOC__ a __KEIN_INHALTSVERZEICHNIS__ b_c __d__", ["a b_c __d__"], []),
+    ("a<noinclude>b</noinclude><includeonly>c</includeonly>", ["ab"], []),
+    # nowiki
+    ("<nowiki>[[A]] {{b}} ''c'' <ref>d</ref></nowiki>", ["[[A]] {{b}} ''c'' <ref>d</ref>"], []),
+    ("<nowiki>&lt;b&gt; &amp;</nowiki>", ["<b> &"], []),
+    ("<nowiki>* a</nowiki>", ["* a"], []),
+    ("[[A|<nowiki>]]</nowiki>]]", ["]]"], [("]]", "A")]),
+    # paragraphs, lists, breaks
+    ("a\nb\n\nc", ["a b", "c"], []),
+    ("* a\n** b\n# c\n:: d\n; e\ntext", ["a", "b", "c", "d", "e", "text"], []),
+    ("a\n----\nb", ["a", "b"], []),
+    ("a<br>b<br/>c<BR />d", ["a", "b", "c", "d"], []),
+    ("<div>a</div><p>b</p><blockquote>c</blockquote>", ["a", "b", "c"], []),
+    ("a\n pre\nb", ["a", "pre", "b"], []),
+    ("a\r\n\r\nb", ["a", "b"], []),
+    # characters
+    (
+        "a&nbsp;&lt;b&gt; &#x41;&#66; &unknown; &amp;lt; &#0; &#xD800;",
+        ["a <b> AB &unknown; &lt; &#0; &#xD800;"],
+        [],
+    ),
+    ("&#91;&#91;a&#93;&#93;", ["[[a]]"], []),
+    ("1 < 2 > 1 <unknown>x</unknown> a<b", ["1 < 2 > 1 <unknown>x</unknown> a<b"], []),
+    ("a \t\u00a0\u2003 b", ["a b"], []),
+    ("\ufdd0a\ufdef", ["a"], []),
+    # quotes
+    ("''a'' '''b''' '''''c'''''", ["a b c"], []),
+    ("l'''amour'' x", ["l'amour x"], []),
+    ("''''a'''' ''''''b''''''", ["'a' 'b'"], []),
+    ("it's 'a'", ["it's 'a'"], []),
+    # broken markup
+    ("a [[b", ["a b"], []),
+    ("a [[b [[C]] d", ["a b C d"], [("C", "C")]),
+    ("a ]] }} b {{ [[C]]", ["a b C"], [("C", "C")]),
+    ("{{a [[B]]\n\nc }} d", ["d"], []),
+    ("{|\n| a\n| [[b]]\n\nc", ["c"], []),
+    ("a <ref>b [[C]]", ["a b C"], [("C", "C")]),
+    ("", [], []),
+    ("\n \n{{x}}\n", [], []),
+]
+
+
+@pytest.mark.parametrize(("source", "lines", "links"), CASES, ids=[case[0][:30] for case in CASES])
+def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
+    extraction = extract(source, SITE)
+    assert (lines_of(extraction), links_of(extraction)) == (lines, links)
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "lines", "links"),
+    [
+        ("de", "[[Haus|Häus]]erößä2", ["Häuserößä2"], [("Häuserößä", "Haus")]),
+        ("de", "[[Datei:a.jpg|mini|[[B]]]][[Bild:a.jpg]][[Kategorie:C]]d", ["d"], []),
+        ("de", "a [[en:X]] [[:en:X|b]] [[de:Y|c]]", ["a b c"], [("c", "Y")]),
+        (
+            "fr",
+            "l'''[[école]]s'' à l'[[élève]]és",
+            ["l'écoles à l'élèveés"],
+            [("écoles", "École"), ("élèveés", "Élève")],
+        ),
+        ("fr", "[[Fichier:a.jpg|vignette|b]]c[[Catégorie:D]]", ["c"], []),
+        ("ja", "[[港]]町abc\n続き。[[ファイル:a.jpg|thumb|港]]", ["港町abc続き。"], [("港", "港")]),
+        ("ja", "'''港'''（[[みなと]]）", ["港（みなと）"], [("みなと", "みなと")]),
+        ("ar", "ال[[ميناء]]ات كبير [[ملف:a.jpg|تصغير|ب]]", ["الميناءات كبير"], [("ميناءات", "ميناء")]),
+        ("he", "ה[[נמל]]ים", ["הנמלים"], [("נמלים", "נמל")]),
+        ("ru", "[[порт]]ами", ["портами"], [("портами", "Порт")]),
+        ("zh", "[[港口]]abc", ["港口abc"], [("港口", "港口")]),
+    ],
+)
+def test_languages(language: str, source: str, lines: list[str], links: Links) -> None:
+    extraction = extract(source, site(language))
+    assert (lines_of(extraction), links_of(extraction)) == (lines, links)
+
+
+@pytest.mark.parametrize(
+    ("source", "lines", "links"),
+    [
+        ("[[boat]]s", ["boats"], [("boat", "Boat")]),
+        ("[[Bay#North_end|n]]", ["n"], [("n", "Bay#North end")]),
+        ("a\nb", ["a", "b"], []),
+        ("x [[File:a.jpg|thumb|left|the [[A]]]] y", ["x", "the A", "y"], [("A", "A")]),
+        ("x [[File:a.jpg|thumb|200px]] y", ["x", "y"], []),
+        ("x [[Category:Y]]", ["x"], []),
+    ],
+)
+def test_paper_profile(source: str, lines: list[str], links: Links) -> None:
+    extraction = extract(source, SITE, profile="paper")
+    assert (lines_of(extraction), links_of(extraction)) == (lines, links)
+
+
+def test_sections() -> None:
+    source = "a\n== B [[c]] ==\nd\n=== ''E'' &amp; F ===<!-- x -->\n* g\n=h=\ni\n== not a heading\nj"
+    sections = [(paragraph.section, paragraph.text) for paragraph in extract(source, SITE).paragraphs]
+    assert sections == [("", "a"), ("B c", "d"), ("E & F", "g"), ("h", "i == not a heading j")]
+
+
+def test_every_drop_is_counted() -> None:
+    source = """{{a|[[b]]}}<ref>[[c]] [[d]]</ref><!-- e -->[[File:f.jpg|[[g]]]] [[Category:h]] [[i]]
+[[A|{{j}}]] [[#k]] [[de:l]] [[wikt:m]] [[User:n]] [[o|p [[q]]]] [[r<s>]] ]]
+
+== [[t]] ==
+{|
+| [[u]]
+|}
+| v
+<math>w</math><gallery>[[x]]</gallery><score>y</score> {{z"""
+    assert extract(source, SITE).drops == {
+        "comments:cut": 1,
+        "extensions:cut": 1,
+        "galleries:cut": 1,
+        "lines:table_row": 1,
+        "links:around_link": 1,
+        "links:category": 1,
+        "links:empty": 1,
+        "links:file": 1,
+        "links:in_files": 1,
+        "links:in_galleries": 1,
+        "links:in_heading": 1,
+        "links:in_references": 2,
+        "links:in_tables": 1,
+        "links:in_templates": 1,
+        "links:interlanguage": 1,
+        "links:interwiki": 1,
+        "links:other_namespace": 1,
+        "links:same_page": 1,
+        "markup:stray_brackets": 1,
+        "markup:unclosed_template": 1,
+        "math:cut": 1,
+        "references:cut": 1,
+        "tables:cut": 1,
+        "templates:cut": 2,
+    }
+
+
+def test_unknown_profile() -> None:
+    with pytest.raises(ValueError, match="profile: unknown value 'fast'; use one of fixed, paper"):
+        extract("a", SITE, profile="fast")
+
+
+def test_case_sensitive_wiki() -> None:
+    assert links_of(extract("[[boat]]s", replace(SITE, case="case-sensitive"))) == [("boats", "boat")]
+
+
+def test_long_paragraphs_are_scanned_and_counted() -> None:
+    source = "see [[Gull Bay|the bay]]s and ''[http://x.org more]'' " * 100
+    extraction = extract(source, SITE)
+    assert extraction.drops == {"parser:paragraph_too_long": 1}
+    assert lines_of(extraction) == [("see the bays and more " * 100).strip()]
+    assert links_of(extraction) == [("the bays", "Gull Bay")] * 100
+
+
+def test_pages_with_many_open_brackets_are_scanned_and_counted() -> None:
+    source = (("[[A|" * 600) + "[[B]]\n\n") * 20
+    extraction = extract(source, SITE)
+    assert extraction.drops["parser:page_over_budget"] > 0
+    assert links_of(extraction) == [("B", "B")] * 20
+
+
+# Anything at all
+
+MARKS = """[[ ]] [[[ { } {{ }} {{{ }}} | [ ] [http://x.org '' ''' ' a bc [[A]] [[B|c]] [[File:x|
+[[Category:y]] <ref> </ref> <ref/> <!-- --> <nowiki/> <b> </b> <br> <div <table> </table> {| |} |-
+== = * # : ; & é 😀 日 _ __ __A__ </ > < !"""
+FRAGMENTS = st.sampled_from([*MARKS.split(), " ", "\n", "\n\n", "\u00a0", "\ufdd0", "\ufdee", "\ufdef"])
+
+
+def check(extraction: Extraction) -> None:
+    for paragraph in extraction.paragraphs:
+        assert paragraph.text == " ".join(paragraph.text.split()) != ""
+        edges = [edge for link in paragraph.links for edge in (link.start, link.end)]
+        assert edges == sorted(edges)
+        for link in paragraph.links:
+            assert 0 <= link.start < link.end <= len(paragraph.text)
+            assert paragraph.text[link.start : link.end].strip() == paragraph.text[link.start : link.end]
+            assert link.target
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(FRAGMENTS, max_size=40).map("".join),
+    st.sampled_from(["fixed", "paper"]),
+    st.sampled_from(["en", "ja"]),
+)
+def test_any_mix_of_markup_leaves_clean_paragraphs(source: str, profile: str, language: str) -> None:
+    extraction = extract(source, site(language), profile=profile)
+    check(extraction)
+    left = "".join(lines_of(extraction))
+    assert not any(mark in left for mark in ("[[", "]]", "{{", "}}", "\ufdd0", "\ufdee", "\ufdef"))
+
+
+@settings(deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_gives_valid_paragraphs(source: str) -> None:
+    check(extract(source, SITE))
+
+
+POISON = {
+    "open tags": '<div a="' * 50_000,
+    "open templates": "{{a|b=&c" * 50_000,
+    "open links": "[[a|" * 50_000,
+    "bold tags": "<b>" * 50_000,
+    "nested links": "[[" * 20_000,
+    "nested closed links": "[[" * 20_000 + "a" + "]]" * 20_000,
+    "references": "<ref>" * 100_000,
+    "open parameters": "{{{" * 100_000,
+    "closed parameters": "{{{" * 50_000 + "}}}" * 50_000,
+    "a line of 1 MB": "word [[a|b]] '''c''' " * 50_000,
+    "open files": "[[File:x|" * 50_000,
+    "lines of open links": ("[[a|" * 990 + "\n\n") * 200,
+    "external links": "[http://a " * 50_000,
+    "quotes": "'''a ''b " * 50_000,
+    "open comments": "<!--" * 50_000,
+    "nested tables": "{|\n" * 50_000 + "|}\n" * 50_000,
+    "magic words": "__A_" * 100_000,
+    "ampersands": "&" * 500_000,
+    "headings": "=" * 500_000,
+    "blanks": " " * 500_000 + "\n" * 500_000,
+}
+
+
+@pytest.mark.parametrize("name", POISON)
+def test_poison_ends_in_time_and_memory(name: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    extraction = extract(POISON[name], SITE)
+    redirect_target(POISON[name], SITE)
+    is_disambiguation(POISON[name], SITE)
+    assert time.process_time() - start < 5
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 500e6
+    check(extraction)
+
+
+# Real pages
+
+
+def read_pages(path: Path, language: str) -> Iterator[tuple[SiteInfo, str]]:
+    """(site, wikitext) of each page of a dump, read with the standard library."""
+    names: list[tuple[int, str]] = []
+    with bz2.open(path) as file:
+        for _, element in ElementTree.iterparse(file):
+            tag = element.tag.rpartition("}")[2]
+            if tag == "namespace":
+                names.append((int(element.attrib["key"]), element.text or ""))
+            elif tag == "text":
+                yield SiteInfo(language, "", "first-letter", tuple(names)), element.text or ""
+            elif tag == "page":
+                element.clear()
+
+
+def plain_links(nodes: Sequence[object], skip: tuple[str, ...], trail: str) -> Iterator[tuple[str, str]]:
+    """The links of a page by walking mwparserfromhell's whole tree: (target, anchor with its trail)."""
+    for node, following in zip_longest(nodes, nodes[1:]):
+        if isinstance(node, mwparserfromhell.nodes.Wikilink):
+            target = str(node.title).strip().lstrip(":")
+            label = str(node.title) if node.text is None else node.text.strip_code()
+            if target.lower().startswith(skip):
+                continue
+            target = " ".join(target.partition("#")[0].replace("_", " ").split())
+            if isinstance(following, mwparserfromhell.nodes.Text):
+                letters = re.match(trail, following.value)
+                label += letters.group() if letters else ""
+            if target and label.strip():
+                yield target[0].upper() + target[1:], " ".join(label.split())
+        elif isinstance(node, mwparserfromhell.nodes.Tag):
+            if str(node.tag) not in ("ref", "table", "gallery", "math", "nowiki", "pre"):
+                yield from plain_links(node.contents.nodes, skip, trail)
+        elif isinstance(node, mwparserfromhell.nodes.ExternalLink) and node.title is not None:
+            yield from plain_links(node.title.nodes, skip, trail)
+
+
+@pytest.mark.parametrize(
+    ("dump", "language", "trail", "prefixes"),
+    [
+        (
+            "enwiki-2016-206",
+            "en",
+            "[a-z]*",
+            "file: image: category: wikt: wikipedia: template: user: portal:",
+        ),
+        ("dewiki-mini", "de", "[a-zäöüß]*", "datei: bild: file: kategorie: category: wikipedia:"),
+        ("jawiki-mini", "ja", "", "ファイル: 画像: file: image: category: wikt: en: wikipedia:"),
+    ],
+)
+def test_links_agree_with_the_whole_tree(
+    shared: Path, dump: str, language: str, trail: str, prefixes: str
+) -> None:
+    ours: Counter[tuple[int, str, str]] = Counter()
+    wanted: Counter[tuple[int, str, str]] = Counter()
+    pages = [
+        page
+        for page in read_pages(shared / "data" / "wikipedia" / f"{dump}.xml.bz2", language)
+        if not redirect_target(page[1], page[0]) and len(page[1]) < 150_000
+    ]
+    for number, (page_site, text) in enumerate(pages[:30]):
+        extraction = extract(text, page_site)
+        ours.update((number, link, anchor) for anchor, link in links_of(extraction))
+        tree = mwparserfromhell.parse(text, skip_style_tags=True)
+        found = plain_links(tree.nodes, tuple(prefixes.split()), trail)
+        wanted.update((number, target, "".join(anchor.split("''"))) for target, anchor in found)
+    assert sum(wanted.values()) > 250
+    assert (ours & wanted).total() / (ours | wanted).total() > 0.97
+
+
+def test_parser_and_scan_agree_on_real_paragraphs(shared: Path) -> None:
+    different = same = 0
+    for _, text in list(read_pages(shared / "data" / "wikipedia" / "enwiki-2016-206.xml.bz2", "en"))[:60]:
+        for paragraph in text.split("\n"):
+            if "[" in paragraph and "{" not in paragraph and "<" not in paragraph and len(paragraph) < 4000:
+                whole, fast = parse(paragraph), list(scan(paragraph))
+                agree = "".join(map(str, whole)) == "".join(map(str, fast))
+                same, different = same + agree, different + (not agree)
+    assert same > 100
+    assert different / (same + different) < 0.1
+
+
+def test_real_pages_leave_no_markup(shared: Path) -> None:
+    marks = ("[[", "]]", "{{", "}}", "''", "<ref", "&nbsp;", "<br", "{|")
+    links = left = 0
+    for page_site, text in read_pages(shared / "data" / "wikipedia" / "enwiki-2016-206.xml.bz2", "en"):
+        extraction = extract(text, page_site)
+        check(extraction)
+        links += len(links_of(extraction))
+        left += sum(line.count(mark) for line in lines_of(extraction) for mark in marks)
+    assert links > 20_000
+    assert left == 0

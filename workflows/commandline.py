@@ -1,0 +1,164 @@
+"""What `luigi --module workflows ...` needs before Luigi takes over: defaults, logging, and a checked command line.
+
+Luigi alone waits for a server that nobody started, exits with 0 when a stage failed, takes abbreviated parameters,
+and answers a wrong value with a traceback.
+"""
+
+import difflib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import luigi
+from luigi.cmdline_parser import CmdlineParser
+from luigi.task_register import Register
+
+from workflows import stopping
+from workflows.stage import Stage
+
+_DEFAULTS = {
+    "core": {"local_scheduler": "true", "log_level": "WARNING"},
+    "worker": {"keep_alive": "false"},
+    "retcode": {
+        "already_running": "10",
+        "missing_data": "20",
+        "not_run": "25",
+        "task_failed": "30",
+        "scheduling_error": "35",
+        "unhandled_exception": "40",
+    },
+}
+
+
+def is_luigi_command() -> bool:
+    """Whether this process is the `luigi` command with our module, not a program that imports us."""
+    program = os.path.basename(sys.argv[0])
+    return (
+        program in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")
+    ) and "workflows" in " ".join(sys.argv)
+
+
+def prepare(arguments: Sequence[str]) -> None:
+    """Set defaults where the user set none, and stop with one line where the command line is wrong.
+
+    Raises:
+        SystemExit: with the line; exit status 1.
+    """
+    config: Any = luigi.configuration.get_config()
+    has_scheduler = any(
+        argument.startswith(("--scheduler-host", "--scheduler-url")) for argument in arguments
+    )
+    for section, options in _DEFAULTS.items():
+        for name, value in options.items():
+            if not config.has_option(section, name) and not (has_scheduler and name == "local_scheduler"):
+                config.set(section, name, value)
+    _set_up_logging()
+    stopping.install_handlers()
+    if {"--help", "--help-all"} & set(arguments):
+        return
+    try:
+        check(list(arguments))
+    except ValueError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def check(arguments: list[str]) -> None:
+    """Check stage, parameters, values and the machine.
+
+    Raises:
+        ValueError: names what is wrong and what to do.
+    """
+    flags, stage = _flags_and_stage(arguments)
+    known = _known_flags(stage)
+    for flag in flags:
+        if flag not in known:
+            raise ValueError(
+                f"{flag}: {stage} has no such parameter{_similar(flag, known)}; "
+                f"see luigi --module workflows {stage} --help"
+            )
+    with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
+        root = parser.get_task_obj()
+    if isinstance(root, Stage):
+        root.check_machine()
+
+
+def _similar(word: str, known: Sequence[str]) -> str:
+    prefixed = [name for name in known if name.startswith(word)]
+    found = prefixed[:1] or difflib.get_close_matches(word, known, 1)
+    return f", did you mean {found[0]}?" if found else ""
+
+
+def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
+    """The flags of a command line without their values, and the stage that it names."""
+    switches = {flag for flag, takes_value in _all_flags() if not takes_value}
+    flags, words = [], []
+    rest = iter(arguments)
+    for word in rest:
+        if not word.startswith("--"):
+            words.append(word)
+            continue
+        flag, equals, _ = word.partition("=")
+        flags.append(flag)
+        if not equals and flag not in switches:
+            next(rest, None)
+    stages = [name for name in Register.task_names() if _is_stage(name)]
+    if not words:
+        raise ValueError(f"no stage named; wanted one of {', '.join(stages)}")
+    if words[0] not in Register.task_names():
+        raise ValueError(
+            f"{words[0]}: no such stage{_similar(words[0], stages)} (there are {', '.join(stages)})"
+        )
+    if len(words) > 1:
+        raise ValueError(
+            f"{words[1]}: one stage at a time, and values follow their parameter; wanted --parameter value"
+        )
+    return flags, words[0]
+
+
+def _is_stage(name: str) -> bool:
+    found = Register.get_task_cls(name)
+    return issubclass(found, Stage) and hasattr(found, "FOLDER")
+
+
+def _all_flags() -> list[tuple[str, bool]]:
+    """Every flag as Luigi names it, with whether a value follows."""
+    flags = []
+    for stage, without_section, name, parameter in Register.get_all_params():
+        takes_value = not (isinstance(parameter, luigi.BoolParameter) and parameter.parsing == "implicit")
+        names = {name if without_section else f"{stage}_{name}", name}
+        flags += [("--" + each.replace("_", "-"), takes_value) for each in names]
+    return flags
+
+
+def _known_flags(stage: str) -> list[str]:
+    known = []
+    for owner, without_section, name, _ in Register.get_all_params():
+        known.append("--" + (name if without_section else f"{owner}_{name}").replace("_", "-"))
+        if owner == stage:
+            known.append("--" + name.replace("_", "-"))
+    return sorted(set(known))
+
+
+class _OneLine(logging.Filter):
+    """Turns Luigi's report of a user's error into the error's own line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ValueError):
+            stage = record.args[-1] if isinstance(record.args, tuple) and record.args else ""
+            name = type(stage).__name__ if isinstance(stage, luigi.Task) else "error"
+            record.msg, record.args, record.exc_info = f"{name}: {error}", (), None
+        return True
+
+
+def _set_up_logging() -> None:
+    logging.getLogger("luigi-interface").addFilter(_OneLine())
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    for name in ("workflows", "tasks", "model", "pipeline"):
+        ours = logging.getLogger(name)
+        ours.setLevel(logging.INFO)
+        ours.addHandler(handler)
+        ours.propagate = False

@@ -1,0 +1,146 @@
+"""What stages need of the machine: Beam and Spark, a progress bar, a device, a model's folder."""
+
+import contextlib
+import functools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline import storage
+from pipeline.blocks import run_blocks
+from pipeline.dump import Block
+from workflows import stopping
+from workflows.parameters import AUTO
+
+if TYPE_CHECKING:
+    from workflows.stage import Stage
+
+MIN_JAVA = 17
+_MIN_HEAP, _MAX_HEAP = 1 << 30, 16 << 30
+
+
+@contextlib.contextmanager
+def progress_bar(name: str, *, unit: str, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """A progress bar on a terminal, nothing elsewhere; gives a function of (done, total)."""
+    from tqdm import tqdm
+
+    with tqdm(
+        desc=name, total=total, unit=unit, unit_scale=True, leave=False, disable=not sys.stderr.isatty()
+    ) as bar:
+
+        def show(done: int, known_total: int | None = None) -> None:
+            bar.total = known_total or bar.total
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def run_beam(
+    stage: "Stage", job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
+) -> dict[int, storage.BlockRecord]:
+    """Run a Beam job over the blocks that the stage's folder does not hold yet."""
+    with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
+        return run_blocks(
+            job,
+            blocks,
+            stage.folder,
+            storage.digest(stage.identity()),
+            arguments,
+            processes=stage.processes,
+            beam_options=shlex.split(stage.beam_options),
+            progress=show,
+        )
+
+
+def spark_session(stage: "Stage") -> Any:
+    """The run's Spark session, started by the first stage that needs it."""
+    from pipeline import jobs_spark
+
+    master = stage.spark_master or f"local[{stage.processes}]"
+    if master.startswith("local"):
+        check_java()
+    heap = min(_MAX_HEAP, max(_MIN_HEAP, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4))
+    spark = jobs_spark.session(master, heap)
+    stopping.restore_handlers()  # Spark puts its own in their place
+    return spark
+
+
+@functools.cache
+def check_java() -> None:
+    """Spark needs a Java runtime.
+
+    Raises:
+        ValueError: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(os.path.join(home, "bin", "java")) if home else shutil.which("java")
+    remedy = (
+        f"install Java {MIN_JAVA} or later (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
+    )
+    if not java:
+        raise ValueError(f"Java: not found {'in JAVA_HOME ' + home if home else 'on PATH'}; {remedy}")
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if not version or int(version[1]) < MIN_JAVA:
+        found = f"is version {version[1]}" if version else "does not tell its version"
+        raise ValueError(f"{java}: {found}; {remedy}")
+
+
+def need_local(workdir: str, stage: str) -> None:
+    """Stages whose libraries write folders of their own need a local work directory."""
+    if storage.is_url(workdir):
+        raise ValueError(
+            f"--workdir {workdir}: {stage} needs a local folder; copy the corpus there and go on"
+        )
+
+
+def torch_device(name: str) -> str:
+    """The torch device that `--device` stands for.
+
+    Raises:
+        ValueError: this machine has no such device.
+    """
+    import torch
+
+    if name == AUTO:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    index = int(name.partition(":")[2] or 0)
+    if name.startswith("cuda") and index >= torch.cuda.device_count():
+        raise ValueError(
+            f"--device {name}: torch finds {torch.cuda.device_count()} CUDA devices here; pass cpu or auto"
+        )
+    return name
+
+
+@functools.cache
+def model_folder(name: str) -> str:
+    """The local folder of a model: the folder itself, or a Hugging Face name's download.
+
+    Raises:
+        ValueError: there is no such model.
+    """
+    if os.path.isdir(name):
+        return os.path.abspath(name)
+    if name.startswith((".", "/", "~")) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
+        raise ValueError(f"--base-model {name}: no such folder")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    patterns = ["*.json", "merges.txt", "*.safetensors"]
+    try:
+        return snapshot_download(name, allow_patterns=patterns)
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(
+            f"--base-model {name}: no such folder, and not to be had from Hugging Face ({reason})"
+        ) from None
+
+
+def on_terminal() -> bool:
+    """Whether somebody watches: progress is shown on a terminal only."""
+    return sys.stderr.isatty()

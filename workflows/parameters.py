@@ -1,0 +1,136 @@
+"""Luigi parameters whose errors name the parameter, the value and what was wanted."""
+
+import os
+import re
+from typing import Any
+
+import luigi
+
+AUTO = "auto"
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "KIB": 1 << 10,
+    "MIB": 1 << 20,
+    "GIB": 1 << 30,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+}
+
+
+def default_processes() -> int:
+    """The processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Checked(luigi.Parameter[Any]):
+    """A parameter that turns text into a value, or says why it cannot."""
+
+    wanted = "a value"
+
+    def convert(self, text: str) -> Any:
+        raise NotImplementedError
+
+    def parse(self, text: str) -> Any:
+        return self.normalize(text)
+
+    def normalize(self, value: Any) -> Any:
+        try:
+            return self.convert(str(value))
+        except ValueError:
+            name = self._attribute_name or "value"
+            raise ValueError(f"--{name.replace('_', '-')} {value}: wanted {self.wanted}") from None
+
+    def serialize(self, value: Any) -> str:
+        return str(value)
+
+
+class IntegerParameter(_Checked):
+    """A whole number from 0."""
+
+    wanted = "a whole number, 0 or more"
+
+    def convert(self, text: str) -> int:
+        number = int(text)
+        if number < 0:
+            raise ValueError
+        return number
+
+
+class ProcessesParameter(IntegerParameter):
+    """A whole number from 1."""
+
+    wanted = "a whole number, 1 or more"
+
+    def convert(self, text: str) -> int:
+        return super().convert(text) or _refuse()
+
+
+class ShareParameter(_Checked):
+    """A number from 0 to 1."""
+
+    wanted = "a share between 0 and 1"
+
+    def convert(self, text: str) -> float:
+        share = float(text)
+        return share if 0 <= share <= 1 else _refuse()
+
+
+class VocabSizeParameter(_Checked):
+    """Entities in the vocabulary, or `auto`."""
+
+    wanted = "a whole number, 4 or more ([PAD], [UNK], [MASK] and an entity), or auto"
+
+    def convert(self, text: str) -> int | str:
+        return text if text == AUTO else int(text) if int(text) >= 4 else _refuse()
+
+
+class SizeParameter(_Checked):
+    """Bytes, with or without a unit, or `auto`."""
+
+    wanted = "a size of 4096 bytes or more as 1000000, 256KiB or 4MiB, or auto"
+
+    def convert(self, text: str) -> int | str:
+        if text == AUTO:
+            return text
+        match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text)
+        if not match or match[2].upper() not in _UNITS:
+            _refuse()
+        assert match is not None
+        size = int(match[1]) * _UNITS[match[2].upper()]
+        return size if size >= 4096 else _refuse()
+
+
+class OneOf(_Checked):
+    """One of a few words."""
+
+    def __init__(self, *choices: str, **settings: Any) -> None:
+        self.choices = choices
+        self.wanted = "one of " + ", ".join(choices)
+        super().__init__(**settings)
+
+    def convert(self, text: str) -> str:
+        return text if text in self.choices else _refuse()
+
+
+class Text(_Checked):
+    """Any text that is not empty."""
+
+    wanted = "a value that is not empty"
+
+    def convert(self, text: str) -> str:
+        return text or _refuse()
+
+
+class DeviceParameter(_Checked):
+    """A torch device, or `auto`."""
+
+    wanted = "auto, cpu, cuda or cuda:N"
+
+    def convert(self, text: str) -> str:
+        return text if re.fullmatch(r"auto|cpu|cuda(:\d+)?", text) else _refuse()
+
+
+def _refuse() -> Any:
+    raise ValueError

@@ -1,0 +1,189 @@
+"""The report: what went in, what each stage kept and dropped, how training went, what came out."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline import storage
+from workflows.corpus import BuildEntityVocab, BuildMentionTable, FetchDump
+from workflows.stage import Result, Stage, logger
+from workflows.training import ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
+
+TEMPLATES = Path(__file__).parent / "templates"
+VARIANTS = ("luke", "roberta")
+TOP_ENTITIES = 25
+CURVES = {
+    "loss": ("masked_word_loss", "masked_entity_loss"),
+    "accuracy": ("masked_word_accuracy", "masked_entity_accuracy"),
+}
+
+
+class Report(Stage):
+    """One page (`index.html`), the same as Markdown (`tables.md`) and as data (`results.json`)."""
+
+    FOLDER = "report"
+
+    def requires(self) -> dict[str, Stage]:
+        fine_tuned = {
+            f"FineTune ner {variant}": self.clone(FineTune, variant=variant) for variant in VARIANTS
+        }
+        return {
+            "BuildMentionTable": self.clone(BuildMentionTable),
+            "Pretrain": self.clone(Pretrain),
+            "PretrainRoberta": self.clone(PretrainRoberta),
+            "ExportHuggingFace": self.clone(ExportHuggingFace),
+            **fine_tuned,
+        }
+
+    def work(self) -> Result:
+        content = self.content()
+        page, markdown = render(content)
+        texts = {
+            "index.html": page,
+            "tables.md": markdown,
+            "results.json": json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+        }
+        for name, text in texts.items():
+            storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
+        return Result(tuple(storage.describe(self.folder, name) for name in sorted(texts)))
+
+    def content(self) -> dict[str, Any]:
+        """All that the report shows, as data."""
+        vocab = self.clone(BuildEntityVocab)
+        fetched = self.clone(FetchDump).manifest()
+        stages = [stage for stage in self.walk() if stage is not self]
+        return {
+            "setting": {
+                "dump": [part["name"] for part in fetched.facts["parts"]],
+                "language": fetched.facts["site"]["language"],
+                "preset": self.preset,
+                "profile": self.profile,
+                "base_model": self.base_model,
+                "seed": self.seed,
+            },
+            "dump_parts": fetched.facts["parts"],
+            "stages": [_stage_row(stage) for stage in stages],
+            "links_by_status": vocab.manifest().facts["links_by_status"],
+            "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
+            "top_entities": top_entities(vocab.folder),
+            "training": {
+                name: _training_log(self.requires()[name]) for name in ("Pretrain", "PretrainRoberta")
+            },
+            "results": [
+                {"task": stage.task, "variant": stage.variant, **stage.manifest().facts["metrics"]}
+                for stage in stages
+                if isinstance(stage, FineTune)
+            ],
+        }
+
+
+class RunAll(Stage):
+    """Everything, from the dump to the report."""
+
+    FOLDER = "report"
+
+    def requires(self) -> dict[str, Stage]:
+        return {"Report": self.clone(Report)}
+
+    @property
+    def page(self) -> str:
+        """Path of the report."""
+        path = storage.join(self.clone(Report).folder, "index.html")
+        return path if storage.is_url(path) else os.path.abspath(path)
+
+    def complete(self) -> bool:
+        return self.clone(Report).complete()
+
+    def run(self) -> None:
+        logger.info("report: %s", self.page)
+
+
+def _stage_row(stage: Stage) -> dict[str, Any]:
+    manifest = stage.manifest()
+    title = type(stage).__name__
+    if isinstance(stage, FineTune):
+        title += f" ({stage.task}, {stage.variant})"
+    return {
+        "stage": title,
+        "folder": os.path.basename(stage.folder),
+        "rows": dict(manifest.rows),
+        "drops": dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0]))),
+        "files": len(manifest.files),
+        "bytes": sum(entry.bytes for entry in manifest.files),
+        "parameters": dict(manifest.parameters),
+        "inputs": dict(manifest.inputs),
+    }
+
+
+def top_entities(folder: str) -> list[dict[str, Any]]:
+    """The most linked entities of a vocabulary's folder."""
+    from pipeline.entities import SPECIAL_ENTITIES
+
+    rows = storage.read_rows(storage.join(folder, "entity_vocab.parquet"), ["title", "link_count"])
+    first = len(SPECIAL_ENTITIES)
+    return [row for number, row in zip(range(first + TOP_ENTITIES), rows, strict=False) if number >= first]
+
+
+def _training_log(stage: Stage) -> list[dict[str, Any]]:
+    lines = storage.read_bytes(storage.join(stage.folder, "metrics.jsonl")).decode().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def render(content: Mapping[str, Any]) -> tuple[str, str]:
+    """The page and the Markdown tables; everything that comes from the dump is escaped."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    page = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    text = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
+    text.filters["cell"] = _markdown_cell
+    plots = training_plots(content["training"])
+    return (
+        page.get_template("report.html").render(**content, plots=plots),
+        text.get_template("tables.md").render(**content),
+    )
+
+
+def _markdown_cell(value: Any) -> str:
+    text = str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "\\`*_[]|":
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+def training_plots(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Loss and accuracy of both pretraining runs by step, as HTML that works offline."""
+    import markupsafe
+    import plotly.graph_objects as graphs
+    from plotly import io
+
+    parts = []
+    for number, (what, names) in enumerate(CURVES.items()):
+        figure = graphs.Figure()
+        for run, log in logs.items():
+            for name in names:
+                points = [(row["step"], row[name]) for row in log if row.get(name) is not None]
+                if points:
+                    steps, values = zip(*points, strict=True)
+                    figure.add_scatter(
+                        x=steps, y=values, mode="lines", name=f"{run}: {name.replace('_', ' ')}"
+                    )
+        figure.update_layout(
+            title=f"Pretraining {what}",
+            xaxis_title="step",
+            yaxis_title=what,
+            template="plotly_white",
+            height=380,
+        )
+        parts.append(
+            io.to_html(
+                figure,
+                full_html=False,
+                include_plotlyjs=number == 0,
+                div_id=f"curve-{what}",
+                config={"responsive": True},
+            )
+        )
+    return markupsafe.Markup("\n".join(parts))  # made of numbers and our own names

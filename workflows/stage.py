@@ -1,0 +1,302 @@
+"""The stage: a Luigi task whose output is a manifest.
+
+A stage's folder is `WORKDIR/<folder>-<hash8>/`, where hash8 is known before anything runs: it comes from the stage's
+name, its VERSION, the parameters that change its bytes, and the hashes of the stages it stands on.
+"""
+
+import contextlib
+import fcntl
+import functools
+import json
+import logging
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, ClassVar
+
+import luigi
+
+from pipeline import storage
+from workflows import parameters
+from workflows.parameters import AUTO
+
+logger = logging.getLogger("workflows")
+
+SCRATCH = "scratch"
+RUN_RECORD = "run.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a stage's work gives to its manifest."""
+
+    files: tuple[storage.FileEntry, ...]
+    rows: Mapping[str, int] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ManifestTarget(luigi.Target):
+    """The manifest of a stage's folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = storage.join(folder, storage.MANIFEST)
+
+    def exists(self) -> bool:
+        return storage.file_size(self.path) is not None
+
+
+class Stage(luigi.Task):
+    """A step from the dump to the report. Subclasses say what they stand on, what changes their bytes, and work."""
+
+    VERSION: ClassVar[int] = 1
+    FOLDER: ClassVar[str]
+    RESUMES: ClassVar[bool] = False  # the work itself keeps what an earlier attempt finished
+
+    dump = parameters.Text(
+        default="demo",
+        description="a dump file, a glob of its parts, a URL, a wiki's name such as simplewiki or enwiki/20181220, "
+        "or demo: the 206 pages that the package gensim ships",
+    )
+    workdir = parameters.Text(
+        default="work", description="folder of all stages; a local path or an fsspec URL"
+    )
+    preset = parameters.OneOf(
+        "demo", "base", "large", default="demo", description="sizes of model, vocabularies and training"
+    )
+    profile = parameters.OneOf(
+        "fixed",
+        "paper",
+        default="fixed",
+        description="fixed: what is right; paper: what the paper's code did",
+    )
+    tokenizer = luigi.Parameter(
+        default="",
+        description="folder of a RoBERTa tokenizer (vocab.json, merges.txt); empty: the base model's, or a new one",
+    )
+    base_model = parameters.Text(
+        default=SCRATCH,
+        description="scratch, or the RoBERTa that pretraining starts from: a Hugging Face folder or name",
+    )
+    vocab_size = parameters.VocabSizeParameter(
+        default=AUTO,
+        description="entities in the vocabulary, the three special ones included; auto: the preset's",
+    )
+    block_size = parameters.SizeParameter(
+        default=AUTO, description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size"
+    )
+    seed = parameters.IntegerParameter(default=42, description="seed of training")
+    allow_truncated = luigi.BoolParameter(
+        description="take the whole pages of a dump that ends in the middle, and count the rest"
+    )
+    max_rejected = parameters.ShareParameter(default=0.001, description="share of pages that may be rejected")
+    max_dropped_paragraphs = parameters.ShareParameter(
+        default=0.01, description="share of paragraphs that may be dropped"
+    )
+    max_dropped_sentences = parameters.ShareParameter(
+        default=0.05, description="share of sentences that may be dropped for their length"
+    )
+    processes = parameters.ProcessesParameter(
+        default=parameters.default_processes(),
+        significant=False,
+        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
+    )
+    spark_master = luigi.Parameter(
+        default="", significant=False, description="URL of a Spark master; empty: local[processes]"
+    )
+    beam_options = luigi.Parameter(
+        default="",
+        significant=False,
+        description="options of another Beam runner, as '--runner=... --key=value'",
+    )
+    device = parameters.DeviceParameter(
+        default=AUTO, significant=False, description="auto, cpu, cuda or cuda:N, for training"
+    )
+
+    _is_complete: bool | None = None
+
+    # What subclasses say
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        """The parameters that change this stage's bytes, beside those of the stages it stands on."""
+        return {}
+
+    def work(self) -> Result:
+        """Write the stage's files into `self.folder` and say what they are."""
+        raise NotImplementedError
+
+    # What follows from it
+
+    def requires(self) -> dict[str, "Stage"]:
+        """The stages that this one stands on, each by a name for its manifest's hash."""
+        return {}
+
+    @functools.cached_property
+    def hash8(self) -> str:
+        upstream = {name: stage.hash8 for name, stage in self.requires().items()}
+        return storage.digest([type(self).__name__, self.VERSION, self.bytes_parameters(), upstream])[:8]
+
+    @property
+    def folder(self) -> str:
+        return storage.join(self.workdir, f"{self.FOLDER}-{self.hash8}")
+
+    def output(self) -> ManifestTarget:
+        return ManifestTarget(self.folder)
+
+    def manifest(self) -> storage.Manifest:
+        return storage.read_manifest(self.folder)
+
+    def input_hashes(self) -> dict[str, str]:
+        """SHA-256 of the manifest of each stage that this one stands on."""
+        return {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the stage's bytes; only to be asked when its inputs are there."""
+        return {
+            "stage": type(self).__name__,
+            "version": self.VERSION,
+            "parameters": self.bytes_parameters(),
+            "inputs": self.input_hashes(),
+        }
+
+    def is_current(self) -> bool:
+        """Whether the folder holds what this stage would write now."""
+        if not self.output().exists():
+            return False
+        try:
+            manifest = self.manifest()
+            return all(getattr(manifest, name) == value for name, value in self.identity().items())
+        except (ValueError, FileNotFoundError) as problem:
+            logger.warning("%s", problem)
+            return False
+
+    def complete(self) -> bool:
+        """Current, and all it stands on complete; found out once a run."""
+        if self._is_complete is None:
+            self._is_complete = (
+                all(stage.complete() for stage in self.requires().values()) and self.is_current()
+            )
+        return self._is_complete
+
+    def run(self) -> None:
+        """Do the work, unless what is there came out the same, and commit it with the manifest."""
+        self._is_complete = None
+        storage.make_folder(self.folder)
+        with exclusive(self.folder):
+            if not self.is_current():
+                self._build()
+            else:
+                logger.info("%-17s unchanged", type(self).__name__)
+
+    def _build(self) -> None:
+        started = time.time()
+        if self.output().exists():
+            storage.remove(self.output().path)
+        if not self.RESUMES:
+            storage.sweep(self.folder, {})
+        storage.claim(self.folder, storage.digest(self.identity()))
+        result = self.work()
+        manifest = storage.Manifest(
+            **self.identity(), files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
+        )
+        storage.write_bytes(storage.join(self.folder, RUN_RECORD), _run_record(self, started))
+        storage.write_manifest(self.folder, manifest)
+        logger.info("%-17s %s | %.1f s", type(self).__name__, self.headline(manifest), time.time() - started)
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        """What the stage kept and dropped, in a line."""
+        rows = ", ".join(f"{count:,} {name}" for name, count in sorted(manifest.rows.items()))
+        drops = ", ".join(f"{count:,} {reason}" for reason, count in sorted(manifest.drops.items()))
+        return f"{rows or f'{len(manifest.files)} files'}{f' | dropped: {drops}' if drops else ''}"
+
+    def check_machine(self) -> None:
+        """Find out before anything runs whether what this stage and those below it need is there.
+
+        Raises:
+            ValueError: the dump, the work directory, Java, the tokenizer, the model or the device is not.
+        """
+        storage.make_folder(self.workdir)
+        try:
+            storage.write_bytes(storage.join(self.workdir, ".writable"), b"")
+            storage.remove(storage.join(self.workdir, ".writable"))
+        except OSError as error:
+            raise ValueError(
+                f"--workdir {self.workdir}: cannot be written ({error.strerror or error}); pass another one"
+            ) from None
+        for stage in self.walk():
+            _ = stage.hash8
+            if not stage.complete():
+                stage.check_needs()
+
+    def check_needs(self) -> None:
+        """What this stage alone needs of the machine, beside its inputs."""
+
+    def walk(self) -> list["Stage"]:
+        """This stage and all below it, each once, what stands on nothing first."""
+        found: dict[str, Stage] = {}
+        for stage in self.requires().values():
+            found.update({below.task_id: below for below in stage.walk()})
+        return [*found.values(), self]
+
+    def on_failure(self, exception: BaseException) -> str:
+        """One line for what the user can mend; Luigi keeps it for its summary."""
+        return f"{type(self).__name__}: {exception}"
+
+
+def _run_record(stage: Stage, started: float) -> bytes:
+    """What of a run depends on time and machine: beside the manifest, never in it."""
+    packages = ("apache-beam", "luigi", "mwparserfromhell", "pyarrow", "pyspark", "torch", "transformers")
+    versions = {}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    record = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "seconds": round(time.time() - started, 3),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "command": sys.argv,
+        "parameters": stage.to_str_params(),
+        "versions": versions,
+    }
+    return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+
+
+@contextlib.contextmanager
+def exclusive(folder: str) -> Iterator[None]:
+    """Hold a stage's folder against other runs on this machine.
+
+    Raises:
+        ValueError: another run works in it.
+    """
+    if storage.is_url(folder):
+        yield
+        return
+    locks = os.path.join(os.path.dirname(folder), ".locks")
+    storage.make_folder(locks)
+    with open(os.path.join(locks, os.path.basename(folder)), "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{folder}: another run works in it; wait for it, or pass another --workdir"
+            ) from None
+        yield
+
+
+def check_share(what: str, dropped: int, total: int, limit: float, parameter: str) -> None:
+    """Stop a stage that drops more than it may. Ten are always allowed, so that one does not stop a small dump.
+
+    Raises:
+        ValueError: the share is passed.
+    """
+    if dropped > max(10, limit * total):
+        raise ValueError(
+            f"{dropped:,} of {total:,} {what} ({dropped / total:.2%}) were dropped, more than {parameter} {limit:g} "
+            f"allows; `python -m pipeline.look` on the folder shows why, a higher {parameter} accepts it"
+        )

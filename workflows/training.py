@@ -1,0 +1,185 @@
+"""From sequences to a model: pretraining, export, fine-tuning."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import luigi
+
+from pipeline import storage
+from workflows import engines, parameters
+from workflows.corpus import BuildEntityVocab, BuildSequences, TokenizedStage, copy_tokenizer
+from workflows.stage import RUN_RECORD, SCRATCH, Result, Stage
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+class TorchStage(TokenizedStage):
+    """A stage whose work is done by torch, in a local folder."""
+
+    def check_needs(self) -> None:
+        engines.need_local(self.workdir, type(self).__name__)
+        engines.torch_device(self.device)
+
+    def described(self) -> tuple[storage.FileEntry, ...]:
+        """Every data file of the stage's folder, for the manifest."""
+        aside = {storage.MANIFEST, storage.KEY, RUN_RECORD}
+        names = [path for path in storage.list_files(self.folder) if path not in aside]
+        return tuple(storage.describe(self.folder, name) for name in names)
+
+
+class Pretrain(TorchStage):
+    """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
+
+    FOLDER = "pretrain"
+    RESUMES = True
+    entities: ClassVar[bool] = True
+
+    def requires(self) -> dict[str, Stage]:
+        return {"BuildSequences": self.clone(BuildSequences)}
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {
+            "preset": self.preset,
+            "profile": self.profile,
+            "seed": self.seed,
+            "base_model": base_model_identity(self.base_model),
+        }
+
+    def work(self) -> Result:
+        from model.pretrain import pretrain
+
+        base_model = SCRATCH if self.base_model == SCRATCH else engines.model_folder(self.base_model)
+        figures = pretrain(
+            Path(self.clone(BuildSequences).folder),
+            Path(self.folder),
+            preset=self.preset,
+            base_model=base_model,
+            entities=self.entities,
+            profile=self.profile,
+            seed=self.seed,
+            device=engines.torch_device(self.device),
+            progress=engines.on_terminal(),
+        )
+        return Result(self.described(), facts={"last": figures})
+
+
+class PretrainRoberta(Pretrain):
+    """The baseline "RoBERTa with extra training": masked words alone, on the same corpus."""
+
+    FOLDER = "pretrain_roberta"
+    entities = False
+
+
+class ExportHuggingFace(TorchStage):
+    """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
+
+    FOLDER = "export"
+
+    def requires(self) -> dict[str, Stage]:
+        return {
+            "Pretrain": self.clone(Pretrain),
+            "BuildEntityVocab": self.clone(BuildEntityVocab),
+            **self.tokenizer_requires(),
+        }
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer_identity()}
+
+    def work(self) -> Result:
+        from model.hf import export
+
+        with storage.atomic_folder(os.path.join(self.folder, "model")) as aside:
+            export(
+                Path(self.clone(Pretrain).folder),
+                Path(aside),
+                tokenizer=Path(self.tokenizer_folder()),
+                entity_vocab=Path(self.clone(BuildEntityVocab).folder) / "entity_vocab.json",
+            )
+        return Result(self.described())
+
+
+class FineTune(TorchStage):
+    """A fine-tuned task: weights, metrics and predictions."""
+
+    FOLDER = "finetune"
+
+    task = parameters.OneOf("ner", default="ner", description="the fine-tuning task")
+    data = luigi.Parameter(
+        default="",
+        description="folder of the task's train, dev and test files; empty: the project's examples",
+    )
+    variant = parameters.Text(default="luke", description="a row of tasks/variants.py")
+    weights = luigi.Parameter(
+        default="",
+        description="folder of pretrained weights (ours, or transformers' LUKE or RoBERTa); empty: Pretrain's",
+    )
+
+    def data_folder(self) -> str:
+        return self.data or str(EXAMPLES / self.task)
+
+    def _pretraining(self) -> Pretrain:
+        from tasks.variants import VARIANTS
+
+        if self.variant not in VARIANTS:
+            raise ValueError(f"--variant {self.variant}: wanted one of {', '.join(VARIANTS)}")
+        return self.clone(PretrainRoberta if VARIANTS[self.variant].weights == "roberta" else Pretrain)
+
+    def requires(self) -> dict[str, Stage]:
+        if self.weights:
+            return {}
+        return {"Pretrain": self._pretraining(), **self.tokenizer_requires()}
+
+    def given_tokenizer(self) -> str:
+        return (
+            self.tokenizer or engines.model_folder(self.weights)
+            if self.weights
+            else super().given_tokenizer()
+        )
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        names = {"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.profile}
+        identity = {"preset": self.preset, "data": _folder_identity(self.data_folder(), "--data")}
+        weights = {"weights": base_model_identity(self.weights)} if self.weights else {}
+        return {**names, **identity, **weights, "tokenizer": self.tokenizer_identity()}
+
+    def work(self) -> Result:
+        from tasks.finetune import finetune
+
+        weights = engines.model_folder(self.weights) if self.weights else self._pretraining().folder
+        figures = finetune(
+            self.task,
+            Path(self.data_folder()),
+            Path(weights),
+            Path(self.tokenizer_folder()),
+            Path(self.folder),
+            variant=self.variant,
+            preset=self.preset,
+            seed=self.seed,
+            device=engines.torch_device(self.device),
+            profile=self.profile,
+            progress=engines.on_terminal(),
+        )
+        copy_tokenizer(self.tokenizer_folder(), Path(self.folder) / "tokenizer")
+        return Result(self.described(), facts={"metrics": figures})
+
+
+def base_model_identity(name: str) -> Any:
+    """What tells one base model from another: the content of a folder, or the name."""
+    if name == SCRATCH or not os.path.isdir(name):
+        return name
+    return _folder_identity(name, "--base-model")
+
+
+def _folder_identity(folder: str, parameter: str) -> dict[str, str]:
+    """SHA-256 of each file directly in the folder."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"{parameter} {folder}: no such folder")
+    return {path.name: storage.file_sha256(str(path)) for path in _plain_files(folder)}
+
+
+def _plain_files(folder: str) -> Iterator[Path]:
+    return (
+        path for path in sorted(Path(folder).iterdir()) if path.is_file() and not path.name.startswith(".")
+    )
