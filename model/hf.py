@@ -6,7 +6,7 @@ Reads LUKE and RoBERTa weights, writes a folder that `LukeForMaskedLM` and `Luke
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -63,6 +63,8 @@ WITHOUT_COUNTERPART = re.compile(r"luke\.(pooler\.dense\.(weight|bias)|embedding
 ROBERTA_TYPES = ("roberta", "xlm-roberta", "camembert")
 LAYER_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
 MARKERS = {"<ent>": "@", "<ent2>": "#"}
+WANTED_WORDS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *MARKERS.values())
+SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
 SECOND_MASK = "[MASK2]"
 
 
@@ -151,8 +153,9 @@ def config_from_transformers(
 def export(source: Path, output: Path, *, tokenizer: Path, entity_vocab: Path) -> None:
     """Write a pretrained model as a folder that transformers' LukeForMaskedLM and LukeTokenizer load.
 
-    The word table gains the two entity markers <ent> and <ent2> (from "@" and "#"), the entity table [MASK2]
-    (from [MASK]), as the public checkpoints do. Raises ValueError for what cannot be exchanged or does not
+    The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from
+    [MASK]), as in the public checkpoints; the markers stand in vocab.json, since versions of transformers give
+    different ids to a token that does not. Raises ValueError for what cannot be exchanged or does not
     fit together.
     """
     from model.checkpoint import read_config, read_weights, write_aside, write_tensors
@@ -163,40 +166,47 @@ def export(source: Path, output: Path, *, tokenizer: Path, entity_vocab: Path) -
             f"{source}: entity_head is {config.entity_head!r}, but transformers has only the head of the "
             "public checkpoints; pretrain with entity_head 'released' to export"
         )
-    words = read_vocabulary(tokenizer / "vocab.json", config.vocab_size, [*MARKERS.values(), "<mask>"])
-    entities = read_vocabulary(entity_vocab, config.entity_vocab_size, ["[PAD]", "[UNK]", "[MASK]"])
-    tensors = exported_tensors(to_transformers(read_weights(source)), config, words)
+    words = read_vocabulary(tokenizer / "vocab.json", config.vocab_size, WANTED_WORDS)
+    entities = read_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
+    if tuple(entities)[: len(SPECIAL_TITLES)] != SPECIAL_TITLES:
+        raise ValueError(f"{entity_vocab}: begins with {tuple(entities)[:3]}, wanted {SPECIAL_TITLES}")
+    if not (tokenizer / "merges.txt").is_file():
+        raise ValueError(f"{tokenizer / 'merges.txt'}: no such file; give a tokenizer in RoBERTa's format")
+    weights = read_weights(source)
+    if "word_head.bias" not in weights:
+        raise ValueError(f"{source}: no prediction heads in the weights; export a pretrained model")
+    markers = {marker: initial for marker, initial in MARKERS.items() if marker not in words}
+    rows = [words[initial] for initial in markers.values()]
+    tensors = exported_tensors(to_transformers(weights), config, rows)
+    words |= {marker: len(words) + number for number, marker in enumerate(markers)}
+    entities |= {SECOND_MASK: len(entities)}
     exported = replace(
         config,
-        vocab_size=len(words) + len(MARKERS),
-        entity_vocab_size=len(entities) + 1,
+        vocab_size=len(words),
+        entity_vocab_size=len(entities),
         use_entity_aware_attention=True,
     )
     output.mkdir(parents=True, exist_ok=True)
-    for name in ("vocab.json", "merges.txt"):
-        write_aside(output / name, partial(shutil.copyfile, tokenizer / name))
-    entities = entities | {SECOND_MASK: len(entities)}
-    write_aside(output / "entity_vocab.json", lambda aside: _write_json(aside, entities))
-    write_aside(
-        output / "tokenizer_config.json",
-        lambda aside: _write_json(aside, tokenizer_config(entities, config.max_words)),
-    )
-    write_aside(
-        output / "config.json", lambda aside: _write_json(aside, transformers_config(exported, words))
-    )
+    for name, content in (
+        ("vocab.json", words),
+        ("entity_vocab.json", entities),
+        ("tokenizer_config.json", tokenizer_config(entities, config.max_words)),
+        ("config.json", transformers_config(exported, words)),
+    ):
+        write_aside(output / name, partial(_write_json, content))
+    write_aside(output / "merges.txt", partial(shutil.copyfile, tokenizer / "merges.txt"))
     write_tensors(output / "model.safetensors", tensors)
 
 
 def exported_tensors(
-    state: dict[str, Tensor], config: LukeConfig, words: Mapping[str, int]
+    state: dict[str, Tensor], config: LukeConfig, marker_rows: Sequence[int]
 ) -> dict[str, Tensor]:
     """All that LukeForMaskedLM has: our tensors with the rows added, copies, queries and a pooler."""
-    marker_rows = torch.tensor([words[initial] for initial in MARKERS.values()])
     for key, rows in (
-        ("luke.embeddings.word_embeddings.weight", marker_rows),
-        ("lm_head.bias", marker_rows),
-        ("luke.entity_embeddings.entity_embeddings.weight", torch.tensor([MASK_ENTITY])),
-        ("entity_predictions.bias", torch.tensor([MASK_ENTITY])),
+        ("luke.embeddings.word_embeddings.weight", list(marker_rows)),
+        ("lm_head.bias", list(marker_rows)),
+        ("luke.entity_embeddings.entity_embeddings.weight", [MASK_ENTITY]),
+        ("entity_predictions.bias", [MASK_ENTITY]),
     ):
         state[key] = torch.cat([state[key], state[key][rows]])
     queries = ENCODER_KEYS["layers.{}.attention.query"]
@@ -212,21 +222,20 @@ def exported_tensors(
     return state | {copy: state[original].clone() for copy, original in COPIES.items()}
 
 
-def read_vocabulary(path: Path, size: int, wanted: list[str]) -> dict[str, int]:
+def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
     """A JSON vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError."""
+    remedy = "give the vocabulary that the model was pretrained with"
     if not path.is_file():
-        raise ValueError(f"{path}: no such file; give the vocabulary that the model was pretrained with")
-    vocabulary: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))
+        raise ValueError(f"{path}: no such file; {remedy}")
+    try:
+        vocabulary: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON ({error}); {remedy}") from error
     if len(vocabulary) != size or set(vocabulary.values()) != set(range(size)):
-        raise ValueError(
-            f"{path}: {len(vocabulary)} entries, but the model has {size}; "
-            "give the vocabulary that the model was pretrained with"
-        )
+        raise ValueError(f"{path}: {len(vocabulary)} entries, but the model has {size}; {remedy}")
     missing = [entry for entry in wanted if entry not in vocabulary]
     if missing:
-        raise ValueError(
-            f"{path}: {', '.join(missing)} missing; give a vocabulary in the format of RoBERTa or ours"
-        )
+        raise ValueError(f"{path}: {', '.join(missing)} missing; {remedy}")
     return dict(sorted(vocabulary.items(), key=lambda item: item[1]))
 
 
@@ -266,5 +275,5 @@ def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, A
     }
 
 
-def _write_json(path: Path, value: object) -> None:
+def _write_json(value: object, path: Path) -> None:
     path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -97,6 +97,8 @@ def pretrain(
     from its last checkpoint. Returns the last line of metrics. Raises ValueError for what does not fit
     together.
     """
+    if not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
     target = resolve_device(device)
     corpus = Corpus(sequences)
     module, new = build_model(corpus.facts, preset, base_model, entities=entities, seed=seed)

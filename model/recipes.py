@@ -48,11 +48,11 @@ PAPER_RECIPE = Recipe(
 )
 RECIPES: dict[str, Recipe] = {
     "demo": Recipe(
-        phases=(Phase(60, 2e-3, 6, "new"), Phase(60, 1e-3, 6, "all")),
+        phases=(Phase(50, 2e-3, 5, "new"), Phase(50, 1e-3, 5, "all")),
         batch_size=8,
         micro_batch_size=8,
         log_every=5,
-        checkpoint_every=20,
+        checkpoint_every=25,
     ),
     "base": PAPER_RECIPE,
     "large": PAPER_RECIPE,

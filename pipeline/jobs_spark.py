@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -49,6 +49,19 @@ def session(master: str, memory_bytes: int) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def stop() -> None:
+    """End this process's Spark session and its JVM, so that their memory is free; a later session starts anew."""
+    active = SparkSession.getActiveSession()
+    gateway = SparkContext._gateway
+    if active is None or gateway is None:
+        return
+    active.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM lives as long as it can read from us
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
 
 
 def part_count(paths: Sequence[str], block_bytes: int) -> int:

@@ -112,21 +112,25 @@ def describe_folder(folder: str, rows: int, table: str | None) -> Iterator[str]:
             yield from describe_file(storage.join(folder, shown.path), rows)
 
 
+def describe(path: str, rows: int, table: str | None = None) -> Iterator[str]:
+    """A stage's folder or a single file."""
+    if os.path.isfile(path):
+        return describe_file(path, rows)
+    return describe_folder(path, rows, table)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pipeline.look", description=__doc__, allow_abbrev=False)
-    parser.add_argument("path", help="a stage's folder, or one Parquet, Arrow or text file")
+    parser.add_argument("paths", nargs="+", help="a stage's folder, or one Parquet, Arrow or text file")
     parser.add_argument("--rows", type=int, default=3, help="rows of each table (default 3)")
     parser.add_argument("--table", help="show this table alone")
     options = parser.parse_args(arguments)
     try:
-        is_file = os.path.isfile(options.path)
-        lines = (
-            describe_file(options.path, options.rows)
-            if is_file
-            else describe_folder(options.path, options.rows, options.table)
-        )
-        for line in lines:
-            print(line)
+        for number, path in enumerate(options.paths):
+            if len(options.paths) > 1:
+                print("\n" * (number > 0) + f"== {path}")
+            for line in describe(path, options.rows, options.table):
+                print(line)
     except (ValueError, pa.ArrowException) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

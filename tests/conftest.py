@@ -1,6 +1,10 @@
 """Fixtures that several test modules use."""
 
 import os
+
+# Test processes share few cores: a thread each is faster than all threads in each other's way.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -25,12 +25,12 @@ def pretrained(folder: Path, **changes: object) -> LukeForPretraining:
     return module
 
 
-def run_export(shared: Path, source: Path, output: Path) -> None:
+def run_export(shared: Path, source: Path, output: Path, entity_vocab: Path | None = None) -> None:
     export(
         source,
         output,
         tokenizer=shared / "data" / "roberta-tokenizer",
-        entity_vocab=source / "entity_vocab.json",
+        entity_vocab=entity_vocab or source / "entity_vocab.json",
     )
 
 
@@ -136,7 +136,7 @@ def test_transformers_loads_the_tokenizer(exported: Path, name: str) -> None:
     assert encoded["entity_ids"] == [3, 1]
     assert tokenizer.convert_tokens_to_ids(["<ent>", "<ent2>", "<mask>"]) == [50265, 50266, 50264]
     # <mask> takes the blank before it, as in RoBERTa.
-    assert tokenizer("a <mask> b")["input_ids"] == [0, 102, 50264, 741, 2]
+    assert tokenizer("a <mask> b", add_special_tokens=False)["input_ids"] == [102, 50264, 741]
     assert tokenizer.entity_vocab == TITLES | {"[MASK2]": 6}
     assert (tokenizer.entity_pad_token_id, tokenizer.entity_mask2_token_id) == (0, 6)
     assert json.loads((exported / "entity_vocab.json").read_text()) == TITLES | {"[MASK2]": 6}
@@ -150,6 +150,21 @@ def test_export_and_tokenizer_work_together(exported: Path) -> None:
     encoded = tokenizer("Beyoncé lives in Los Angeles.", entity_spans=[(0, 7), (17, 28)], return_tensors="pt")
     assert encoded["entity_ids"].tolist() == [[2, 6]]
     assert model(**encoded).entity_last_hidden_state.isfinite().all()
+
+
+def test_an_export_is_a_tokenizer_and_a_model_to_go_on_with(exported: Path, tmp_path: Path) -> None:
+    words = json.loads((exported / "vocab.json").read_text())
+    config = json.loads((exported / "config.json").read_text())
+    assert (words["<ent>"], words["<ent2>"]) == (50265, 50266)
+    assert config["vocab_size"] == len(words) == 50267
+    pretrained(tmp_path / "next", vocab_size=50267)
+    export(
+        tmp_path / "next",
+        tmp_path / "again",
+        tokenizer=exported,
+        entity_vocab=tmp_path / "next" / "entity_vocab.json",
+    )
+    assert (tmp_path / "again" / "vocab.json").read_bytes() == (exported / "vocab.json").read_bytes()
 
 
 def test_export_has_the_same_bytes_each_time(
@@ -205,6 +220,20 @@ def test_what_cannot_be_exported_is_refused(shared: Path, source: Path, tmp_path
     vocabulary.write_text(json.dumps(titles))
     with pytest.raises(ValueError, match=r"entities\.json: \[MASK\] missing"):
         export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
+    vocabulary.write_text(json.dumps(titles | {"B": 2, "[MASK]": 3} | {"A": 4, "C": 5} | {"D": 6}))
+    with pytest.raises(ValueError, match=r"entities\.json: 7 entries, but the model has 6; give"):
+        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
+    vocabulary.write_text(json.dumps({"[PAD]": 1, "[UNK]": 0, "[MASK]": 2, "A": 3, "B": 4, "C": 5}))
+    with pytest.raises(
+        ValueError, match=r"entities\.json: begins with \('\[UNK\]', '\[PAD\]', '\[MASK\]'\), wanted"
+    ):
+        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
+    vocabulary.write_text("{")
+    with pytest.raises(ValueError, match=r"entities\.json: not JSON"):
+        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
+    save_model(tmp_path / "encoder", pretrained(tmp_path / "whole").luke)
+    with pytest.raises(ValueError, match="encoder: no prediction heads in the weights"):
+        run_export(shared, tmp_path / "encoder", tmp_path / "out", source / "entity_vocab.json")
     with pytest.raises(ValueError, match=r"config\.json: no such file"):
         export(tmp_path, tmp_path / "out", tokenizer=tokenizer, entity_vocab=source / "entity_vocab.json")
     assert not (tmp_path / "out").exists()

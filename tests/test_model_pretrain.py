@@ -368,6 +368,7 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, base, large"),
         ({"profile": "both"}, "profile 'both' is unknown; use one of fixed, paper"),
         ({"device": "gpu"}, "device 'gpu' is unknown"),
+        ({"seed": -1}, "seed is -1, but must be at least 0"),
         (
             {"base_model": str(tmp_path / "few")},
             "vocab_size 50, but the sequences were made with 60; make the",

@@ -70,6 +70,14 @@ def spark_session(stage: "Stage") -> Any:
     return spark
 
 
+def stop_spark() -> None:
+    """Free the memory of the run's Spark session, if there is one."""
+    if "pyspark" in sys.modules:
+        from pipeline import jobs_spark
+
+        jobs_spark.stop()
+
+
 @functools.cache
 def check_java() -> None:
     """Spark needs a Java runtime.

@@ -22,6 +22,10 @@ class TorchStage(TokenizedStage):
         engines.need_local(self.workdir, type(self).__name__)
         engines.torch_device(self.device)
 
+    def run(self) -> None:
+        engines.stop_spark()  # torch needs the memory, and Spark's stages come before (their priority)
+        super().run()
+
     def described(self) -> tuple[storage.FileEntry, ...]:
         """Every data file of the stage's folder, for the manifest."""
         aside = {storage.MANIFEST, storage.KEY, RUN_RECORD}
@@ -63,6 +67,9 @@ class Pretrain(TorchStage):
             progress=engines.on_terminal(),
         )
         return Result(self.described(), facts={"last": figures})
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        return ", ".join(f"{name} {value:.3g}" for name, value in manifest.facts["last"].items())
 
 
 class PretrainRoberta(Pretrain):
@@ -115,6 +122,10 @@ class FineTune(TorchStage):
         default="",
         description="folder of pretrained weights (ours, or transformers' LUKE or RoBERTa); empty: Pretrain's",
     )
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        scores = manifest.facts["metrics"]
+        return f"{self.task}, {self.variant}: dev F1 {scores['dev']['f1']:.3f}, test F1 {scores['test']['f1']:.3f}"
 
     def data_folder(self) -> str:
         return self.data or str(EXAMPLES / self.task)

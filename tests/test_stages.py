@@ -1,0 +1,369 @@
+"""Stages as a user runs them: what is done stays done, what is missing is made, and a kill costs only time."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import luigi
+import psutil
+import pytest
+from conftest import DATA
+from test_commandline import DUMP, LUIGI
+from test_commandline import luigi as run_luigi
+
+from workflows import BuildEntityVocab, BuildSequences, ExtractPages, FetchDump, Report, RunAll
+from workflows.stage import Stage
+
+pytestmark = pytest.mark.slow
+
+BEFORE_TRAINING = ("BuildSequences", "BuildMentionTable")
+BLOCK_SIZE = 4096
+SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--block-size", str(BLOCK_SIZE)]
+
+
+def folders(workdir: Path) -> dict[str, Path]:
+    """The finished stages' folders by name."""
+    return {path.parent.name.rsplit("-", 1)[0]: path.parent for path in workdir.glob("*/manifest.json")}
+
+
+def written(workdir: Path) -> dict[str, int]:
+    """When each stage was committed."""
+    return {name: (folder / "manifest.json").stat().st_mtime_ns for name, folder in folders(workdir).items()}
+
+
+def run_in_process(stage: Stage) -> None:
+    """Run a stage in this process, so that one Spark session serves many tests."""
+    for below in stage.walk():
+        below._is_complete = None
+    assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
+
+
+@pytest.fixture(scope="module")
+def quick_training() -> Iterator[None]:
+    """The demo's recipes with a few steps, to run every stage in seconds."""
+    from dataclasses import replace
+
+    from model import recipes
+    from tasks import ner
+
+    with pytest.MonkeyPatch.context() as patch:
+        recipe = recipes.RECIPES["demo"]
+        phases = tuple(replace(phase, steps=4, warmup_steps=1) for phase in recipe.phases)
+        short = replace(
+            recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
+        )
+        patch.setitem(recipes.RECIPES, "demo", short)
+        patch.setitem(ner.PRESETS, "demo", replace(ner.PRESETS["demo"], epochs=1))
+        yield
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> RunAll:
+    """All stages, run on the hand-written dump."""
+    workdir = tmp_path_factory.mktemp("everything")
+    stage = RunAll(dump=str(DUMP), workdir=str(workdir), processes=1)
+    run_in_process(stage)
+    return stage
+
+
+ALL_FOLDERS = {
+    "dump",
+    "pages",
+    "titles",
+    "entity_vocab",
+    "mentions",
+    "tokenizer",
+    "sequences",
+    "pretrain",
+    "pretrain_roberta",
+    "export",
+    "finetune",
+    "report",
+}
+
+
+def test_every_stage_leaves_a_manifest(everything: RunAll) -> None:
+    assert set(folders(Path(everything.workdir))) == ALL_FOLDERS
+    assert everything.complete()
+
+
+def test_manifests_hold_nothing_of_this_machine(everything: RunAll) -> None:
+    for folder in folders(Path(everything.workdir)).values():
+        text = (folder / "manifest.json").read_text()
+        assert str(everything.workdir) not in text
+        assert str(DATA) not in text
+        assert os.uname().nodename not in json.loads(text)["parameters"].values()
+        assert "seconds" not in text
+        assert (folder / "run.json").is_file()
+
+
+def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -> None:
+    report = everything.clone(Report)
+    page = (Path(report.folder) / "index.html").read_text()
+    assert "wiki-40.xml.bz2" in page
+    assert "<script>alert" not in page
+    for name in (
+        "ExtractPages",
+        "BuildMentionTable",
+        "FineTune (ner, luke)",
+        "links:category",
+        "A demo shows",
+    ):
+        assert name in page
+    results = json.loads((Path(report.folder) / "results.json").read_text())
+    assert [row["variant"] for row in results["results"]] == ["luke", "roberta"]
+    assert len(results["training"]["Pretrain"]) == 4
+    assert "| ner | luke | test |" in (Path(report.folder) / "tables.md").read_text()
+
+
+def test_the_export_loads_in_transformers(everything: RunAll) -> None:
+    from transformers import LukeForMaskedLM, LukeTokenizer
+
+    from workflows import ExportHuggingFace
+
+    folder = Path(everything.clone(ExportHuggingFace).folder) / "model"
+    _, info = LukeForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    tokenizer = LukeTokenizer.from_pretrained(folder)
+    vocab = json.loads((Path(everything.clone(BuildEntityVocab).folder) / "entity_vocab.json").read_text())
+    title = next(title for title, number in vocab.items() if number == 3)
+    assert tokenizer("x", entities=[title], entity_spans=[(0, 1)])["entity_ids"] == [3]
+
+
+def test_a_second_run_does_nothing(everything: RunAll) -> None:
+    before = written(Path(everything.workdir))
+    run_in_process(everything)
+    assert written(Path(everything.workdir)) == before
+
+
+def copied(everything: RunAll, target: Path, **parameters: object) -> RunAll:
+    shutil.copytree(everything.workdir, target, dirs_exist_ok=True)
+    return RunAll(dump=str(DUMP), workdir=str(target), processes=1, **parameters)
+
+
+def test_a_deleted_stage_is_made_again_and_alone_when_its_bytes_are_the_same(
+    everything: RunAll, tmp_path: Path
+) -> None:
+    stage = copied(everything, tmp_path)
+    before = written(tmp_path)
+    shutil.rmtree(stage.clone(ExtractPages).folder)
+    assert not stage.complete()
+    run_in_process(stage)
+    after = written(tmp_path)
+    assert {name for name in after if after[name] != before[name]} == {"pages"}
+
+
+def test_a_damaged_file_is_noticed_and_its_block_alone_made_again(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    folder = Path(stage.clone(BuildSequences).folder)
+    before, manifest = written(tmp_path), (folder / "manifest.json").read_bytes()
+    shard = next((folder / "sequences").iterdir())
+    shard.write_bytes(shard.read_bytes()[:-10])
+    run_in_process(stage)
+    after = written(tmp_path)
+    assert {name for name in after if after[name] != before[name]} == {"sequences"}
+    assert (folder / "manifest.json").read_bytes() == manifest
+
+
+def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path, vocab_size="6")
+    before = {path.parent.name for path in tmp_path.glob("*/manifest.json")}
+    run_in_process(stage)
+    new = {path.parent.name for path in tmp_path.glob("*/manifest.json")} - before
+    unchanged = {"dump", "pages", "titles", "tokenizer"}
+    assert {name.rsplit("-", 1)[0] for name in new} == ALL_FOLDERS - unchanged
+
+
+def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
+    other = RunAll(dump=str(DUMP), workdir=everything.workdir, processes=1, seed=7)
+    assert other.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
+    assert other.clone(BuildSequences).complete()
+    assert not other.complete()
+
+
+def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
+    """Same name, same size, other content: only the time of change tells."""
+    dump = tmp_path / "dump.xml"
+    content = (DATA / "wiki-40.xml").read_bytes()
+    dump.write_bytes(content)
+    stage = ExtractPages(dump=str(dump), workdir=str(tmp_path / "work"), processes=1)
+    run_in_process(stage)
+    first = stage.manifest()
+    for time_of_change, text, expected_change in (
+        (1, content, False),
+        (2, content.replace(b"the", b"The"), True),
+    ):
+        dump.write_bytes(text)
+        os.utime(dump, (time_of_change, time_of_change))
+        before = written(tmp_path / "work")["pages"]
+        assert not stage.clone(FetchDump).is_current()
+        run_in_process(stage)
+        assert (written(tmp_path / "work")["pages"] != before) is expected_change
+    assert stage.manifest().files != first.files
+
+
+def test_another_runs_folder_is_not_shared(tmp_path: Path) -> None:
+    import fcntl
+
+    stage = FetchDump(dump=str(DUMP), workdir=str(tmp_path))
+    (tmp_path / ".locks").mkdir()
+    with open(tmp_path / ".locks" / Path(stage.folder).name, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match="another run works in it"):
+            stage.run()
+
+
+# Kills, through the installed command
+
+
+def run_stages(workdir: Path, processes: int) -> None:
+    for name in BEFORE_TRAINING:
+        result = run_luigi(
+            name,
+            *SEVERAL_BLOCKS,
+            "--workdir",
+            workdir,
+            "--processes",
+            processes,
+            cwd=workdir.parent,
+            timeout=300,
+        )
+        assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workdir = tmp_path_factory.mktemp("unbroken") / "work"
+    run_stages(workdir, 1)
+    return workdir
+
+
+def manifests(workdir: Path) -> dict[str, bytes]:
+    return {name: (folder / "manifest.json").read_bytes() for name, folder in folders(workdir).items()}
+
+
+def test_the_number_of_processes_changes_no_byte(unbroken: Path, tmp_path: Path) -> None:
+    run_stages(tmp_path / "work", 2)
+    assert manifests(tmp_path / "work") == manifests(unbroken)
+    assert len(manifests(unbroken)) == 7
+    assert len(list((folders(unbroken)["pages"] / "blocks").iterdir())) > 4
+
+
+@contextlib.contextmanager
+def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command, running in the background."""
+    command = [LUIGI, "--module", "workflows", *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    parent = psutil.Process(process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def ended(processes: list[psutil.Process], seconds: float) -> bool:
+    _, alive = psutil.wait_procs([process for process in processes if process.is_running()], seconds)
+    return not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+KILLED = {
+    "ExtractPages": ("pages", "blocks/block-*.json"),
+    "ResolveRedirects": ("titles", "blocks/block-*.json"),
+    "BuildMentionTable": ("mentions", "blocks/block-*.json"),
+    "BuildSequences": ("sequences", "blocks/block-*.json"),
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_sigkill_after_some_blocks_costs_only_time(unbroken: Path, tmp_path: Path, name: str) -> None:
+    """What was committed is kept, what was not is made, and the bytes are those of an unbroken run."""
+    folder_name, pattern = KILLED[name]
+    workdir = tmp_path / "work"
+    shutil.copytree(unbroken, workdir)
+    finished = folders(workdir)[folder_name]
+    count = len(list(finished.glob(pattern)))
+    assert count >= 2
+    shutil.rmtree(finished)
+    command = [name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1]
+    with started(*command, cwd=tmp_path) as process:
+        wait_for(lambda: len(list(finished.glob(pattern))) >= count // 2, process)
+        helpers = family(process)[1:]
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert helpers
+        assert ended(helpers, 20)
+    assert not (finished / "manifest.json").exists()
+    kept = {path.name: path.stat().st_mtime_ns for path in finished.glob(pattern)}
+    assert len(kept) >= count // 2
+    result = run_luigi(*command, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert manifests(workdir) == manifests(unbroken)
+    assert {path: (finished / "blocks" / path).stat().st_mtime_ns for path in kept} == kept
+
+
+def test_sigkill_in_pretraining_ends_with_the_same_bytes(unbroken: Path, tmp_path: Path) -> None:
+    workdirs = [tmp_path / "whole", tmp_path / "broken"]
+    for workdir in workdirs:
+        shutil.copytree(unbroken, workdir)
+        command = ["Pretrain", *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1]
+        if workdir.name == "broken":
+            with started(*command, cwd=tmp_path) as process:
+                wait_for(
+                    lambda: bool(list(tmp_path.glob("broken/pretrain-*/checkpoints/step-*"))), process, 200
+                )
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+            assert "pretrain" not in folders(workdir)
+        result = run_luigi(*command, cwd=tmp_path, timeout=300)
+        assert result.returncode == 0, result.stderr
+    assert "resumed after step" in result.stderr
+    assert manifests(workdirs[0]) == manifests(workdirs[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("name", ["ExtractPages", "BuildMentionTable"])
+def test_a_stopped_run_takes_everybody_along(
+    unbroken: Path, tmp_path: Path, name: str, number: signal.Signals
+) -> None:
+    """SIGTERM and Ctrl-C end Beam's workers and Spark's within seconds; nothing half-done counts as done."""
+    folder_name, pattern = KILLED[name]
+    workdir = tmp_path / "work"
+    shutil.copytree(unbroken, workdir)
+    finished = folders(workdir)[folder_name]
+    shutil.rmtree(finished)
+    with started(name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2, cwd=tmp_path) as process:
+        if name == "ExtractPages":
+            wait_for(lambda: bool(list(finished.glob(pattern))), process)
+        else:
+            wait_for(lambda: any(member.name() == "java" for member in family(process)), process)
+            time.sleep(5)
+        members = family(process)
+        assert len(members) > 1
+        process.send_signal(number)
+        assert process.wait(10) == 128 + number
+        assert ended(members, 5)
+        assert process.stdout is not None
+        assert f"stopped by {number.name}; the same command goes on from here" in process.stdout.read()
+    assert not (finished / "manifest.json").exists()
