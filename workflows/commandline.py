@@ -18,6 +18,8 @@ from luigi.task_register import Register
 from workflows import stopping
 from workflows.stage import Stage
 
+logger = logging.getLogger("workflows")
+
 _DEFAULTS = {
     "core": {"local_scheduler": "true", "log_level": "WARNING"},
     "worker": {"keep_alive": "false"},
@@ -61,13 +63,15 @@ def prepare(arguments: Sequence[str]) -> None:
     if {"--help", "--help-all"} & set(arguments):
         return
     try:
-        check(list(arguments))
+        root = check(list(arguments))
+        if isinstance(root, Stage) and root.complete():
+            logger.info("%s is complete: %s", type(root).__name__, root.where)
     except ValueError as error:
         raise SystemExit(f"error: {error}") from None
 
 
-def check(arguments: list[str]) -> None:
-    """Check stage, parameters, values and the machine.
+def check(arguments: list[str]) -> luigi.Task:
+    """Check stage, parameters, values and the machine; gives the stage.
 
     Raises:
         ValueError: names what is wrong and what to do.
@@ -84,6 +88,7 @@ def check(arguments: list[str]) -> None:
         root = parser.get_task_obj()
     if isinstance(root, Stage):
         root.check_machine()
+    return root
 
 
 def _similar(word: str, known: Sequence[str]) -> str:

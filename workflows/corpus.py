@@ -230,7 +230,8 @@ class SparkStage(CorpusStage):
     def read(self, stage: Stage, table: str) -> Any:
         """A table of a finished stage (a folder or a file of it) as a DataFrame."""
         paths = stage.manifest().paths(stage.folder, table)
-        return self.jobs.read(engines.spark_session(self), paths, self.parts())
+        session = engines.spark_session(self, self.fetched().manifest().rows["bytes"])
+        return self.jobs.read(session, paths, self.parts())
 
     def parts(self) -> int:
         """How many files a table has: by the size of the extracted paragraphs."""

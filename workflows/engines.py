@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from workflows.stage import Stage
 
 MIN_JAVA = 17
-_MIN_HEAP, _MAX_HEAP = 1 << 30, 16 << 30
+_MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
 
 
 @contextlib.contextmanager
@@ -57,14 +57,15 @@ def run_beam(
         )
 
 
-def spark_session(stage: "Stage") -> Any:
-    """The run's Spark session, started by the first stage that needs it."""
+def spark_session(stage: "Stage", dump_bytes: int) -> Any:
+    """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline import jobs_spark
 
     master = stage.spark_master or f"local[{stage.processes}]"
     if master.startswith("local"):
         check_java()
-    heap = min(_MAX_HEAP, max(_MIN_HEAP, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    heap = max(_MIN_HEAP, min(_MAX_HEAP, memory // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
     spark = jobs_spark.session(master, heap)
     stopping.restore_handlers()  # Spark puts its own in their place
     return spark

@@ -88,8 +88,8 @@ class RunAll(Stage):
         return {"Report": self.clone(Report)}
 
     @property
-    def page(self) -> str:
-        """Path of the report."""
+    def where(self) -> str:
+        """The report's page."""
         path = storage.join(self.clone(Report).folder, "index.html")
         return path if storage.is_url(path) else os.path.abspath(path)
 
@@ -97,7 +97,7 @@ class RunAll(Stage):
         return self.clone(Report).complete()
 
     def run(self) -> None:
-        logger.info("report: %s", self.page)
+        logger.info("report: %s", self.where)
 
 
 def _stage_row(stage: Stage) -> dict[str, Any]:

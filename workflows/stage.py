@@ -144,6 +144,11 @@ class Stage(luigi.Task):
     def folder(self) -> str:
         return storage.join(self.workdir, f"{self.FOLDER}-{self.hash8}")
 
+    @property
+    def where(self) -> str:
+        """Where a user finds what the stage made."""
+        return self.folder
+
     def output(self) -> ManifestTarget:
         return ManifestTarget(self.folder)
 

@@ -1,6 +1,7 @@
 """From sequences to a model: pretraining, export, fine-tuning."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -66,6 +67,8 @@ class Pretrain(TorchStage):
             device=engines.torch_device(self.device),
             progress=engines.on_terminal(),
         )
+        # A kill while the finished run removed its checkpoints may have left some.
+        shutil.rmtree(os.path.join(self.folder, "checkpoints"), ignore_errors=True)
         return Result(self.described(), facts={"last": figures})
 
     def headline(self, manifest: storage.Manifest) -> str:
