@@ -71,7 +71,11 @@ def page_rows(page: Page | Rejected, site: SiteInfo, profile: str, drops: Counte
     if page.redirect:
         yield "redirects", {"source": title, "target": page.redirect[0], "fragment": page.redirect[1]}
         return
-    extraction = extract(page.text, site, profile=profile)
+    try:
+        extraction = extract(page.text, site, profile=profile)
+    except Exception as error:  # whatever a page does to the parser, it does to itself alone
+        yield "rejected", {"page_id": page.page_id, "title": title, "reason": type(error).__name__}
+        return
     drops.update(extraction.drops)
     yield (
         "pages",

@@ -209,7 +209,7 @@ def train(run: Run) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
             if not run.keeps_best_epoch or all(dev_f1 > earlier["dev_f1"] for earlier in scores):
                 kept = {name: tensor.clone() for name, tensor in run.module.state_dict().items()}
             scores.append({"epoch": epoch + 1, "dev_f1": dev_f1})
-            logger.info("epoch %d of %d: dev F1 %.4f", epoch + 1, epochs, dev_f1)
+            logger.debug("epoch %d of %d: dev F1 %.4f", epoch + 1, epochs, dev_f1)
     run.module.load_state_dict(kept)
     return history, scores
 

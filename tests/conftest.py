@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# These machines are shared and slow at times: a test is wrong or right, never late.
-settings.register_profile("project", deadline=None)
+# Machines are slow at times: a test is wrong or right, never late. What CI tries is the same from run to run, so that
+# it judges the change; elsewhere every run tries something new.
+settings.register_profile("project", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("project")
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -164,8 +164,8 @@ def test_help_documents_every_parameter(tmp_path: Path) -> None:
 def test_demo_dump_without_gensim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.util
 
-    from workflows import corpus
+    from workflows import extraction
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"pip install --no-deps gensim==4\.4\.0"):
-        corpus.demo_dump()
+        extraction.demo_dump()

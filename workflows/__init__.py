@@ -3,16 +3,10 @@
 import sys
 
 from workflows import commandline
-from workflows.corpus import (
-    BuildEntityVocab,
-    BuildMentionTable,
-    BuildSequences,
-    ExtractPages,
-    FetchDump,
-    ResolveRedirects,
-    TrainTokenizer,
-)
+from workflows.extraction import ExtractPages, FetchDump
 from workflows.report import Report, RunAll
+from workflows.sequences import BuildSequences, TrainTokenizer
+from workflows.tables import BuildEntityVocab, BuildMentionTable, ResolveRedirects
 from workflows.training import ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
 
 __all__ = [

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
-from workflows.corpus import BuildEntityVocab, BuildMentionTable, FetchDump
+from workflows.extraction import FetchDump
 from workflows.stage import Result, Stage, logger
+from workflows.tables import BuildEntityVocab, BuildMentionTable
 from workflows.training import ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,8 +11,9 @@ import luigi
 
 from pipeline import storage
 from workflows import engines, parameters
-from workflows.corpus import BuildEntityVocab, BuildSequences, TokenizedStage, copy_tokenizer
+from workflows.sequences import BuildSequences, TokenizedStage, copy_tokenizer
 from workflows.stage import RUN_RECORD, SCRATCH, Result, Stage
+from workflows.tables import BuildEntityVocab
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -100,11 +102,15 @@ class ExportHuggingFace(TorchStage):
     def work(self) -> Result:
         from model.hf import export
 
-        with storage.atomic_folder(os.path.join(self.folder, "model")) as aside:
+        with (
+            storage.atomic_folder(os.path.join(self.folder, "model")) as aside,
+            tempfile.TemporaryDirectory() as tokenizer,
+        ):
+            copy_tokenizer(self.tokenizer_folder(), Path(tokenizer))
             export(
                 Path(self.clone(Pretrain).folder),
                 Path(aside),
-                tokenizer=Path(self.tokenizer_folder()),
+                tokenizer=Path(tokenizer),
                 entity_vocab=Path(self.clone(BuildEntityVocab).folder) / "entity_vocab.json",
             )
         return Result(self.described())

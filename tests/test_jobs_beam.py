@@ -1,0 +1,87 @@
+"""What Beam's jobs do with a block, without Beam."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import DATA
+
+from pipeline import dump, jobs_beam, storage
+from pipeline.dump import Page, Rejected
+from pipeline.jobs_beam import SCHEMAS, PageExtractor, page_rows, read_paragraphs
+from pipeline.wikitext import extract
+
+DUMP = str(DATA / "wiki-40.xml")
+SITE = dump.read_site_info(DUMP)
+
+
+@pytest.fixture(scope="module")
+def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.BlockRecord]:
+    folder = str(tmp_path_factory.mktemp("pages"))
+    work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+    return folder, work(dump.Block(3, DUMP, 0, 1 << 30), folder)
+
+
+def pages() -> list[Page]:
+    return [
+        page
+        for page in dump.read_pages(dump.Block(0, DUMP, 0, 1 << 30), SITE, Counter())
+        if isinstance(page, Page)
+    ]
+
+
+def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.BlockRecord]) -> None:
+    folder, record = extracted
+    rows: dict[str, list[dict[str, Any]]] = {
+        table: list(storage.read_rows(storage.join(folder, f"{table}/block-00003.parquet")))
+        for table in SCHEMAS
+    }
+    articles = [page for page in pages() if not page.redirect]
+    assert [row["page_id"] for row in rows["pages"]] == [page.page_id for page in articles]
+    assert [(row["source"], row["target"]) for row in rows["redirects"]] == [
+        (page.title, page.redirect[0]) for page in pages() if page.redirect
+    ]
+    expected = {page.page_id: extract(page.text, SITE).paragraphs for page in articles}
+    assert dict(read_paragraphs(storage.join(folder, "paragraphs/block-00003.parquet"))) == {
+        page_id: list(paragraphs) for page_id, paragraphs in expected.items() if paragraphs
+    }
+    assert {row["page_id"]: row["paragraph_count"] for row in rows["pages"]} == {
+        page_id: len(paragraphs) for page_id, paragraphs in expected.items()
+    }
+    assert sum(row["is_disambiguation"] for row in rows["pages"]) >= 1
+    assert record.rows == {**{table: len(rows[table]) for table in SCHEMAS}, "links": record.rows["links"]}
+    assert record.rows["links"] == sum(len(row["links"]) for row in rows["paragraphs"]) > 50
+    assert record.drops["pages:other_namespace"] >= 4
+
+
+def test_anchors_are_the_text_of_their_links(extracted: tuple[str, storage.BlockRecord]) -> None:
+    folder, _ = extracted
+    for row in storage.read_rows(storage.join(folder, "paragraphs/block-00003.parquet")):
+        for link in row["links"]:
+            assert 0 <= link["start"] < link["end"] <= len(row["text"])
+            assert link["target"] == link["target"].strip() != ""
+
+
+def test_a_page_that_breaks_the_parser_hurts_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extracted: tuple[str, storage.BlockRecord]
+) -> None:
+    poison = next(page for page in pages() if not page.redirect)
+
+    def fail(text: str, *arguments: Any, **options: Any) -> Any:
+        if text == poison.text:
+            raise RecursionError("too deep")
+        return extract(text, *arguments, **options)
+
+    monkeypatch.setattr(jobs_beam, "extract", fail)
+    work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+    record = work(dump.Block(3, DUMP, 0, 1 << 30), str(tmp_path))
+    rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
+    assert rejected == [{"page_id": poison.page_id, "title": poison.title, "reason": "RecursionError"}]
+    assert record.rows["pages"] == extracted[1].rows["pages"] - 1
+
+
+def test_rejected_pages_have_a_row() -> None:
+    rejected = Rejected(7, "A", "broken_xml")
+    rows = list(page_rows(rejected, SITE, "fixed", Counter()))
+    assert rows == [("rejected", {"page_id": 7, "title": "A", "reason": "broken_xml"})]

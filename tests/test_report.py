@@ -1,0 +1,69 @@
+"""The report's page and tables: hostile titles stay text, missing figures do not break it."""
+
+import re
+from typing import Any
+
+import pytest
+
+from workflows.report import render, training_plots
+
+HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
+SCORES = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "gold": 4, "predicted": 2, "correct": 1}
+
+
+@pytest.fixture
+def content() -> dict[str, Any]:
+    scores = {**SCORES, "types": {HOSTILE: SCORES}}
+    setting = {
+        "dump": [HOSTILE],
+        "language": "en",
+        "preset": "demo",
+        "profile": "fixed",
+        "base_model": HOSTILE,
+        "seed": 1,
+    }
+    stage = {
+        "stage": "ExtractPages",
+        "folder": "pages-1",
+        "rows": {"pages": 1234567},
+        "drops": {HOSTILE: 2},
+        "files": 1,
+        "bytes": 10,
+        "parameters": {"x": HOSTILE},
+        "inputs": {},
+    }
+    return {
+        "setting": setting,
+        "dump_parts": [{"name": HOSTILE, "bytes": 1000, "sha256": "00"}],
+        "stages": [stage],
+        "links_by_status": {"page": 3, "missing": 1},
+        "links_in_vocab": 2,
+        "top_entities": [{"title": HOSTILE, "link_count": 3}],
+        "training": {"Pretrain": [{"step": 5, "masked_word_loss": 2.5, "masked_word_accuracy": 0.5}]},
+        "results": [{"task": "ner", "variant": "luke", "dev": scores, "test": scores}],
+    }
+
+
+def test_titles_stay_text(content: dict[str, Any]) -> None:
+    page, markdown = render(content)
+    assert "<script>alert(1)" not in page
+    assert page.count("&lt;script&gt;alert(1)") >= 5
+    assert "<script>" not in markdown
+    entity = next(line for line in markdown.splitlines() if "alert" in line and line.endswith("| 3 |"))
+    assert len(re.findall(r"(?<!\\)\|", entity)) == 3, "a title does not end its cell"
+
+
+def test_figures_are_shown(content: dict[str, Any]) -> None:
+    page, markdown = render(content)
+    for text in ("1,234,567 pages", "75.0%", "50.0%", "A demo shows that every stage works"):
+        assert text in page
+    assert "| ner | luke | test | 50.0 | 25.0 | 33.3 |" in markdown
+    content["setting"]["preset"] = "large"
+    assert "A demo shows" not in render(content)[0]
+
+
+def test_plots_work_offline(content: dict[str, Any]) -> None:
+    plots = training_plots(content["training"])
+    assert 'src="http' not in plots
+    assert "Pretrain: masked word loss" in plots
+    assert "masked entity loss" not in plots, "a run without entities has no such figure"

@@ -1,0 +1,200 @@
+"""From the dump to pages, paragraphs with their links, and redirects."""
+
+import importlib.util
+import json
+import logging
+import os
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from pipeline import download, dump, storage
+from workflows import engines
+from workflows.parameters import AUTO
+from workflows.stage import Result, Stage, check_share
+
+logger = logging.getLogger("workflows")
+
+_DEMO_FILE = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+_LOCATIONS = "locations.json"
+
+
+def demo_dump() -> str:
+    """Where the package gensim keeps its Wikipedia excerpt; the package is not imported.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    spec = importlib.util.find_spec("gensim")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        path = os.path.join(folder, _DEMO_FILE)
+        if os.path.isfile(path):
+            return path
+    raise ValueError(
+        "--dump demo: comes with gensim 4.4.0 (`pip install --no-deps gensim==4.4.0`); or pass a dump"
+    )
+
+
+class FetchDump(Stage):
+    """The files of the dump: found or downloaded, measured, and looked at for being whole."""
+
+    FOLDER = "dump"
+    RESUMES: ClassVar[bool] = True  # downloads go on where they stopped
+
+    @property
+    def _is_remote(self) -> bool:
+        return download.is_remote(self.dump)
+
+    def _local_sources(self) -> list[download.Source]:
+        return download.local_sources(demo_dump() if self.dump == "demo" else self.dump)
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        if self._is_remote:
+            return {"dump": self.dump}
+        return {"parts": [[source.name, source.size] for source in self._local_sources()]}
+
+    def is_current(self) -> bool:
+        """Local files have to be the ones that were measured: by path, size and time of change."""
+        if not super().is_current():
+            return False
+        return self._is_remote or self._locations() == _locate(self._local_sources())
+
+    def _locations(self) -> dict[str, Any]:
+        try:
+            return json.loads(storage.read_bytes(storage.join(self.folder, _LOCATIONS)))
+        except (FileNotFoundError, ValueError):
+            return {}
+
+    def paths(self) -> list[str]:
+        """The dump's files, in their order."""
+        locations = self._locations()
+        return [locations[part["name"]]["path"] for part in self.manifest().facts["parts"]]
+
+    def work(self) -> Result:
+        if self._is_remote:
+            if storage.is_url(self.workdir):
+                raise ValueError(
+                    f"--workdir {self.workdir}: a dump is downloaded to a local folder; pass a local one"
+                )
+            sources = self._download()
+        else:
+            sources = self._local_sources()
+        for source in sources:
+            self._check(source.location)
+        site = dump.read_site_info(sources[0].location)
+        parts = [
+            {
+                "name": source.name,
+                "bytes": os.path.getsize(source.location),
+                "sha256": storage.file_sha256(source.location),
+            }
+            for source in sources
+        ]
+        storage.write_bytes(
+            storage.join(self.folder, _LOCATIONS), json.dumps(_locate(sources), ensure_ascii=False).encode()
+        )
+        files = (
+            [storage.describe(self.folder, f"parts/{source.name}") for source in sources]
+            if self._is_remote
+            else []
+        )
+        total = sum(os.path.getsize(source.location) for source in sources)
+        facts = {"parts": parts, "site": site.to_dict()}
+        return Result(tuple(files), rows={"files": len(parts), "bytes": total}, facts=facts)
+
+    def _check(self, path: str) -> None:
+        try:
+            dump.check_end(path)
+        except dump.TruncatedDump as error:
+            if not self.allow_truncated:
+                raise
+            logger.warning("%s", error)
+
+    def _download(self) -> list[download.Source]:
+        sources = []
+        for source in download.remote_sources(self.dump):
+            name = os.path.basename(source.name)
+            path = os.path.join(self.folder, "parts", name)
+            if not os.path.exists(path):
+                with engines.progress_bar(f"download {name}", unit="B") as show:
+                    download.download(source, path, show)
+            sources.append(download.Source(name, os.path.abspath(path), os.path.getsize(path)))
+        return sources
+
+
+def _locate(sources: list[download.Source]) -> dict[str, Any]:
+    return {
+        source.name: {"path": source.location, "mtime_ns": os.stat(source.location).st_mtime_ns}
+        for source in sources
+    }
+
+
+class CorpusStage(Stage):
+    """A stage that cuts its work by the dump's size."""
+
+    def fetched(self) -> FetchDump:
+        return self.clone(FetchDump)
+
+    def block_bytes(self) -> int:
+        """`--block-size`; auto: 1/64 of the dump between 256 KiB and 16 MiB, as a power of two."""
+        if self.block_size != AUTO:
+            return int(self.block_size)
+        size = int(self.fetched().manifest().rows["bytes"])
+        return min(16 << 20, max(256 << 10, 1 << (size // 64).bit_length()))
+
+    def key(self) -> str:
+        """Digest of all that decides the stage's bytes: committed blocks with another key are not reused."""
+        return storage.digest(self.identity())
+
+    def result(self, blocks: Mapping[int, storage.BlockRecord], **facts: Any) -> Result:
+        """All blocks together."""
+        merged = storage.merge_blocks(blocks)
+        return Result(merged.files, merged.rows, merged.drops, {**merged.facts, **facts})
+
+
+class ExtractPages(CorpusStage):
+    """Pages, paragraphs with their links, redirects and rejected pages."""
+
+    FOLDER = "pages"
+    RESUMES = True
+
+    def requires(self) -> dict[str, Stage]:
+        return {"FetchDump": self.fetched()}
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {
+            "profile": self.profile,
+            "block_size": self.block_size,
+            "allow_truncated": self.allow_truncated,
+        }
+
+    def work(self) -> Result:
+        fetched = self.fetched()
+        blocks = dump.plan_blocks(fetched.paths(), self.block_bytes())
+        arguments = {
+            "site": fetched.manifest().facts["site"],
+            "profile": self.profile,
+            "allow_truncated": self.allow_truncated,
+        }
+        result = self.result(engines.run_beam(self, "extract_pages", blocks, arguments))
+        self._check(result)
+        return result
+
+    def _check(self, result: Result) -> None:
+        read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
+        check_share("pages", rows["rejected"], read, self.max_rejected, "--max-rejected")
+        dropped = sum(count for reason, count in drops.items() if reason.startswith("paragraphs:"))
+        check_share(
+            "paragraphs",
+            dropped,
+            rows["paragraphs"] + dropped,
+            self.max_dropped_paragraphs,
+            "--max-dropped-paragraphs",
+        )
+        if not rows["pages"]:
+            raise ValueError(
+                f"--dump {self.dump}: no article among its {read:,} pages ({rows['redirects']:,} redirects, "
+                f"{drops['pages:other_namespace']:,} in other namespaces); wanted a dump of articles"
+            )
+        if drops["pages:truncated"] or drops["dump:end_missing"]:
+            logger.warning("the dump ends in the middle: %d page was cut", drops["pages:truncated"])

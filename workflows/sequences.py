@@ -1,0 +1,154 @@
+"""From paragraphs to sharded sequences of word and entity ids."""
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pipeline import dump, storage
+from pipeline.titles import SiteInfo
+from workflows import engines
+from workflows.extraction import CorpusStage, ExtractPages, FetchDump
+from workflows.stage import SCRATCH, Result, Stage, check_share
+from workflows.tables import BuildEntityVocab
+
+TOKENIZER_SIZES = {"demo": 8_192, "base": 50_265, "large": 50_265}
+SEQUENCE_LIMITS = {"max_words": 512, "max_entities": 128, "max_mention_words": 30, "min_sentence_words": 5}
+WORD_STARTS = "word_starts.arrow"
+
+
+class TrainTokenizer(CorpusStage):
+    """A byte-level BPE tokenizer in RoBERTa's format, when none is given."""
+
+    FOLDER = "tokenizer"
+
+    def requires(self) -> dict[str, Stage]:
+        return {"ExtractPages": self.clone(ExtractPages)}
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"vocab_size": TOKENIZER_SIZES[self.preset]}
+
+    def work(self) -> Result:
+        from pipeline.tokens import WordTokenizer, train_tokenizer
+
+        engines.need_local(self.workdir, type(self).__name__)
+        extracted = self.clone(ExtractPages)
+        paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
+        texts = (row["text"] for path in paths for row in storage.read_rows(path, ["text"]))
+        with storage.atomic_folder(os.path.join(self.folder, "tokenizer")) as aside:
+            train_tokenizer(texts, aside, TOKENIZER_SIZES[self.preset])
+        names = sorted(os.listdir(os.path.join(self.folder, "tokenizer")))
+        size = WordTokenizer.load(os.path.join(self.folder, "tokenizer")).vocab_size
+        return Result(
+            tuple(storage.describe(self.folder, f"tokenizer/{name}") for name in names),
+            rows={"word_types": size},
+        )
+
+
+class TokenizedStage(CorpusStage):
+    """A stage that uses the tokenizer: the given one, the base model's, or one trained on the corpus."""
+
+    def given_tokenizer(self) -> str:
+        """Folder of the tokenizer that the user gave, or empty."""
+        if self.tokenizer:
+            return self.tokenizer
+        return "" if self.base_model == SCRATCH else engines.model_folder(self.base_model)
+
+    def tokenizer_requires(self) -> dict[str, Stage]:
+        return {} if self.given_tokenizer() else {"TrainTokenizer": self.clone(TrainTokenizer)}
+
+    def tokenizer_folder(self) -> str:
+        return self.given_tokenizer() or storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
+
+    def tokenizer_identity(self) -> dict[str, str]:
+        """SHA-256 of each file of a given tokenizer; a trained one counts as an upstream stage."""
+        given = self.given_tokenizer()
+        if not given:
+            return {}
+        from pipeline.tokens import tokenizer_files
+
+        names = ("vocab.json", "merges.txt")
+        files = tokenizer_files(Path(given))
+        return {name: storage.file_sha256(str(path)) for name, path in zip(names, files, strict=True)}
+
+
+class BuildSequences(TokenizedStage):
+    """Word and entity ids, packed into sequences, in Arrow shards."""
+
+    FOLDER = "sequences"
+    RESUMES = True
+
+    def check_needs(self) -> None:
+        engines.need_local(self.workdir, type(self).__name__)
+
+    def requires(self) -> dict[str, Stage]:
+        return {
+            "ExtractPages": self.clone(ExtractPages),
+            "BuildEntityVocab": self.clone(BuildEntityVocab),
+            **self.tokenizer_requires(),
+        }
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"profile": self.profile, "limits": SEQUENCE_LIMITS, "tokenizer": self.tokenizer_identity()}
+
+    def work(self) -> Result:
+        from pipeline.entities import ALIASES
+        from pipeline.shards import write_word_starts
+        from pipeline.tokens import WordTokenizer
+
+        extracted, vocab = self.clone(ExtractPages), self.clone(BuildEntityVocab)
+        site = SiteInfo.from_dict(self.clone(FetchDump).manifest().facts["site"])
+        paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
+        blocks = [
+            dump.Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paths)
+        ]
+        arguments = {
+            "tokenizer": self.tokenizer_folder(),
+            "aliases": storage.join(vocab.folder, ALIASES),
+            "limits": SEQUENCE_LIMITS,
+            "language": site.language,
+            "profile": self.profile,
+        }
+        records = engines.run_beam(self, "build_sequences", blocks, arguments)
+        tokenizer = WordTokenizer.load(self.tokenizer_folder())
+        with storage.atomic_path(storage.join(self.folder, WORD_STARTS)) as aside:
+            count = write_word_starts(aside, tokenizer.word_starts())
+        result = self.result(
+            records,
+            **{
+                name: getattr(tokenizer, name) for name in ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
+            },
+            special_ids=sorted(tokenizer.special_ids),
+            word_vocab_size=tokenizer.vocab_size,
+            entity_vocab_size=vocab.manifest().rows["entities"],
+            language=site.language,
+            **SEQUENCE_LIMITS,
+        )
+        self._check(result)
+        word_starts = storage.describe(self.folder, WORD_STARTS, count)
+        return Result((*result.files, word_starts), result.rows, result.drops, result.facts)
+
+    def _check(self, result: Result) -> None:
+        drops = Counter(result.drops)
+        dropped = drops["sentences:too_short"] + drops["sentences:too_long"]
+        check_share(
+            "sentences",
+            dropped,
+            result.facts["sentences"],
+            self.max_dropped_sentences,
+            "--max-dropped-sentences",
+        )
+        if not result.rows.get("sequences"):
+            raise ValueError(
+                f"--dump {self.dump}: no sequence with an entity came out of {result.facts['sentences']:,} sentences"
+            )
+
+
+def copy_tokenizer(source: str, target: Path) -> None:
+    """Copy a tokenizer's two files into a folder, under transformers' names."""
+    from pipeline.tokens import tokenizer_files
+
+    target.mkdir(parents=True, exist_ok=True)
+    for path, name in zip(tokenizer_files(Path(source)), ("vocab.json", "merges.txt"), strict=True):
+        shutil.copyfile(path, target / name)
