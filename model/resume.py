@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -138,7 +139,12 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def environment() -> dict[str, Any]:
     """What the last bit of a result may depend on besides the run's own values."""
-    return {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.machine()}
+    return {
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": torch.get_num_threads(),
+        "machine": platform.machine(),
+    }
 
 
 def discard(folder: Path) -> None:

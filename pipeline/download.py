@@ -1,6 +1,5 @@
 """Where a dump comes from: local files, a URL, or a wiki's name on a Wikimedia dump site."""
 
-import contextlib
 import glob
 import hashlib
 import json
@@ -10,6 +9,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ _WIKI_NAME = re.compile(rf"[a-z][a-z0-9_]*(?:{_PROJECTS})(?:/(\d{{8}}))?")
 _JOBS = ("articlesmultistreamdump", "articlesdump")
 _ATTEMPTS = 5
 _TIMEOUT_SECONDS = 60
+_PASSING = (429, 500, 502, 503, 504)  # answers after which it is worth to ask again
 _CHUNK = 1 << 20
 
 
@@ -40,7 +41,7 @@ class Source:
 def is_remote(dump: str) -> bool:
     """Whether the dump has to be downloaded."""
     return dump.startswith(("http://", "https://")) or (
-        bool(_WIKI_NAME.fullmatch(dump)) and not os.path.exists(dump)
+        bool(_WIKI_NAME.fullmatch(dump)) and not os.path.isfile(dump)
     )
 
 
@@ -62,6 +63,14 @@ def local_sources(dump: str) -> list[Source]:
         raise ValueError(
             f"--dump {dump}: {what}; wanted a dump file, a glob of its parts, a URL, or a wiki's name as simplewiki"
         )
+    names = Counter(os.path.basename(path) for path in paths)
+    for name, count in names.items():
+        if count > 1:
+            raise ValueError(
+                f"--dump {dump}: {count} files are named {name}; the parts of a dump have different names"
+            )
+        if not name.isprintable() or name != name.encode("utf-8", "replace").decode():
+            raise ValueError(f"--dump {dump}: the file name {name!a} is not plain UTF-8 text; rename it")
     paths.sort(key=lambda path: natural_key(os.path.basename(path)))
     return [Source(os.path.basename(path), os.path.abspath(path), os.path.getsize(path)) for path in paths]
 
@@ -77,7 +86,12 @@ def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
     wiki, _, date = dump.partition("/")
     dates = [date] if date else _dates(site, wiki)
     for candidate in dates:
-        sources = _finished_files(site, wiki, candidate)
+        try:
+            sources = _finished_files(site, wiki, candidate)
+        except ValueError:  # a date whose dump has only begun, or is being removed
+            if date:
+                raise
+            continue
         if sources:
             return sources
     raise ValueError(
@@ -137,6 +151,9 @@ def download(
             total = _fetch(source, aside, progress)
             break
         except urllib.error.HTTPError as error:
+            if error.code in _PASSING and attempt < _ATTEMPTS - 1:
+                time.sleep(2**attempt)
+                continue
             raise ValueError(
                 f"{source.location}: the server answers {error.code} {error.reason}; check --dump"
             ) from error
@@ -148,19 +165,27 @@ def download(
             time.sleep(2**attempt)
     _check(source, aside, total)
     os.replace(aside, path)
+    aside.with_name(aside.name + ".version").unlink(missing_ok=True)
 
 
 def _fetch(source: Source, aside: Path, progress: Callable[[int, int | None], None]) -> int | None:
-    """Append what is missing; returns the size that the server names."""
-    have = aside.stat().st_size if aside.exists() else 0
-    request = urllib.request.Request(source.location, headers={"Range": f"bytes={have}-"} if have else {})
+    """Append what is missing, if the server still has the same file; returns the size that it names."""
+    marker = aside.with_name(aside.name + ".version")  # which version of the file the bytes in `aside` are of
+    version = marker.read_text() if marker.exists() and aside.exists() else ""
+    have = aside.stat().st_size if version else 0
+    headers = {"Range": f"bytes={have}-", "If-Range": version} if have else {}
+    request = urllib.request.Request(source.location, headers=headers)
     try:
         response = urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS)
     except urllib.error.HTTPError as error:
-        if error.code == 416:  # nothing is missing
-            return source.size
+        if error.code == 416 and (error.headers.get("Content-Range") or "").endswith(f"/{have}"):
+            return have  # nothing is missing
+        if error.code == 416:
+            marker.unlink()
+            raise ConnectionError("the server's file is shorter than what came before") from error
         raise
     with response, open(aside, "ab" if response.status == 206 else "wb") as stream:
+        marker.write_text(response.headers.get("ETag") or response.headers.get("Last-Modified") or "")
         done = have if response.status == 206 else 0
         length = response.headers.get("Content-Length")
         total = done + int(length) if length else source.size
@@ -181,8 +206,8 @@ def _check(source: Source, aside: Path, total: int | None) -> None:
             found = hashlib.file_digest(stream, "sha1").hexdigest()
         problem = f"SHA-1 is {found}, published is {source.sha1}" if found != source.sha1 else ""
     if problem:
-        with contextlib.suppress(FileNotFoundError):
-            aside.unlink()
+        aside.unlink()
+        aside.with_name(aside.name + ".version").unlink(missing_ok=True)
         raise ValueError(
             f"{source.location}: {problem}; the broken copy is removed, run again to download it anew"
         )

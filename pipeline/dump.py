@@ -121,7 +121,8 @@ def _read_gzip(path: str) -> Iterator[tuple[bytes, bool]]:
                     f"{path}: damaged before byte {stream.tell()} ({error}); download it again"
                 ) from None
             yield data, True
-            rest = decoder.unused_data or decoder.unconsumed_tail
+            # Zeros behind a member are padding.
+            rest = decoder.unused_data.lstrip(b"\0") if decoder.eof else decoder.unconsumed_tail
         if not decoder.eof:
             raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
 
@@ -148,7 +149,7 @@ def _read_range(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]
 
 
 class _PageCutter:
-    """Cuts the `<page>...</page>` slices that begin in a block out of its data; None stands for too large a page."""
+    """Cuts the `<page>...</page>` slices that begin in a block out of its data; too large a page comes rejected."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
@@ -157,6 +158,7 @@ class _PageCutter:
         self.owned = 0  # how many bytes at the buffer's beginning belong to the block
         self.owns_end = False  # whether the newest data belong to the block
         self.ended = False
+        self.seen_end = False
         self.in_page = False
 
     def _more(self) -> bool:
@@ -183,6 +185,7 @@ class _PageCutter:
                     return False
                 self._drop(found)
                 return True
+            self.seen_end = self.seen_end or _END in self.buffer
             # Data behind the block are read only to finish a tag that may begin in it.
             if self.buffer and self.owned <= len(self.buffer) - len(_PAGE) + 1:
                 return False
@@ -190,16 +193,16 @@ class _PageCutter:
             if not self._more():
                 return False
 
-    def _finish_page(self) -> bytes | None:
-        searched, oversize = 0, False
+    def _finish_page(self) -> bytes | Rejected:
+        searched, oversize = 0, None
         while (end := self.buffer.find(_PAGE_END, searched)) < 0:
             if len(self.buffer) > MAX_PAGE_BYTES:
-                oversize = True
+                oversize = oversize or reject(bytes(self.buffer[:_CHUNK]), "page_too_large")
                 self._drop(len(self.buffer) - _TAIL)
             searched = max(0, len(self.buffer) - _TAIL)
             if not self._more():
                 raise TruncatedDump(f"{self.block.path}: ends in the middle of a page ({self._title()})")
-        page = None if oversize else bytes(self.buffer[: end + len(_PAGE_END)])
+        page = oversize or bytes(self.buffer[: end + len(_PAGE_END)])
         self._drop(end + len(_PAGE_END))
         return page
 
@@ -207,14 +210,14 @@ class _PageCutter:
         title = re.search(rb"<title>(.*?)</title>", self.buffer[:_CHUNK], re.DOTALL)
         return repr(title[1].decode("utf-8", "replace")) if title else "before its title is complete"
 
-    def __iter__(self) -> Iterator[bytes | None]:
+    def __iter__(self) -> Iterator[bytes | Rejected]:
         while self._next_page():
             self.in_page = True
             page = self._finish_page()
             self.in_page = False
             yield page
         # A block may begin inside the end tag, so the file's tail decides.
-        if self.ended and self.owns_end and _END not in self.buffer and _END not in _tail(self.block.path):
+        if self.ended and self.owns_end and not self.seen_end and _END not in _tail(self.block.path):
             raise TruncatedDump(f"{self.block.path}: ends without {_END.decode()}, behind a complete page")
 
 
@@ -242,12 +245,23 @@ def parse_page(
         The page; None where it is dropped and counted; `Rejected` where it cannot be read.
     """
     try:
-        element = ElementTree.fromstring(data)
-        title = element.findtext("title") or ""
-        page_id = int(element.findtext("id") or 0)
-    except (ElementTree.ParseError, ValueError):
-        found = re.search(rb"<title>([^<]*)</title>", data)
-        return Rejected(0, found[1].decode("utf-8", "replace") if found else "", "broken_xml")
+        return _parse(data, site, counts, profile)
+    except (ElementTree.ParseError, ValueError):  # an id or namespace that is no number counts as broken, too
+        return reject(data, "broken_xml")
+
+
+def reject(data: bytes, reason: str) -> Rejected:
+    """Reject a page whose XML cannot be used; its id and title as far as they can be read."""
+    number = re.search(rb"<id>(\d{1,18})</id>", data)
+    title = re.search(rb"<title>([^<]*)</title>", data)
+    name = title[1].decode("utf-8", "replace") if title else ""
+    return Rejected(int(number[1]) if number else 0, name, reason)
+
+
+def _parse(data: bytes, site: SiteInfo, counts: Counter[str], profile: str) -> Page | Rejected | None:
+    element = ElementTree.fromstring(data)
+    title = element.findtext("title") or ""
+    page_id = int(element.findtext("id") or 0)
     if not title:
         return Rejected(page_id, "", "no_title")
     namespace = element.findtext("ns")
@@ -301,11 +315,7 @@ def read_pages(
     try:
         for data in cutter:
             counts["pages_read"] += 1
-            page = (
-                Rejected(0, "", "page_too_large")
-                if data is None
-                else parse_page(data, site, counts, profile=profile)
-            )
+            page = data if isinstance(data, Rejected) else parse_page(data, site, counts, profile=profile)
             if page is not None:
                 yield page
     except TruncatedDump as error:
@@ -342,12 +352,16 @@ def read_site_info(path: str) -> SiteInfo:
         raise ValueError(f"{path}: no <page> in its first {len(head)} bytes; the dump is empty")
     language = re.search(r'<mediawiki[^>]*?xml:lang="([^"]*)"', text)
     siteinfo = re.search(r"<siteinfo>.*?</siteinfo>", text, re.DOTALL)
-    element = ElementTree.fromstring(siteinfo[0] if siteinfo else "<siteinfo/>")
+    try:
+        element = ElementTree.fromstring(siteinfo[0] if siteinfo else "<siteinfo/>")
+        namespaces = tuple((int(ns.get("key", "0")), ns.text or "") for ns in element.iter("namespace"))
+    except (ElementTree.ParseError, ValueError) as error:
+        raise ValueError(f"{path}: its <siteinfo> is broken ({error}); download it again") from None
     return SiteInfo(
         language=language[1] if language else "en",
         dbname=element.findtext("dbname", ""),
         case=element.findtext("case", "first-letter"),
-        namespaces=tuple((int(ns.get("key", "0")), ns.text or "") for ns in element.iter("namespace")),
+        namespaces=namespaces,
     )
 
 
@@ -358,10 +372,10 @@ def _tail(path: str) -> bytes:
         return b""
     size = storage.file_size(path) or 0
     # The last block of bzip2 data has at most 900,000 bytes, hardly more when it cannot be compressed.
-    start = max(0, size - (2_000_000 if kind == "bz2" else 4096))
+    start = max(0, size - 2_000_000)
     tail = b""
     for data, _ in _read_range(path, start, size):
-        tail = (tail + data)[-4096:]
+        tail = (tail + data).rstrip()[-4096:]
     return tail
 
 

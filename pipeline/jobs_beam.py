@@ -6,6 +6,7 @@
 import contextlib
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -192,7 +193,7 @@ class RunBlock(beam.DoFn):
     def process(self, block: Block) -> Iterator[int]:
         try:
             record = self.work(block, self.folder)
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
             storage.write_bytes(error_path(self.folder, block.number), str(error).encode("utf-8", "replace"))
             raise
@@ -206,6 +207,23 @@ def local_options(processes: int) -> list[str]:
     return ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
 
 
+def check_options(options: Sequence[str]) -> None:
+    """Look at options for a runner of the user's choice before anything is started.
+
+    Raises:
+        ValueError: they are no options, or name no runner that Beam has.
+    """
+    wrong = [option for option in options if not option.startswith("--")]
+    names = [option.partition("=")[2] for option in options if option.startswith("--runner=")]
+    if wrong or len(names) != 1:
+        raise ValueError(f"--beam-options={' '.join(options)}: wanted '--runner=NAME --option=value ...'")
+    try:
+        beam.runners.create_runner(names[0])
+    except (ValueError, ImportError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"--beam-options: no runner {names[0]} ({reason})") from None
+
+
 def run_pipeline(blocks: Sequence[Block], work: RunBlock, options: Sequence[str]) -> None:
     with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
         _ = pipeline | beam.Create(list(blocks)) | beam.Reshuffle() | beam.ParDo(work)
@@ -215,6 +233,8 @@ def _follow_parent() -> None:
     """End at once when the process that started this one is gone."""
     while sys.stdin.readline():
         pass
+    if os.getpgrp() == os.getpid():  # its workers are of its group
+        os.killpg(0, signal.SIGKILL)
     os._exit(1)
 
 

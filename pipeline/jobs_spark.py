@@ -5,6 +5,7 @@ file by rename. So the bytes do not depend on the master, the number of cores, o
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -53,11 +54,10 @@ def session(master: str, memory_bytes: int) -> SparkSession:
 
 def stop() -> None:
     """End this process's Spark session and its JVM, so that their memory is free; a later session starts anew."""
-    active = SparkSession.getActiveSession()
-    gateway = SparkContext._gateway
-    if active is None or gateway is None:
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is None or gateway is None:
         return
-    active.stop()
+    SparkSession.builder.getOrCreate().stop()
     gateway.shutdown()
     gateway.proc.stdin.close()  # the JVM lives as long as it can read from us
     gateway.proc.wait()
@@ -71,9 +71,11 @@ def part_count(paths: Sequence[str], block_bytes: int) -> int:
 
 
 def read(spark: SparkSession, paths: Sequence[str], parts: int) -> DataFrame:
-    """Parquet files of a manifest as a DataFrame; joins and counts on it use `parts` partitions."""
+    """Local Parquet files as a DataFrame; joins and counts on it use `parts` partitions."""
     spark.conf.set("spark.sql.shuffle.partitions", str(parts))
-    return spark.read.parquet(*paths)
+    # Spark takes paths for patterns.
+    urls = (f"file://{os.path.abspath(path)}" for path in paths)
+    return spark.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
 
 
 def write_parts(
@@ -145,6 +147,13 @@ def table_name(path: str) -> str:
 
 
 # Redirects
+
+
+def find_duplicate(pages: DataFrame) -> str | None:
+    """The title of a page that is there twice, or None."""
+    twice = pages.groupBy("page_id").agg(F.min("title").alias("title"), F.count(F.lit(1)).alias("n"))
+    found = twice.where(F.col("n") > 1).orderBy("page_id").first()
+    return None if found is None else str(found["title"])
 
 
 def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int | None = None) -> DataFrame:

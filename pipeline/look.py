@@ -98,12 +98,12 @@ def describe_file(path: str, rows: int) -> Iterator[str]:
 def describe_folder(folder: str, rows: int, table: str | None) -> Iterator[str]:
     """A stage's folder: its manifest, then the first file of each of its tables."""
     manifest = storage.read_manifest(folder)
-    yield from describe_manifest(manifest)
     groups: dict[str, list[storage.FileEntry]] = defaultdict(list)
     for entry in manifest.files:
         groups[os.path.dirname(entry.path) or entry.path].append(entry)
     if table and table not in groups:
         raise ValueError(f"{folder}: no table {table!r}; it has {', '.join(sorted(groups))}")
+    yield from describe_manifest(manifest)
     for name, entries in sorted(groups.items()):
         if table in (None, name):
             count = sum(entry.rows or 0 for entry in entries)
@@ -119,10 +119,16 @@ def describe(path: str, rows: int, table: str | None = None) -> Iterator[str]:
     return describe_folder(path, rows, table)
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: wanted a whole number, 0 or more")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m pipeline.look", description=__doc__, allow_abbrev=False)
     parser.add_argument("paths", nargs="+", help="a stage's folder, or one Parquet, Arrow or text file")
-    parser.add_argument("--rows", type=int, default=3, help="rows of each table (default 3)")
+    parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default 3)")
     parser.add_argument("--table", help="show this table alone")
     options = parser.parse_args(arguments)
     try:

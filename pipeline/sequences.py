@@ -63,7 +63,8 @@ def build_page(
     """(sequences, drops by reason, facts) of one page, as the corpus section of the paper's code describes.
 
     ``entity_id`` gives a title's id or None; then the link is [UNK] in profile "fixed", dropped in "paper".
-    Facts count what went into the sequences: sentences, words, annotations, unknown_entities, sequences.
+    Facts count what went into the sequences (sentences, words, annotations, unknown_entities, sequences) and
+    sentences_read, all there were.
     """
     drops: Counter[str] = Counter()
     facts: Counter[str] = Counter()
@@ -79,11 +80,12 @@ def build_page(
     ]
     fitting = [sentence for sentence in whole if _fits(sentence, limits, drops)]
     sequences = [_capped(sequence, limits, drops) for sequence in _pack(fitting, limits, drops, facts)]
+    facts["sentences_read"] = len(whole)
     facts["sequences"] = len(sequences)
     facts["words"] = sum(len(sequence.word_ids) for sequence in sequences)
     facts["annotations"] = sum(len(sequence.entity_ids) for sequence in sequences)
     facts["unknown_entities"] = sum(sequence.entity_ids.count(UNKNOWN_ENTITY) for sequence in sequences)
-    return sequences, drops, facts
+    return sequences, +drops, facts
 
 
 def _known_links(
@@ -184,6 +186,7 @@ def _pack(
                 yield packed
             else:
                 drops["sequences:no_links"] += 1
+                drops["sentences:no_links"] += len(held)
             held, words = [], 0
         if sentence is not None:
             held.append(sentence)

@@ -131,6 +131,7 @@ def atomic_output(path: str) -> Iterator[IO[bytes]]:
             yield stream
         return
     filesystem, target = _filesystem(path)
+    filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
     aside = f"{target}.{os.getpid()}.tmp"
     try:
         with filesystem.open(aside, "wb") as stream:

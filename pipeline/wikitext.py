@@ -113,6 +113,7 @@ def blocks(text: str, drops: Counter[str], *, join_lines: bool) -> Iterator[tupl
             yield True, heading.group(2)
         elif first == "|":
             drops["lines:table_row"] += 1
+            drops["links:in_tables"] += content.count("[[")
         elif first:
             content = _MARKS.sub("", content)
             if alone:

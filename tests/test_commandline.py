@@ -32,6 +32,9 @@ def one_line(result: subprocess.CompletedProcess[str]) -> str:
     """The only line that a failed command wrote, beside those of the stages that went well."""
     assert result.returncode not in (0, -6, -11)
     lines = (result.stdout + result.stderr).strip().splitlines()
+    lines = [
+        line for line in lines if "Using incubator modules" not in line
+    ]  # Spark's JVM says so at every start
     lines = [line for line in lines if not re.fullmatch(r"[A-Z]\w+ +.* \| [\d.]+ s", line)]
     assert len(lines) == 1, lines
     return lines[0]
@@ -44,6 +47,7 @@ def manifests(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["RunAll", "--seed"], "--seed: no value follows; wanted --seed=VALUE"),
         (["RunAll", "--preset", "huge"], "--preset huge: wanted one of demo, base, large"),
         (["RunAll", "--profile", "old"], "--profile old: wanted one of fixed, paper"),
         (["RunAll", "--vocab-size", "3"], "--vocab-size 3: wanted a whole number, 4 or more"),
@@ -64,6 +68,22 @@ def manifests(folder: Path) -> list[str]:
         ),
         (["RunAl"], "RunAl: no such stage, did you mean RunAll?"),
         ([], "no stage named; wanted one of"),
+        (
+            ["RunAll", "--workers", "2"],
+            "--workers: stays 1, since stages share one Spark session; use --processes",
+        ),
+        (
+            ["RunAll", "--beam-options", "--runner=X"],
+            "--beam-options: no value follows; wanted --beam-options=VALUE",
+        ),
+        (["RunAll", "--beam-options=nonsense"], "--beam-options=nonsense: wanted '--runner=NAME"),
+        (["RunAll", "--beam-options=--runner=Foo"], "--beam-options: no runner Foo"),
+        (["RunAll", '--beam-options="'], '--beam-options=": No closing quotation'),
+        (
+            ["RunAll", "--spark-master", "nonsense"],
+            "--spark-master nonsense: wanted local, local[N], spark://HOST",
+        ),
+        (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: a local folder is wanted"),
         (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
         (["FineTune", "--task", "parsing"], "--task parsing: wanted one of ner"),
         (["FineTune", "--variant", "elmo"], "--variant elmo: wanted one of luke"),
@@ -141,6 +161,30 @@ def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
     manifest = json.loads(next((tmp_path / "work").glob("pages-*/manifest.json")).read_text())
     assert manifest["drops"]["pages:truncated"] == 1
     assert manifest["facts"]["pages_read"] > 10
+
+
+@pytest.mark.parametrize("container", ["xml.bz2", "xml.gz"])
+def test_a_cut_compressed_dump_is_taken_when_allowed(tmp_path: Path, container: str) -> None:
+    path = tmp_path / "dump"
+    path.write_bytes((DATA / f"wiki-40.{container}").read_bytes()[:-1000])
+    result = luigi("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
+    # The hand-written dump is one bzip2 block: nothing of it is whole.
+    assert (result.returncode == 0) is (container == "xml.gz"), result.stderr
+
+
+def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
+    for name in ("a.xml", "b.xml"):
+        (tmp_path / name).write_bytes(XML)
+    line = one_line(luigi("ResolveRedirects", "--dump", tmp_path / "*.xml", cwd=tmp_path))
+    assert "twice; do its parts overlap?" in line
+
+
+def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(XML.replace(b"<ns>0</ns>", b"<ns>zero</ns>", 20))
+    line = one_line(luigi("ExtractPages", "--dump", path, cwd=tmp_path))
+    assert "20 of 44 pages (45.45%) were dropped (20 rejected), more than --max-rejected 0.001 allows" in line
+    assert luigi("ExtractPages", "--dump", path, "--max-rejected", "0.5", cwd=tmp_path).returncode == 0
 
 
 def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ class Site:
         self.files: dict[str, bytes] = {}
         self.cut: int | None = None
         self.ranges: list[str | None] = []
+        self.version = '"1"'
         self.url = ""
 
 
@@ -37,12 +38,18 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 return
             wanted = self.headers.get("Range")
             site.ranges.append(wanted)
+            if self.headers.get("If-Range") not in (None, site.version):
+                wanted = None
             start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
             if start >= len(data) > 0:
-                self.send_error(416)
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(data)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
                 return
             self.send_response(206 if wanted else 200)
             self.send_header("Content-Length", str(len(data) - start))
+            self.send_header("ETag", site.version)
             self.end_headers()
             cut, site.cut = site.cut, None
             self.wfile.write(data[start:cut])
@@ -79,21 +86,36 @@ def test_a_broken_connection_goes_on_where_it_stopped(site: Site, tmp_path: Path
     assert site.ranges[0] is None
     start = int(str(site.ranges[1]).removeprefix("bytes=").removesuffix("-"))
     assert 0 < start <= 2_000_000
+    assert len(site.ranges) == 2
+
+
+def attempt(folder: Path, content: bytes, version: str = '"1"') -> None:
+    """What an interrupted download leaves."""
+    (folder / "x.part").write_bytes(content)
+    (folder / "x.part.version").write_text(version)
 
 
 def test_an_earlier_attempt_is_resumed(site: Site, tmp_path: Path) -> None:
     site.files["/x"] = CONTENT
-    (tmp_path / "x.part").write_bytes(CONTENT[:1000])
+    attempt(tmp_path, CONTENT[:1000])
     download.download(Source("x", site.url + "/x", len(CONTENT)), str(tmp_path / "x"))
     assert site.ranges == ["bytes=1000-"]
     assert (tmp_path / "x").read_bytes() == CONTENT
-    assert not (tmp_path / "x.part").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 
-def test_a_finished_part_needs_no_more_bytes(site: Site, tmp_path: Path) -> None:
+def test_an_attempt_at_another_version_is_not_continued(site: Site, tmp_path: Path) -> None:
     site.files["/x"] = CONTENT
-    (tmp_path / "x.part").write_bytes(CONTENT)
-    download.download(Source("x", site.url + "/x", len(CONTENT)), str(tmp_path / "x"))
+    attempt(tmp_path, b"old" * 1000, version='"0"')
+    download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("part", [CONTENT, CONTENT + b"more"])
+def test_a_part_that_is_complete_or_too_long(site: Site, tmp_path: Path, part: bytes) -> None:
+    site.files["/x"] = CONTENT
+    attempt(tmp_path, part)
+    download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
     assert (tmp_path / "x").read_bytes() == CONTENT
 
 
@@ -169,3 +191,17 @@ def test_local_parts_come_in_natural_order(tmp_path: Path) -> None:
 def test_no_local_file(dump: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         download.local_sources(dump)
+
+
+def test_parts_need_different_names(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "wiki.xml").write_text("x")
+    with pytest.raises(ValueError, match=r"2 files are named wiki\.xml"):
+        download.local_sources(str(tmp_path / "*/wiki.xml"))
+
+
+def test_a_wikis_name_beside_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "simplewiki").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert download.is_remote("simplewiki")

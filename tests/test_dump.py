@@ -156,8 +156,9 @@ def test_dropped_pages_are_counted(xml: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("xml", "rejected"),
     [
-        (page_xml(7, "a & b"), Rejected(0, "Page 7", "broken_xml")),
-        (page_xml(7, "&undefined;"), Rejected(0, "Page 7", "broken_xml")),
+        (page_xml(7, "a & b"), Rejected(7, "Page 7", "broken_xml")),
+        (page_xml(7, "&undefined;"), Rejected(7, "Page 7", "broken_xml")),
+        (page_xml(7).replace("<ns>0", "<ns>zero"), Rejected(7, "Page 7", "broken_xml")),
         ("<page><ns>0</ns><id>7</id></page>", Rejected(7, "", "no_title")),
         ("<page><title>A</title><id>x</id></page>", Rejected(0, "A", "broken_xml")),
     ],
@@ -168,7 +169,7 @@ def test_unreadable_pages_are_rejected_with_their_title(xml: str, rejected: Reje
 
 def test_entities_are_not_expanded() -> None:
     bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaa">]>' + page_xml(1, "&a;")
-    assert parse(page_xml(1, "&a;"))[0] == Rejected(0, "Page 1", "broken_xml")
+    assert parse(page_xml(1, "&a;"))[0] == Rejected(1, "Page 1", "broken_xml")
     with_doctype = page_xml(1, bomb)
     assert isinstance(parse(with_doctype)[0], Rejected)
 
@@ -186,7 +187,7 @@ def test_too_large_a_page_hurts_itself_alone(tmp_path: Path, monkeypatch: pytest
     path.write_bytes(export(page_xml(1), page_xml(2, "x" * 1_000_000), page_xml(3)))
     pages, _ = read_all(path, 1 << 20)
     assert [type(page).__name__ for page in pages] == ["Page", "Rejected", "Page"]
-    assert pages[1] == Rejected(0, "", "page_too_large")
+    assert pages[1] == Rejected(2, "Page 2", "page_too_large")
 
 
 # Bad input
@@ -260,3 +261,24 @@ def test_site_info(tmp_path: Path) -> None:
     site = dump.read_site_info(str(path))
     assert (site.language, site.dbname, site.case) == ("en", "enwiki", "first-letter")
     assert site.namespaces == ((0, ""), (1, "Talk"))
+
+
+@pytest.mark.parametrize("container", ["xml", "bz2", "gz"])
+def test_blanks_and_padding_behind_the_end_do_no_harm(
+    tmp_path: Path, long_export: bytes, container: str
+) -> None:
+    path = tmp_path / "dump"
+    data = packed(long_export + b"\n" * 10_000, container)
+    path.write_bytes(data + (b"\0" * 512 if container == "gz" else b""))
+    dump.check_end(str(path))
+    assert len(read_all(path, 50_000)[0]) == 297
+
+
+@pytest.mark.parametrize(
+    "siteinfo", ["<siteinfo><dbname>x & y</dbname></siteinfo>", '<siteinfo><namespace key="a"/></siteinfo>']
+)
+def test_broken_siteinfo_is_named(tmp_path: Path, siteinfo: str) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_text(f"<mediawiki>{siteinfo}<page></page></mediawiki>")
+    with pytest.raises(ValueError, match=r"dump\.xml: its <siteinfo> is broken"):
+        dump.read_site_info(str(path))

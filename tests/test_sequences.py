@@ -62,7 +62,7 @@ def test_links_become_annotations(tokenizer: WordTokenizer) -> None:
     assert tokenizer.decode(sequences[0].word_ids) == " " + TEXT
     assert not +drops
     words = len(sequences[0].word_ids)
-    assert +facts == {"sentences": 2, "sequences": 1, "words": words, "annotations": 3}
+    assert +facts == {"sentences": 2, "sentences_read": 2, "sequences": 1, "words": words, "annotations": 3}
 
 
 def test_unknown_titles_by_profile(tokenizer: WordTokenizer) -> None:
@@ -102,7 +102,12 @@ def test_sentence_lengths_at_the_limits(tokenizer: WordTokenizer) -> None:
 
 def test_sequences_without_links_are_dropped(tokenizer: WordTokenizer) -> None:
     sequences, drops, facts = build(tokenizer, Paragraph("", TEXT, ()))
-    assert (sequences, +drops, facts["sentences"]) == ([], {"sequences:no_links": 1}, 0)
+    assert (sequences, +drops, facts["sentences"]) == (
+        [],
+        {"sequences:no_links": 1, "sentences:no_links": 2},
+        0,
+    )
+    assert facts["sentences_read"] == 2
 
 
 def test_links_across_sentences_are_dropped(tokenizer: WordTokenizer) -> None:

@@ -209,6 +209,49 @@ def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
     assert stage.manifest().files != first.files
 
 
+def test_a_damaged_pretraining_is_made_again(everything: RunAll, tmp_path: Path) -> None:
+    from workflows import Pretrain
+
+    stage = copied(everything, tmp_path)
+    folder = Path(stage.clone(Pretrain).folder)
+    manifest = (folder / "manifest.json").read_bytes()
+    (folder / "config.json").unlink()
+    (folder / ".model.safetensors.999.tmp").write_text("left by a kill")
+    run_in_process(stage)
+    assert (folder / "manifest.json").read_bytes() == manifest
+
+
+def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path, tmp_path: Path) -> None:
+    """Profile `paper` drops what is not in the vocabulary; brackets, braces and blanks in a path are no pattern."""
+    tokenizer = str(shared / "data/roberta-tokenizer")
+    workdir = str(tmp_path / "w [1]{a,b}*")
+    facts = {}
+    for profile in ("fixed", "paper"):
+        stage = BuildSequences(
+            dump=str(DUMP), workdir=workdir, processes=1, profile=profile, tokenizer=tokenizer
+        )
+        run_in_process(stage)
+        facts[profile] = stage.manifest()
+    assert facts["fixed"].facts["word_vocab_size"] == 50265
+    assert facts["fixed"].facts["unknown_entities"] > 0
+    assert facts["paper"].facts["unknown_entities"] == 0
+    assert facts["paper"].drops["links:out_of_vocabulary"] > 0
+    assert "tokenizer" not in folders(Path(workdir))
+
+
+def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.xml"
+    dump.write_text((DATA / "wiki-40.xml").read_text().replace("</text>", "\n* Short.\n* Brief.</text>"))
+    stage = BuildSequences(dump=str(dump), workdir=str(tmp_path), processes=1, max_dropped_sentences=0)
+    for below in stage.requires().values():
+        run_in_process(below)
+    with pytest.raises(
+        ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences 0 allows"
+    ):
+        stage.run()
+    assert not stage.output().exists()
+
+
 def test_another_runs_folder_is_not_shared(tmp_path: Path) -> None:
     import fcntl
 
@@ -306,7 +349,7 @@ def test_sigkill_after_some_blocks_costs_only_time(unbroken: Path, tmp_path: Pat
     count = len(list(finished.glob(pattern)))
     assert count >= 2
     shutil.rmtree(finished)
-    command = [name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1]
+    command = [name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2]
     with started(*command, cwd=tmp_path) as process:
         wait_for(lambda: len(list(finished.glob(pattern))) >= count // 2, process)
         helpers = family(process)[1:]

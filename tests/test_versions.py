@@ -7,57 +7,67 @@ stay the same, accept the new code with `python tests/test_versions.py`.
 import ast
 import hashlib
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from test_imports import PACKAGES, imports
 
 ACCEPTED = Path(__file__).with_name("data") / "stage_versions.json"
-TEXT = ["titles", "languages", "markup", "inline", "quotes", "wikitext"]
-TRAINING = [
-    "attention",
-    "batch",
-    "checkpoint",
-    "config",
-    "embeddings",
-    "encoder",
-    "heads",
-    "hf",
-    "initial",
-    "loader",
-]
-TRAINING += ["recipes", "resume", "shards", "train"]
-SOURCES = {
-    "FetchDump": ["pipeline/dump", "pipeline/download", "pipeline/bzip2"],
+# Where each stage's work is done. What these modules import is watched with them, except where it is the workshop of
+# several stages.
+ROOTS = {
+    "FetchDump": ["workflows.extraction", "pipeline.dump", "pipeline.download"],
     "ExtractPages": [
-        *(f"pipeline/{name}" for name in TEXT),
-        "pipeline/dump",
-        "pipeline/bzip2",
-        "pipeline/jobs_beam",
+        "workflows.extraction",
+        "pipeline.jobs_beam",
+        "pipeline.dump",
+        "pipeline.wikitext",
+        "pipeline.titles",
     ],
-    "ResolveRedirects": ["pipeline/jobs_spark"],
-    "BuildEntityVocab": ["pipeline/jobs_spark", "pipeline/entities"],
-    "BuildMentionTable": ["pipeline/jobs_spark", "pipeline/mentions"],
-    "TrainTokenizer": ["pipeline/tokens"],
+    "ResolveRedirects": ["workflows.tables", "pipeline.jobs_spark", "pipeline.storage"],
+    "BuildEntityVocab": ["workflows.tables", "pipeline.jobs_spark", "pipeline.entities"],
+    "BuildMentionTable": ["workflows.tables", "pipeline.jobs_spark", "pipeline.mentions"],
+    "TrainTokenizer": ["workflows.sequences", "pipeline.tokens", "pipeline.storage"],
     "BuildSequences": [
-        *(
-            f"pipeline/{name}"
-            for name in ("sentences", "tokens", "sequences", "shards", "entities", "jobs_beam")
-        )
+        "workflows.sequences",
+        "pipeline.jobs_beam",
+        "pipeline.entities",
+        "pipeline.sequences",
+        "pipeline.shards",
+        "pipeline.tokens",
     ],
-    "Pretrain": ["model/pretrain", *(f"model/{name}" for name in TRAINING)],
-    "PretrainRoberta": ["model/pretrain", *(f"model/{name}" for name in TRAINING)],
-    "ExportHuggingFace": ["model/hf", "model/config", "model/checkpoint"],
-    "FineTune": [
-        *(
-            f"tasks/{name}"
-            for name in ("columns", "context", "finetune", "metrics", "ner", "spans", "task", "variants")
-        ),
-        *(f"model/{name}" for name in ("attention", "batch", "embeddings", "encoder", "train")),
-    ],
-    "Report": ["workflows/report"],
+    "Pretrain": ["workflows.training", "model.pretrain"],
+    "PretrainRoberta": ["workflows.training", "model.pretrain"],
+    "ExportHuggingFace": ["workflows.training", "model.hf"],
+    "FineTune": ["workflows.training", "tasks.finetune"],
+    "Report": ["workflows.report"],
 }
+WORKSHOPS = ("workflows.", "pipeline.jobs_beam", "pipeline.jobs_spark")
+TEMPLATES = {"Report": sorted((ROOT / "workflows/templates").iterdir())}
+
+
+def module_path(name: str) -> Path | None:
+    path = ROOT / (name.replace(".", "/") + ".py")
+    return path if path.is_file() else None
+
+
+def sources(roots: list[str]) -> list[Path]:
+    """The files of the modules and of all that they import, of ours."""
+    found: dict[str, Path] = {}
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        path = module_path(name)
+        if path is None:  # a name inside a module
+            name = name.rpartition(".")[0]
+            path = module_path(name)
+        if path is None or name in found:
+            continue
+        found[name] = path
+        if not name.startswith(WORKSHOPS):
+            waiting += [each for each in imports(path) if each.split(".")[0] in PACKAGES]
+    return [path for _, path in sorted(found.items())]
 
 
 def code_digest(path: Path) -> str:
@@ -75,24 +85,28 @@ def code_digest(path: Path) -> str:
 def current() -> dict[str, dict[str, object]]:
     import workflows
 
-    return {
-        stage: {
-            "version": getattr(workflows, stage).VERSION,
-            "code": hashlib.sha256(
-                "".join(code_digest(ROOT / f"{source}.py") for source in sources).encode()
-            ).hexdigest(),
-        }
-        for stage, sources in SOURCES.items()
-    }
+    stages = {}
+    for stage, roots in ROOTS.items():
+        digests = [code_digest(path) for path in sources(roots)]
+        digests += [hashlib.sha256(path.read_bytes()).hexdigest() for path in TEMPLATES.get(stage, [])]
+        code = hashlib.sha256("".join(digests).encode()).hexdigest()
+        stages[stage] = {"version": getattr(workflows, stage).VERSION, "code": code}
+    return stages
+
+
+def test_imports_are_followed() -> None:
+    names = {str(path.relative_to(ROOT)) for path in sources(ROOTS["FineTune"])}
+    assert {"tasks/ner.py", "model/encoder.py", "model/config.py", "pipeline/tokens.py"} <= names
+    assert not {"pipeline/dump.py", "workflows/report.py"} & names
 
 
 def test_every_stage_is_watched() -> None:
     import workflows
 
-    assert set(SOURCES) | {"RunAll"} == set(workflows.__all__)
+    assert set(ROOTS) | {"RunAll"} == set(workflows.__all__)
 
 
-@pytest.mark.parametrize("stage", SOURCES)
+@pytest.mark.parametrize("stage", ROOTS)
 def test_version_rises_with_the_code(stage: str) -> None:
     accepted = json.loads(ACCEPTED.read_text())
     assert current()[stage] == accepted[stage], (
@@ -102,5 +116,4 @@ def test_version_rises_with_the_code(stage: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     ACCEPTED.write_text(json.dumps(current(), indent=1) + "\n")

@@ -66,7 +66,7 @@ def prepare(arguments: Sequence[str]) -> None:
         root = check(list(arguments))
         if isinstance(root, Stage) and root.complete():
             logger.info("%s is complete: %s", type(root).__name__, root.where)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise SystemExit(f"error: {error}") from None
 
 
@@ -77,6 +77,8 @@ def check(arguments: list[str]) -> luigi.Task:
         ValueError: names what is wrong and what to do.
     """
     flags, stage = _flags_and_stage(arguments)
+    if "--workers" in flags:
+        raise ValueError("--workers: stays 1, since stages share one Spark session; use --processes")
     known = _known_flags(stage)
     for flag in flags:
         if flag not in known:
@@ -109,7 +111,9 @@ def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
         flag, equals, _ = word.partition("=")
         flags.append(flag)
         if not equals and flag not in switches:
-            next(rest, None)
+            value = next(rest, None)
+            if value is None or value.startswith("--"):
+                raise ValueError(f"{flag}: no value follows; wanted {flag}=VALUE")
     stages = [name for name in Register.task_names() if _is_stage(name)]
     if not words:
         raise ValueError(f"no stage named; wanted one of {', '.join(stages)}")
@@ -153,7 +157,7 @@ class _OneLine(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, ValueError):
+        if isinstance(error, ValueError | OSError):
             stage = record.args[-1] if isinstance(record.args, tuple) and record.args else ""
             name = type(stage).__name__ if isinstance(stage, luigi.Task) else "error"
             record.msg, record.args, record.exc_info = f"{name}: {error}", (), None

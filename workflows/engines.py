@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import logging
 import os
 import re
 import shlex
@@ -9,12 +10,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
 from pipeline.blocks import run_blocks
 from pipeline.dump import Block
-from workflows import stopping
 from workflows.parameters import AUTO
 
 if TYPE_CHECKING:
@@ -52,9 +53,31 @@ def run_beam(
             storage.digest(stage.identity()),
             arguments,
             processes=stage.processes,
-            beam_options=shlex.split(stage.beam_options),
+            beam_options=beam_options(stage),
             progress=show,
         )
+
+
+def beam_options(stage: "Stage") -> list[str]:
+    """The options of another Beam runner, split as a shell splits words.
+
+    Raises:
+        ValueError: they cannot be split.
+    """
+    try:
+        return shlex.split(stage.beam_options)
+    except ValueError as error:
+        raise ValueError(f"--beam-options={stage.beam_options}: {error}") from None
+
+
+def check_beam_options(stage: "Stage") -> None:
+    """Whether Beam knows the runner that the user wants."""
+    if options := beam_options(stage):
+        logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here
+        from pipeline import jobs_beam
+
+        logging.disable(logging.NOTSET)
+        jobs_beam.check_options(options)
 
 
 def spark_session(stage: "Stage", dump_bytes: int) -> Any:
@@ -62,13 +85,15 @@ def spark_session(stage: "Stage", dump_bytes: int) -> Any:
     from pipeline import jobs_spark
 
     master = stage.spark_master or f"local[{stage.processes}]"
-    if master.startswith("local"):
-        check_java()
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     heap = max(_MIN_HEAP, min(_MAX_HEAP, memory // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
-    spark = jobs_spark.session(master, heap)
-    stopping.restore_handlers()  # Spark puts its own in their place
-    return spark
+    # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            return thread.submit(jobs_spark.session, master, heap).result()
+        except Exception as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ValueError(f"--spark-master {master}: Spark did not start ({reason})") from None
 
 
 def stop_spark() -> None:
@@ -98,14 +123,6 @@ def check_java() -> None:
     if not version or int(version[1]) < MIN_JAVA:
         found = f"is version {version[1]}" if version else "does not tell its version"
         raise ValueError(f"{java}: {found}; {remedy}")
-
-
-def need_local(workdir: str, stage: str) -> None:
-    """Stages whose libraries write folders of their own need a local work directory."""
-    if storage.is_url(workdir):
-        raise ValueError(
-            f"--workdir {workdir}: {stage} needs a local folder; copy the corpus there and go on"
-        )
 
 
 def torch_device(name: str) -> str:

@@ -6,7 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 from pipeline import download, dump, storage
 from workflows import engines
@@ -39,7 +39,7 @@ class FetchDump(Stage):
     """The files of the dump: found or downloaded, measured, and looked at for being whole."""
 
     FOLDER = "dump"
-    RESUMES: ClassVar[bool] = True  # downloads go on where they stopped
+    KEEPS = "unfinished"  # downloads go on where they stopped
 
     @property
     def _is_remote(self) -> bool:
@@ -67,18 +67,12 @@ class FetchDump(Stage):
 
     def paths(self) -> list[str]:
         """The dump's files, in their order."""
-        locations = self._locations()
-        return [locations[part["name"]]["path"] for part in self.manifest().facts["parts"]]
+        if not self._is_remote:
+            return [source.location for source in self._local_sources()]
+        return [os.path.abspath(path) for path in self.manifest().paths(self.folder, "parts/")]
 
     def work(self) -> Result:
-        if self._is_remote:
-            if storage.is_url(self.workdir):
-                raise ValueError(
-                    f"--workdir {self.workdir}: a dump is downloaded to a local folder; pass a local one"
-                )
-            sources = self._download()
-        else:
-            sources = self._local_sources()
+        sources = self._download() if self._is_remote else self._local_sources()
         for source in sources:
             self._check(source.location)
         site = dump.read_site_info(sources[0].location)
@@ -104,11 +98,15 @@ class FetchDump(Stage):
 
     def _check(self, path: str) -> None:
         try:
+            dump.read_site_info(path)
             dump.check_end(path)
-        except dump.TruncatedDump as error:
-            if not self.allow_truncated:
-                raise
-            logger.warning("%s", error)
+        except ValueError as error:
+            if isinstance(error, dump.TruncatedDump) and self.allow_truncated:
+                logger.warning("%s", error)
+                return
+            if self._is_remote:
+                os.remove(path)  # so that the next run downloads it anew
+            raise
 
     def _download(self) -> list[download.Source]:
         sources = []
@@ -156,7 +154,10 @@ class ExtractPages(CorpusStage):
     """Pages, paragraphs with their links, redirects and rejected pages."""
 
     FOLDER = "pages"
-    RESUMES = True
+    KEEPS = "whole"
+
+    def check_needs(self) -> None:
+        engines.check_beam_options(self)
 
     def requires(self) -> dict[str, Stage]:
         return {"FetchDump": self.fetched()}
@@ -182,15 +183,7 @@ class ExtractPages(CorpusStage):
 
     def _check(self, result: Result) -> None:
         read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
-        check_share("pages", rows["rejected"], read, self.max_rejected, "--max-rejected")
-        dropped = sum(count for reason, count in drops.items() if reason.startswith("paragraphs:"))
-        check_share(
-            "paragraphs",
-            dropped,
-            rows["paragraphs"] + dropped,
-            self.max_dropped_paragraphs,
-            "--max-dropped-paragraphs",
-        )
+        check_share("pages", {"rejected": rows["rejected"]}, read, self.max_rejected, "--max-rejected")
         if not rows["pages"]:
             raise ValueError(
                 f"--dump {self.dump}: no article among its {read:,} pages ({rows['redirects']:,} redirects, "

@@ -29,6 +29,9 @@ class _Checked(luigi.Parameter[Any]):
 
     wanted = "a value"
 
+    def __init__(self, *, default: Any, description: str, **settings: Any) -> None:
+        super().__init__(default=default, description=f"{description} (default: {default})", **settings)
+
     def convert(self, text: str) -> Any:
         raise NotImplementedError
 
@@ -102,12 +105,23 @@ class SizeParameter(_Checked):
         return size if size >= 4096 else _refuse()
 
 
+class SparkMasterParameter(_Checked):
+    """URL of a Spark master, or nothing."""
+
+    wanted = "local, local[N], spark://HOST:PORT, yarn or k8s://..."
+
+    def convert(self, text: str) -> str:
+        pattern = r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+"
+        return text if re.fullmatch(pattern, text) else _refuse()
+
+
 class OneOf(_Checked):
     """One of a few words."""
 
     def __init__(self, *choices: str, **settings: Any) -> None:
         self.choices = choices
         self.wanted = "one of " + ", ".join(choices)
+        settings["description"] = f"{', '.join(choices)}: {settings['description']}"
         super().__init__(**settings)
 
     def convert(self, text: str) -> str:

@@ -28,7 +28,8 @@ class Report(Stage):
 
     def requires(self) -> dict[str, Stage]:
         fine_tuned = {
-            f"FineTune ner {variant}": self.clone(FineTune, variant=variant) for variant in VARIANTS
+            f"FineTune ner {variant}": self.clone(FineTune, variant=variant, pretraining_seed=self.seed)
+            for variant in VARIANTS
         }
         return {
             "BuildMentionTable": self.clone(BuildMentionTable),
@@ -61,7 +62,7 @@ class Report(Stage):
                 "language": fetched.facts["site"]["language"],
                 "preset": self.preset,
                 "profile": self.profile,
-                "base_model": self.base_model,
+                "base_model": os.path.basename(os.path.normpath(self.base_model)),
                 "seed": self.seed,
             },
             "dump_parts": fetched.facts["parts"],

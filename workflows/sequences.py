@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,6 @@ class TrainTokenizer(CorpusStage):
     def work(self) -> Result:
         from pipeline.tokens import WordTokenizer, train_tokenizer
 
-        engines.need_local(self.workdir, type(self).__name__)
         extracted = self.clone(ExtractPages)
         paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
         texts = (row["text"] for path in paths for row in storage.read_rows(path, ["text"]))
@@ -77,10 +75,10 @@ class BuildSequences(TokenizedStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
-    RESUMES = True
+    KEEPS = "whole"
 
     def check_needs(self) -> None:
-        engines.need_local(self.workdir, type(self).__name__)
+        engines.check_beam_options(self)
 
     def requires(self) -> dict[str, Stage]:
         return {
@@ -130,18 +128,12 @@ class BuildSequences(TokenizedStage):
         return Result((*result.files, word_starts), result.rows, result.drops, result.facts)
 
     def _check(self, result: Result) -> None:
-        drops = Counter(result.drops)
-        dropped = drops["sentences:too_short"] + drops["sentences:too_long"]
-        check_share(
-            "sentences",
-            dropped,
-            result.facts["sentences"],
-            self.max_dropped_sentences,
-            "--max-dropped-sentences",
-        )
+        read = result.facts["sentences_read"]
+        drops = {reason: result.drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
+        check_share("sentences", drops, read, self.max_dropped_sentences, "--max-dropped-sentences")
         if not result.rows.get("sequences"):
             raise ValueError(
-                f"--dump {self.dump}: no sequence with an entity came out of {result.facts['sentences']:,} sentences"
+                f"--dump {self.dump}: no sequence with an entity came out of its {read:,} sentences"
             )
 
 

@@ -11,14 +11,13 @@ from types import FrameType
 
 _GRACE_SECONDS = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_installed = False
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
     import psutil
 
-    for restored in _SIGNALS:
-        signal.signal(restored, signal.SIG_IGN)
+    for ignored in _SIGNALS:
+        signal.signal(ignored, signal.SIG_IGN)
     children = psutil.Process().children(recursive=True)
     for child in children:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -34,13 +33,5 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 def install_handlers() -> None:
     """Stop on SIGTERM and Ctrl-C from now on. Only for a program of our own, not for a library's user."""
-    global _installed
-    _installed = True
-    restore_handlers()
-
-
-def restore_handlers() -> None:
-    """Put the handlers back in place where they were installed."""
-    if _installed:
-        for number in _SIGNALS:
-            signal.signal(number, _stop)
+    for number in _SIGNALS:
+        signal.signal(number, _stop)

@@ -1,5 +1,8 @@
 """Joins and counts over the extracted pages: redirects, entity vocabulary, mention table."""
 
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pipeline import storage
@@ -14,12 +17,11 @@ VOCAB_SIZES = {"demo": 10_000, "base": 500_000, "large": 500_000}
 class SparkStage(CorpusStage):
     """A stage whose work is done by Spark."""
 
-    RESUMES = True
+    KEEPS = "whole"
     priority = 10  # before Beam's and torch's stages, so that one session serves them all
 
     def check_needs(self) -> None:
-        if not self.spark_master or self.spark_master.startswith("local"):
-            engines.check_java()
+        engines.check_java()  # also a cluster's driver runs here
 
     def extracted(self) -> ExtractPages:
         return self.clone(ExtractPages)
@@ -70,15 +72,23 @@ class ResolveRedirects(SparkStage):
     def work(self) -> Result:
         self.start()
         extracted = self.extracted()
+        pages = self.read(extracted, "pages/")
+        if twice := self.jobs.find_duplicate(pages):
+            raise ValueError(f"--dump {self.dump}: holds the page {twice!r} twice; do its parts overlap?")
         titles = self.jobs.resolve_redirects(
-            self.read(extracted, "pages/"),
+            pages,
             self.read(extracted, "redirects/"),
             max_hops=1 if self.profile == "paper" else None,
         ).persist()
         blocks = self.write(titles, self.jobs.TITLES_SCHEMA, "titles", "title", ["title"])
         statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
         titles.unpersist()
-        return self.result(blocks, statuses=statuses)
+        result = self.result(blocks, statuses=statuses)
+        used = result.rows["titles"] - statuses.get("page", 0)
+        shadowed = (
+            extracted.manifest().rows["redirects"] - used
+        )  # by a page or another redirect of the same title
+        return replace(result, drops={"redirects:shadowed": shadowed} if shadowed else {})
 
 
 class BuildEntityVocab(SparkStage):
@@ -115,8 +125,14 @@ class BuildEntityVocab(SparkStage):
         return Result(
             tuple(files),
             rows={"entities": len(vocab), "aliases": files[-1].rows or 0},
-            drops={"entities:below_vocab_size": max(0, candidates - len(vocab) + 3)},
+            drops=+Counter({"entities:below_vocab_size": candidates - len(vocab) + 3}),
             facts={"links_by_status": coverage, "links_in_vocab": sum(vocab.link_counts)},
+        )
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        total, inside = sum(manifest.facts["links_by_status"].values()), manifest.facts["links_in_vocab"]
+        return (
+            f"{super().headline(manifest)} | {inside:,} of {total:,} links ({inside / total:.1%}) end at them"
         )
 
 
@@ -151,5 +167,13 @@ class BuildMentionTable(SparkStage):
         blocks = self.write(table, mentions.SCHEMA, "mentions", "mention", ["mention", "title"])
         result = self.result(blocks)
         count = len(mentions.Names(names))
+        left_out = self.extracted().manifest().rows["links"] - self._counted_links(blocks)
         files = (*result.files, storage.describe(self.folder, mentions.NAMES, count))
-        return Result(files, {**result.rows, "names": count}, result.drops, result.facts)
+        drops = +Counter({"links:no_mention": left_out})  # too long for a mention, or linked too rarely
+        return Result(files, {**result.rows, "names": count}, drops, result.facts)
+
+    def _counted_links(self, blocks: Mapping[int, storage.BlockRecord]) -> int:
+        paths = [
+            storage.join(self.folder, entry.path) for record in blocks.values() for entry in record.files
+        ]
+        return sum(row["link_count"] for path in paths for row in storage.read_rows(path, ["link_count"]))

@@ -1,7 +1,7 @@
 """From sequences to a model: pretraining, export, fine-tuning."""
 
+import functools
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,6 @@ class TorchStage(TokenizedStage):
     """A stage whose work is done by torch, in a local folder."""
 
     def check_needs(self) -> None:
-        engines.need_local(self.workdir, type(self).__name__)
         engines.torch_device(self.device)
 
     def run(self) -> None:
@@ -40,7 +39,7 @@ class Pretrain(TorchStage):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    RESUMES = True
+    KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool] = True
 
     def requires(self) -> dict[str, Stage]:
@@ -69,9 +68,12 @@ class Pretrain(TorchStage):
             device=engines.torch_device(self.device),
             progress=engines.on_terminal(),
         )
-        # A kill while the finished run removed its checkpoints may have left some.
-        shutil.rmtree(os.path.join(self.folder, "checkpoints"), ignore_errors=True)
-        return Result(self.described(), facts={"last": figures})
+        # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it.
+        files = (
+            storage.describe(self.folder, name)
+            for name in ("config.json", "metrics.jsonl", "model.safetensors")
+        )
+        return Result(tuple(files), facts={"last": figures})
 
     def headline(self, manifest: storage.Manifest) -> str:
         return ", ".join(f"{name} {value:.3g}" for name, value in manifest.facts["last"].items())
@@ -121,6 +123,9 @@ class FineTune(TorchStage):
 
     FOLDER = "finetune"
 
+    pretraining_seed = parameters.IntegerParameter(
+        default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
+    )
     task = parameters.OneOf("ner", default="ner", description="the fine-tuning task")
     data = luigi.Parameter(
         default="",
@@ -144,7 +149,8 @@ class FineTune(TorchStage):
 
         if self.variant not in VARIANTS:
             raise ValueError(f"--variant {self.variant}: wanted one of {', '.join(VARIANTS)}")
-        return self.clone(PretrainRoberta if VARIANTS[self.variant].weights == "roberta" else Pretrain)
+        stage = PretrainRoberta if VARIANTS[self.variant].weights == "roberta" else Pretrain
+        return self.clone(stage, seed=self.pretraining_seed)
 
     def requires(self) -> dict[str, Stage]:
         if self.weights:
@@ -196,7 +202,12 @@ def _folder_identity(folder: str, parameter: str) -> dict[str, str]:
     """SHA-256 of each file directly in the folder."""
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")
-    return {path.name: storage.file_sha256(str(path)) for path in _plain_files(folder)}
+    return {path.name: _sha256(str(path), path.stat().st_mtime_ns) for path in _plain_files(folder)}
+
+
+@functools.cache
+def _sha256(path: str, mtime_ns: int) -> str:
+    return storage.file_sha256(path)
 
 
 def _plain_files(folder: str) -> Iterator[Path]:
