@@ -348,15 +348,18 @@ def test_sigkill_after_some_blocks_costs_only_time(unbroken: Path, tmp_path: Pat
     finished = folders(workdir)[folder_name]
     count = len(list(finished.glob(pattern)))
     assert count >= 2
-    shutil.rmtree(finished)
     command = [name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2]
-    with started(*command, cwd=tmp_path) as process:
-        wait_for(lambda: len(list(finished.glob(pattern))) >= count // 2, process)
-        helpers = family(process)[1:]
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        assert helpers
-        assert ended(helpers, 20)
+    for _ in range(3):  # on a machine that is busy elsewhere the stage may end before the signal comes
+        shutil.rmtree(finished)
+        with started(*command, cwd=tmp_path) as process:
+            wait_for(lambda: len(list(finished.glob(pattern))) >= count // 2, process)
+            helpers = family(process)[1:]
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            assert helpers
+            assert ended(helpers, 20)
+        if not (finished / "manifest.json").exists():
+            break
     assert not (finished / "manifest.json").exists()
     kept = {path.name: path.stat().st_mtime_ns for path in finished.glob(pattern)}
     assert len(kept) >= count // 2
