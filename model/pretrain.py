@@ -177,13 +177,7 @@ class Training:
                 if done % recipe.log_every == 0 or done == end:
                     recorder.write(number, done, values["learning_rate"])
                 if done % recipe.checkpoint_every == 0 or done == end:
-                    save_checkpoint(
-                        self.output / CHECKPOINTS,
-                        step=done,
-                        module=self.module,
-                        optimizer=optimizer,
-                        run=self.run,
-                    )
+                    self.save_checkpoint(done, optimizer)
 
             fit(
                 self.module,
@@ -202,6 +196,11 @@ class Training:
         logger.info(
             "pretraining, phase %d: steps %d to %d, %.1f sequences a second", number, first, end, rate
         )
+
+    def save_checkpoint(self, step: int, optimizer: torch.optim.Optimizer) -> None:
+        """Make what is needed to go on after `step` finished steps visible at once."""
+        folder = self.output / CHECKPOINTS
+        save_checkpoint(folder, step=step, module=self.module, optimizer=optimizer, run=self.run)
 
     def make_optimizer(self, phase: Phase) -> torch.optim.Optimizer:
         """AdamW over what the phase trains; the rest is frozen."""

@@ -193,6 +193,8 @@ def _fetch(source: Source, aside: Path, progress: Callable[[int, int | None], No
             stream.write(chunk)
             done += len(chunk)
             progress(done, total)
+        stream.flush()
+        os.fsync(stream.fileno())
     if total is not None and done < total:
         raise ConnectionError(f"the connection broke at byte {done} of {total}")
     return total

@@ -73,6 +73,9 @@ class FetchDump(Stage):
 
     def work(self) -> Result:
         sources = self._download() if self._is_remote else self._local_sources()
+        locations = _locate(
+            sources
+        )  # before the files are read: a change while they are is noticed by the next run
         for source in sources:
             self._check(source.location)
         site = dump.read_site_info(sources[0].location)
@@ -85,7 +88,7 @@ class FetchDump(Stage):
             for source in sources
         ]
         storage.write_bytes(
-            storage.join(self.folder, _LOCATIONS), json.dumps(_locate(sources), ensure_ascii=False).encode()
+            storage.join(self.folder, _LOCATIONS), json.dumps(locations, ensure_ascii=False).encode()
         )
         files = (
             [storage.describe(self.folder, f"parts/{source.name}") for source in sources]

@@ -204,10 +204,13 @@ class Stage(luigi.Task):
             storage.remove(self.output().path)
         if self.KEEPS == "nothing" or (self.KEEPS == "unfinished" and was_finished):
             storage.sweep(self.folder, {})
-        storage.claim(self.folder, storage.digest(self.identity()))
+        identity = (
+            self.identity()
+        )  # before the work: what changes below it meanwhile must not pass for its input
+        storage.claim(self.folder, storage.digest(identity))
         result = self.work()
         manifest = storage.Manifest(
-            **self.identity(), files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
+            **identity, files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
         )
         storage.write_bytes(storage.join(self.folder, RUN_RECORD), _run_record(self, started))
         storage.write_manifest(self.folder, manifest)

@@ -84,11 +84,10 @@ class ResolveRedirects(SparkStage):
         statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
         titles.unpersist()
         result = self.result(blocks, statuses=statuses)
+        # A page, or another redirect, of the same title stands before a redirect.
         used = result.rows["titles"] - statuses.get("page", 0)
-        shadowed = (
-            extracted.manifest().rows["redirects"] - used
-        )  # by a page or another redirect of the same title
-        return replace(result, drops={"redirects:shadowed": shadowed} if shadowed else {})
+        shadowed = extracted.manifest().rows["redirects"] - used
+        return replace(result, drops=+Counter({"redirects:shadowed": shadowed}))
 
 
 class BuildEntityVocab(SparkStage):
@@ -115,7 +114,8 @@ class BuildEntityVocab(SparkStage):
         vocab, candidates = self.jobs.build_vocab(annotations, pages, self.size())
         if len(vocab) == 3:
             raise ValueError(
-                f"--dump {self.dump}: no link ends at one of its articles, so there is no entity to learn"
+                f"--dump {self.dump}: no link ends at one of its articles, so there is no entity to learn; "
+                "take more of the dump"
             )
         files = self.jobs.write_vocab(
             vocab, self.folder, resolved.manifest().paths(resolved.folder, "titles/")
