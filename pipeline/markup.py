@@ -1,8 +1,7 @@
 """The first pass over a page's wikitext: what spans lines and gives no running text is cut, in linear time.
 
-Characters that must not be read as markup later (from ``<nowiki>``, and every ``<`` left over) travel as
-Unicode noncharacters, which no text may contain, and are turned back by ``reveal`` when the paragraphs are
-finished.
+Unicode noncharacters, which no text may contain, stand for what must not be read as markup later: characters from
+``<nowiki>``, every ``<`` left over, and the marks that later passes set. ``reveal`` turns the characters back.
 """
 
 # ruff: noqa: SIM905
@@ -14,7 +13,8 @@ from typing import NamedTuple
 
 _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
 _PROTECT = {ord(char): 0xFDD0 + index for index, char in enumerate(_PROTECTED)}
-_REVEAL = {hidden: char for char, hidden in _PROTECT.items()}
+_REVEAL = {chr(hidden): chr(char) for char, hidden in _PROTECT.items()}
+OPEN, CLOSE = "\ufdec", "\ufded"  # stand around the text of a link that is an annotation
 CUT = "\ufdee"  # stands where something was cut, so that link trails do not reach across
 BREAK = "\ufdef"  # stands for <br> and the edges of block elements
 _NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
@@ -40,15 +40,15 @@ _INLINE_TAGS = frozenset(
     onlyinclude q rb rbc rp rt rtc ruby s samp small span strike strong sub sup time translate tt tvar u
     var wbr""".split()
 )
-_TAGS = "|".join(sorted({"table", *_KINDS, *_BLOCK_TAGS, *_INLINE_TAGS}))
-_TOKEN = re.compile(
-    rf"""<!--
-    |<(?P<slash>/?)(?P<tag>{_TAGS})(?![\w-])(?P<attributes>[^<>]*)>
-    |(?P<open>\{{\{{+) | (?P<shut>\}}\}}+)
-    |(?P<table>^[ \t:*#;]*\{{\|) | (?P<table_end>^[ \t]*\|\}}(?!\}}(?!\}})))
-    |(?P<link>\[\[(?:(?P<prefix>[^\[\]\{{\}}<>|:\n]{{1,60}}):)?) | (?P<link_end>\]\])""",
-    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
-)
+# Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
+# table begins a line is looked at by code.
+_TOKENS = r"""<!--
+    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>[^<>]*)>
+    |\{\{(?P<template>[^{}<]*)\}\}(?!\})
+    |\{(?P<open>\{+) | \}(?P<shut>\}+)
+    |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
+_LINKS = r" | \[(?P<link>\[) | \](?P<link_end>\])"
+_INDENT = 64  # blanks and list marks before a table; more are not looked at
 _END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*_KINDS, "nowiki")}
 _LINE_REST = re.compile(r"[ \t]*(?:\n|\Z)")
 _HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
@@ -69,22 +69,36 @@ class _Open(NamedTuple):
     end: int
 
 
+class Tokens(NamedTuple):
+    """The tokens of a wiki; brackets of other links count inside file links alone, where they may nest."""
+
+    outside: re.Pattern[str]
+    in_file: re.Pattern[str]
+
+
+def tokens(file_prefixes: Iterable[str]) -> Tokens:
+    """The tokens where links with these prefixes (in any case; none: no link) go with their captions."""
+    names = "|".join(sorted(re.escape(name).replace(r"\ ", "[ _]") for name in file_prefixes))
+    file = rf"\[(?P<file>\[)[ _]*(?i:{names})[ _]*:" if names else r"\[(?P<file>(?!))"
+    outside = f"{_TOKENS} | {file}"
+    return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
+
+
 class _Cutter:
     """One pass over a page: tokens in, regions out."""
 
-    def __init__(self, text: str, file_prefixes: frozenset[str]) -> None:
+    def __init__(self, text: str, wanted: Tokens) -> None:
         self.text = text
-        self.file_prefixes = file_prefixes
+        self.wanted = wanted
         self.regions: list[Region] = []
         self.stack: list[_Open] = []
-        self.depth: Counter[str] = Counter()
-        self.endless: set[str] = (
-            set()
-        )  # tags that have no further end tag, so that nobody searches for one again
+        self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
+        self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
         position = 0
-        while match := _TOKEN.search(self.text, position):
+        text, depth, (outside, in_file) = self.text, self.depth, self.wanted
+        while match := (in_file if depth["files"] else outside).search(text, position):
             position = self.step(match)
         self.close_rest()
         return outermost(self.regions)
@@ -105,25 +119,24 @@ class _Cutter:
     def step(self, match: re.Match[str]) -> int:
         """Handle one token; the position to go on from."""
         kind = match.lastgroup
-        if match["tag"]:
+        start, end = match.span()
+        if kind == "template":
+            self.cut(start, end, CUT, "templates")
+        elif kind == "attributes":
             return self.tag(match)
-        if kind == "open":
-            self.push(_Open("templates", match.start(), match.end()))
+        elif kind == "open":
+            self.push(_Open("templates", start, end))
         elif kind == "shut":
-            self.close_braces(match.start(), match.end())
-        elif kind == "table":
-            self.push(_Open("tables", match.start(), match.end()))
-        elif kind == "table_end":
-            self.close("tables", match.end(), "\n")
-        elif kind in ("link", "prefix"):
-            name = (match["prefix"] or "").strip(" _").replace("_", " ").lower()
-            self.push(_Open("files" if name in self.file_prefixes else "links", match.start(), match.end()))
-            return match.start() + 2
+            self.close_braces(start, end)
+        elif kind in ("table", "table_end"):
+            self.table(start, end, begins=kind == "table")
+        elif kind in ("file", "link"):
+            self.push(_Open("files" if kind == "file" else "links", start, end))
         elif kind == "link_end":
-            return self.close_link(match.end())
+            self.close_link(end)
         else:
-            return self.comment(match.start())
-        return match.end()
+            return self.comment(start)
+        return end
 
     def push(self, opened: _Open) -> None:
         self.stack.append(opened)
@@ -151,12 +164,22 @@ class _Cutter:
         if self.depth[kind]:
             self.cut(self.pop_until(kind).start, end, replacement, kind)
 
-    def close_link(self, end: int) -> int:
+    def table(self, start: int, end: int, *, begins: bool) -> None:
+        """A table mark counts only at the beginning of a line, behind blanks or the marks of a list."""
+        before = self.text[max(0, start - _INDENT) : start]
+        margin = before.rstrip(" \t:*#;" if begins else " \t")
+        if margin and margin[-1] != "\n":
+            return
+        if begins:
+            self.push(_Open("tables", start - len(before) + len(margin), end))
+        else:
+            self.close("tables", end, "\n")
+
+    def close_link(self, end: int) -> None:
         if self.stack and self.stack[-1].kind in ("links", "files"):
             opened = self.pop()
             if opened.kind == "files":
                 self.cut(opened.start, end, CUT, "files")
-        return end
 
     def close_braces(self, start: int, end: int) -> None:
         """Match a run of ``}`` with open runs of ``{``: three make a parameter, two a template."""
@@ -179,19 +202,25 @@ class _Cutter:
         return alone.end() if alone else end
 
     def tag(self, match: re.Match[str]) -> int:
-        name = match["tag"].lower()
+        """An HTML or extension tag; what only looks like one is text."""
+        slash, name, attributes = match.group("slash", "tag", "attributes")
+        name = name.lower()
         start, end = match.span()
-        empty = match["attributes"].endswith("/")
+        empty = attributes.endswith("/")
         if name in _KINDS or name == "nowiki":
-            return self.content_tag(name, start, end, closing=bool(match["slash"]), empty=empty)
-        if name == "table":
+            return self.content_tag(name, start, end, closing=bool(slash), empty=empty)
+        if name in _INLINE_TAGS:
+            self.regions.append(Region(start, end, CUT, ""))
+        elif name in _BLOCK_TAGS:
             self.regions.append(Region(start, end, BREAK, ""))
-            if match["slash"]:
+        elif name == "table":
+            self.regions.append(Region(start, end, BREAK, ""))
+            if slash:
                 self.close("tables", end, "\n")
             elif not empty:
                 self.push(_Open("tables", start, end))
-            return end
-        self.regions.append(Region(start, end, BREAK if name in _BLOCK_TAGS else CUT, ""))
+        else:
+            return start + 1
         return end
 
     def content_tag(self, name: str, start: int, end: int, *, closing: bool, empty: bool) -> int:
@@ -212,54 +241,62 @@ class _Cutter:
         return last.end()
 
 
-def outermost(regions: Iterable[Region]) -> list[Region]:
+def outermost(regions: list[Region]) -> list[Region]:
     """The regions in order, without those that lie inside another."""
     kept: list[Region] = []
+    reached = 0
     for region in sorted(regions, key=lambda region: (region.start, -region.end)):
-        if not kept or region.start >= kept[-1].end:
+        if region.start >= reached:
             kept.append(region)
+            reached = region.end
     return kept
 
 
-def cut(text: str, file_prefixes: frozenset[str]) -> tuple[str, Counter[str]]:
-    """(text without comments, templates, tables, references and the like, drops by reason).
+def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
+    """(text without comments, templates, tables, references, file links and the like, drops by reason).
 
-    Links whose prefix is in ``file_prefixes`` (lower-cased) go with their captions. Time is linear in the
-    text.
+    Time is linear in the text.
     """
-    text = _NONCHARACTERS.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    regions = _Cutter(text, file_prefixes).run()
+    if not text.isascii():
+        text = _NONCHARACTERS.sub("", text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    regions = _Cutter(text, wanted).run()
     drops: Counter[str] = Counter()
     for region in regions:
-        drops.update(_losses(text, region))
+        if region.kind:
+            _count_losses(drops, text, region)
     return "".join(_pieces(text, regions)).replace("<", _ANGLE), drops
 
 
 def _pieces(text: str, regions: list[Region]) -> Iterator[str]:
     position = 0
-    for region in regions:
-        yield text[position : region.start]
-        yield region.replacement
-        position = region.end
+    for start, end, replacement, _ in regions:
+        yield text[position:start]
+        yield replacement
+        position = end
     yield text[position:]
 
 
-def _losses(text: str, region: Region) -> dict[str, int]:
+def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
     """What one region drops: itself, and the links inside."""
-    if not region.kind:
-        return {}
-    if ":" in region.kind:
-        return {region.kind: 1}
-    losses = {"links:file" if region.kind == "files" else f"{region.kind}:cut": 1}
-    links = text.count("[[", region.start, region.end) - (region.kind == "files")
-    if region.kind in _HOLDS_LINKS and links:
-        losses[f"links:in_{region.kind}"] = links
-    return losses
+    kind = region.kind
+    if ":" in kind:
+        drops[kind] += 1
+        return
+    drops["links:file" if kind == "files" else f"{kind}:cut"] += 1
+    if kind in _HOLDS_LINKS:
+        links = text.count("[[", region.start, region.end) - (kind == "files")
+        if links:
+            drops[f"links:in_{kind}"] += links
 
 
 def reveal(text: str) -> str:
     """The text with protected characters turned back; the length stays."""
-    return text.translate(_REVEAL) if _NONCHARACTERS.search(text) else text
+    if not text.isascii() and _NONCHARACTERS.search(text):
+        for hidden, char in _REVEAL.items():
+            text = text.replace(hidden, char)
+    return text
 
 
 def protect(text: str) -> str:

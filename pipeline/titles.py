@@ -100,9 +100,12 @@ def entity_character(reference: str) -> str:
     return chr(code) if any(first <= code < end for first, end in _CHARACTERS) else reference
 
 
-def _upper_first(text: str, language: str) -> str:
+def capitalize(text: str, site: SiteInfo) -> str:
+    """A title or a namespace with the first letter as the wiki wants it."""
+    if site.case == "case-sensitive":
+        return text
     first = text[:1]
-    if first == "i" and base_language(language) in ("tr", "az"):
+    if first == "i" and base_language(site.language) in ("tr", "az"):
         return "İ" + text[1:]
     # MediaWiki leaves letters alone whose capital is more than one character, and Georgian.
     upper = first.upper()
@@ -134,11 +137,9 @@ def _canonical(title: str, site: SiteInfo) -> str:
     prefix = ""
     if key:
         written, _, title = title.partition(":")
-        prefix = (site.namespace_name(key) or _upper_first(written.strip(" "), site.language)) + ":"
+        prefix = (site.namespace_name(key) or capitalize(written.strip(" "), site)) + ":"
         title = title.strip(" ")
-    if site.case != "case-sensitive":
-        title = _upper_first(title, site.language)
-    return prefix + title
+    return prefix + capitalize(title, site)
 
 
 def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:

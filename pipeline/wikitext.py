@@ -1,29 +1,31 @@
-"""Wikitext to paragraphs: running text with the spans and targets of its links, in bounded time."""
+"""Wikitext to paragraphs: running text with the spans and targets of its links, in bounded time.
+
+A page goes through passes over its whole text: ``markup`` cuts what is no running text, ``links`` marks the links,
+``lines`` here joins and sorts the lines, ``inline`` leaves the reader's text.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import starmap
+from itertools import accumulate
+from typing import NamedTuple
 
-from pipeline.inline import PageContext, Writer, finish, parse, scan
-from pipeline.languages import CANONICAL_NAMESPACES, FILE, NAMESPACE_ALIASES, base_language
-from pipeline.markup import CUT, cut
+from pipeline.inline import clean
+from pipeline.links import LinkRules, link_rules, mark_links
+from pipeline.markup import BREAK, CLOSE, CUT, OPEN, cut
+from pipeline.quotes import without_quotes
 from pipeline.titles import SiteInfo
 
 PROFILES = ("fixed", "paper")
-# mwparserfromhell's time grows with the square of a paragraph's open brackets, so both are bounded.
-PARSER_LIMIT = 4_000
-PARSER_BUDGET = 2_000_000
 
-_HEADING = re.compile(rf"(={{1,6}})(.+?)\1[\s{CUT}]*")
-_MARKS = re.compile(r"\A(?:[*#:;][*#:;\s]*|-{4,}\s*)")
-_LINE_STARTS = ("", "*", "#", ":", ";", "-", "|")
-_PREFIX_LINK_LINE = re.compile(r"\[\[[^\[\]|:]+:[^\[\]]*\]\]")
+_HEADING = re.compile(r"(={1,6})(.+?)\1\s*")
+_RULER = re.compile(r"-{4,}")
+_LIST_MARKS = re.compile(r"[*#:;][*#:;\s]*")
+_LINE_STARTS = frozenset("=|*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
+_CUTS_BEFORE_TEXT = re.compile(rf"\n{CUT}[{CUT} \t]*")
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A link to an article: half-open code points in the paragraph's text, and the normalised title."""
 
     start: int
@@ -31,8 +33,7 @@ class Link:
     target: str
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """A stretch of running text; ``section`` is its heading, "" before the first."""
 
     section: str
@@ -40,8 +41,7 @@ class Paragraph:
     links: tuple[Link, ...]
 
 
-@dataclass(frozen=True)
-class Extraction:
+class Extraction(NamedTuple):
     """A page's paragraphs, and what was dropped: "<what>:<reason>" -> count."""
 
     paragraphs: tuple[Paragraph, ...]
@@ -57,68 +57,99 @@ def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
     """
     if profile not in PROFILES:
         raise ValueError(f"profile: unknown value {profile!r}; use one of {', '.join(PROFILES)}")
-    plain, drops = cut(text, file_prefixes(site) if profile == "fixed" else frozenset())
-    paragraphs: list[Paragraph] = []
-    page = PageContext(site, profile, drops)
-    section, budget = "", PARSER_BUDGET
-    for is_heading, source in blocks(plain, drops, join_lines=profile == "fixed"):
-        writer = Writer(page)
-        budget -= write_source(writer, source, budget)
-        finished = [(line, spans) for line, spans in finish(writer) if line]
-        if is_heading:
-            section = " ".join(line for line, _ in finished)
-            drops["links:in_heading"] += sum(len(spans) for _, spans in finished)
-        else:
-            paragraphs += [Paragraph(section, line, tuple(starmap(Link, spans))) for line, spans in finished]
-    return Extraction(tuple(paragraphs), dict(sorted((+drops).items())))
+    rules = link_rules(site, profile)
+    plain, drops = cut(text, rules.tokens)
+    marked, targets = mark_links("\n" + plain, rules, drops)
+    if CUT in marked:
+        marked = _CUTS_BEFORE_TEXT.sub("\n", marked).replace(CUT, "")
+    sources, kinds = split_lines(marked, rules)
+    cleaned, targets = clean("\n".join(sources), targets, drops)
+    paragraphs = tuple(_paragraphs(cleaned.split("\n"), kinds, iter(targets), drops))
+    return Extraction(paragraphs, dict(sorted((+drops).items())))
 
 
-def file_prefixes(site: SiteInfo) -> frozenset[str]:
-    """The lower-cased prefixes of the File namespace: local, older and canonical names."""
-    aliases = {**CANONICAL_NAMESPACES, **NAMESPACE_ALIASES.get(base_language(site.language), {})}
-    names = {name for name, key in aliases.items() if key == FILE}
-    return frozenset(names | {(site.namespace_name(FILE) or "file").lower()})
+def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
+    """(the lines of the page that are not empty, "heading" or "table_row" by the number of such a line).
 
-
-def write_source(writer: Writer, source: str, budget: int) -> int:
-    """Write a paragraph's text and links; what of the page's parser budget it took.
-
-    A paragraph beyond the parser's limit or the budget is scanned linearly, and counted.
+    Hard-wrapped lines of running text are joined (not in profile "paper"); list marks and quotes vanish.
     """
-    unclosed = abs(source.count("[") - source.count("]"))
-    cost = len(source) * (1 + unclosed) if "[" in source else 0
-    if cost and len(source) > PARSER_LIMIT:
-        writer.drops["parser:paragraph_too_long"] += 1
-    elif cost > budget:
-        writer.drops["parser:page_over_budget"] += 1
-    else:
-        writer.write_all(parse(source))
-        return cost
-    writer.write_all(scan(source))
-    return 0
-
-
-def blocks(text: str, drops: Counter[str], *, join_lines: bool) -> Iterator[tuple[bool, str]]:
-    """(is heading, source) of each heading and paragraph; list marks are stripped, table rows dropped."""
-    waiting: list[str] = []
+    kept: list[str] = []
+    kinds: dict[int, str] = {}
+    running: list[str] = []
     for line in text.split("\n"):
-        heading = _HEADING.fullmatch(line)
-        content = line.strip()
-        first = content.lstrip(CUT)[:1]
-        alone = not join_lines or heading or line[:1] == " " or first in _LINE_STARTS
-        if waiting and (alone or _PREFIX_LINK_LINE.fullmatch(content)):
-            yield False, "\n".join(waiting)
-            waiting = []
-        if heading:
-            yield True, heading.group(2)
-        elif first == "|":
-            drops["lines:table_row"] += 1
-            drops["links:in_tables"] += content.count("[[")
-        elif first:
-            content = _MARKS.sub("", content)
-            if alone:
-                yield False, content
+        content = without_quotes(line) if "''" in line else line
+        read = ("", content) if rules.paper or not line else None
+        if line and line[0] in _LINE_STARTS:
+            read = _read_start(line, content) or read
+        if read is None:
+            running.append(content)
+            continue
+        kind, alone = read
+        if running:
+            kept.append(rules.line_joint.join(running))
+            running = []
+        if kind:
+            kinds[len(kept)] = kind
+        if alone:
+            kept.append(alone)
+    if running:
+        kept.append(rules.line_joint.join(running))
+    return kept, kinds
+
+
+def _read_start(line: str, content: str) -> tuple[str, str] | None:
+    """(kind, text) without the marks of headings, lists, indents and rulers; None where the line is running text."""
+    first = line[0]
+    if first == "=":
+        heading = _HEADING.fullmatch(content)
+        return ("heading", heading[2]) if heading else None
+    if first == "|":  # of a table that has lost its beginning or end
+        return "table_row", content
+    marks = _LIST_MARKS.match(content) or _RULER.match(content)
+    if marks is None:
+        return None if first == "-" else ("", content)
+    text = content[marks.end() :]
+    return "", _split_term(text) if marks.group().rstrip().endswith(";") else text
+
+
+def _split_term(text: str) -> str:
+    """``term : definition`` with a break for the first colon that is in no link and no address."""
+    colon = text.find(":")
+    while colon >= 0:
+        linked = text.rfind(OPEN, 0, colon) > text.rfind(CLOSE, 0, colon)
+        if not linked and not text.startswith("//", colon + 1):
+            return text[:colon] + BREAK + text[colon + 1 :]
+        colon = text.find(":", text.find(CLOSE, colon) if linked else colon + 1)
+    return text
+
+
+def _paragraphs(
+    lines: list[str], kinds: dict[int, str], targets: Iterator[str], drops: Counter[str]
+) -> Iterator[Paragraph]:
+    section = ""
+    for number, line in enumerate(lines):
+        if number in kinds:
+            text, links = _measure(line.replace(BREAK, " "), targets)
+            if kinds[number] == "heading":
+                section = text
+                drops["links:in_heading"] += len(links)
             else:
-                waiting.append(content)
-    if waiting:
-        yield False, "\n".join(waiting)
+                drops["lines:table_row"] += 1
+                drops["links:in_tables"] += len(links)
+            continue
+        for part in line.split(BREAK) if BREAK in line else (line,):
+            text, links = _measure(part, targets)
+            if text:
+                yield Paragraph(section, text, links)
+
+
+def _measure(line: str, targets: Iterator[str]) -> tuple[str, tuple[Link, ...]]:
+    """A cleaned line's text with single blanks, and its links."""
+    line = " ".join(line.split())
+    if OPEN not in line:
+        return line, ()
+    pieces = line.replace(CLOSE, OPEN).split(OPEN)
+    edges = list(accumulate(map(len, pieces)))
+    # The titles go last: of an iterator, zip would take one too many.
+    links = tuple(map(Link._make, zip(edges[0:-1:2], edges[1::2], targets, strict=False)))
+    return "".join(pieces), links

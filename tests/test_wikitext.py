@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.inline import parse, scan
+from pipeline.links import mark_links
 from pipeline.titles import SiteInfo, is_disambiguation, redirect_target
 from pipeline.wikitext import Extraction, extract
 
