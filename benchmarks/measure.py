@@ -1,15 +1,11 @@
-"""What is measured, each as a process of its own, and the measuring: CPU time, wall time, memory of every process.
+"""Measuring a command: CPU time, wall time, memory of every process."""
 
-As a script it is the process that is measured: `python measure.py WORKLOAD JSON` does one of `WORKLOADS` and prints
-what it found as a line of JSON.
-"""
-
-import bz2
 import contextlib
 import ctypes
-import importlib
+import importlib.metadata
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -17,25 +13,20 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest import mock
-from xml.etree import ElementTree
 
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("apache-beam", "mwparserfromhell", "psutil", "pyarrow")
+PEER_PACKAGES = ("lmdb", "mwparserfromhell", "wikiextractor", "wikipedia2vec")
 _SAMPLE_SECONDS = 0.1
 _SAMPLING_SHARE = 0.01  # of a processor, at most
 _GRACE_SECONDS = 10  # for children that outlive the command
 _SET_CHILD_SUBREAPER = 36  # prctl(2)
-_CHUNK = 1 << 20
-
-
-# Measuring a command
 
 
 @dataclass
@@ -56,7 +47,7 @@ class Measurement:
         cpu_seconds: user and system time of all its processes.
         wall_seconds: from its start to its end.
         tree_pss_mb: largest sum of the processes' proportional sizes, 10^6 bytes.
-        load: the machine's load average when it began: what else was running.
+        other_cores: how many processors were busy with something else, on average: the noise.
         processes: each of its processes.
         answer: the last line of its output where that is JSON.
     """
@@ -65,7 +56,7 @@ class Measurement:
     cpu_seconds: float = 0.0
     wall_seconds: float = 0.0
     tree_pss_mb: float = 0.0
-    load: float = 0.0
+    other_cores: float = 0.0
     processes: list[ProcessMemory] = field(default_factory=list)
     answer: dict[str, Any] = field(default_factory=dict)
 
@@ -84,14 +75,22 @@ def adopt_orphans() -> None:
 
 
 def measure(command: Sequence[str], environment: Mapping[str, str], *, timeout: float) -> Measurement:
-    """Run a command to its end and measure it with all its descendants. Call `adopt_orphans` before."""
-    result = Measurement(load=os.getloadavg()[0])
+    """Run a command to its end and measure it with all its descendants. Call `adopt_orphans` before.
+
+    It runs in the project's root: Python's `-c` looks for modules in the current folder first.
+    """
+    result = Measurement()
     memory: dict[tuple[int, float], ProcessMemory] = {}
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), _busy_seconds()
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, env=dict(environment)
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                env=dict(environment),
+                cwd=ROOT,
             )
         except OSError as error:
             result.failure = f"cannot be started: {error.strerror}"
@@ -112,6 +111,8 @@ def measure(command: Sequence[str], environment: Mapping[str, str], *, timeout: 
         process.returncode = waiter.exit_status
         result.wall_seconds = waiter.end - begin
         result.cpu_seconds = waiter.cpu_seconds + _reap()
+        others = _busy_seconds() - busy - result.cpu_seconds
+        result.other_cores = max(0.0, others / (time.perf_counter() - begin))
         result.processes = list(memory.values())
         if process.returncode and not result.failure:
             result.failure = f"exit status {process.returncode}: {_last_line(errors) or _last_line(output)}"
@@ -136,6 +137,12 @@ class _Waiter(threading.Thread):
         self.cpu_seconds = usage.ru_utime + usage.ru_stime
         self.exit_status = os.waitstatus_to_exitcode(status)
         self.ended.set()
+
+
+def _busy_seconds() -> float:
+    """CPU seconds that the whole machine has worked."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0) - getattr(times, "guest", 0))
 
 
 def _reap() -> float:
@@ -203,150 +210,44 @@ def _last_line(stream: Any, *, whole: bool = False) -> str:
     return lines[-1] if whole else re.sub(r"(?<![\w<])/[^\s'\"]*/", "", lines[-1])[:300]
 
 
-# What is measured, beside other people's commands
+def environment_facts(peers: Path | None) -> dict[str, Any]:
+    """Machine, versions and the state of the code; no paths, no names of hosts."""
+    cpu = platform.processor()
+    if sys.platform == "linux":
+        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+        cpu = found[1] if found else cpu
+    machine = {
+        "cpu": cpu,
+        "cores": os.cpu_count(),
+        "usable cores": len(psutil.Process().cpu_affinity()) if sys.platform == "linux" else None,
+        "memory GB": round(psutil.virtual_memory().total / 1e9, 1),
+        "system": platform.platform(),
+    }
+    versions = {"python": platform.python_version()}
+    versions |= {name: importlib.metadata.version(name) for name in PACKAGES}
+    if peers:
+        code = (
+            "import importlib.metadata as m, json, platform; "
+            "found = {d.metadata['Name']: d.version for d in m.distributions()}; "
+            f"print(json.dumps({{'python': platform.python_version()}} | "
+            f"{{n: found[n] for n in {PEER_PACKAGES!r} if n in found}}))"
+        )
+        versions |= {
+            f"peers: {name}": version
+            for name, version in json.loads(ask([str(peers), "-c", code]) or "{}").items()
+        }
+    changed = bool(ask(["git", "status", "--porcelain", "--", "pipeline", "workflows"]))
+    return {
+        "machine": machine,
+        "versions": versions,
+        "commit": ask(["git", "rev-parse", "HEAD"]),
+        "changed": changed,
+    }
 
 
-def extract_pages(*, dump: str, folder: str, block_bytes: int, processes: int) -> dict[str, Any]:
-    """`ExtractPages` as the stage runs it."""
-    from pipeline import dump as dumps
-    from pipeline.blocks import run_blocks
-
-    blocks = dumps.plan_blocks([dump], block_bytes)
-    run_blocks("extract_pages", blocks, folder, "benchmark", _arguments(dump), processes=processes)
-    return {"blocks": len(blocks)}
-
-
-def _arguments(dump: str) -> dict[str, Any]:
-    from pipeline.dump import read_site_info
-
-    return {"site": read_site_info(dump).to_dict(), "profile": "fixed", "allow_truncated": False}
-
-
-class PhaseClock:
-    """CPU seconds by phase; a phase inside another one is taken off the outer."""
-
-    def __init__(self, outermost: str) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._phases = [outermost]
-        self._since = time.process_time()
-
-    def stop(self) -> None:
-        now = time.process_time()
-        self.seconds[self._phases[-1]] += now - self._since
-        self._since = now
-
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        self.stop()
-        self._phases.append(name)
-        try:
-            yield
-        finally:
-            self.stop()
-            self._phases.pop()
-
-    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with its calls counted as the phase."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with self.phase(name):
-                return function(*args, **kwargs)
-
-        return call
-
-    def timed_iterator(
-        self, name: str, function: Callable[..., Iterator[Any]]
-    ) -> Callable[..., Iterator[Any]]:
-        """The generator function, with the time inside the generator counted as the phase."""
-
-        def iterate(*args: Any, **kwargs: Any) -> Iterator[Any]:
-            items = self.timed(name, function(*args, **kwargs).__next__)
-            while True:
-                try:
-                    item = items()
-                except StopIteration:
-                    return
-                yield item
-
-        return iterate
-
-
-def phases(*, dump: str, folder: str, block_bytes: int) -> dict[str, Any]:
-    """The work of `ExtractPages` on every block in this process, without Beam, with a clock at each seam."""
-    from pipeline import dump as dumps
-    from pipeline import jobs_beam
-
-    arguments, blocks = _arguments(dump), dumps.plan_blocks([dump], block_bytes)
-    clock = PhaseClock("writing")
-    read_bzip2 = clock.timed_iterator("decompression", dumps.read_bzip2)
-    read_pages = clock.timed_iterator("page reading", dumps.read_pages)
-    extract = clock.timed("wikitext", jobs_beam.extract)
-    with (
-        mock.patch.object(dumps, "read_bzip2", read_bzip2),
-        mock.patch.object(jobs_beam, "read_pages", read_pages),
-        mock.patch.object(jobs_beam, "extract", extract),
-    ):
-        work = jobs_beam.JOBS["extract_pages"](arguments)
-        for block in blocks:
-            work(block, folder)
-    clock.stop()
-    return {"seconds": dict(clock.seconds), "blocks": len(blocks)}
-
-
-def oracle(*, dump: str) -> dict[str, Any]:
-    """CPU seconds inside the tests' oracle, over the pages that `ExtractPages` extracts."""
-    from pipeline import dump as dumps
-
-    sys.path.insert(0, str(ROOT / "tests"))
+def ask(command: list[str]) -> str:
+    """What a command prints; "" where it fails."""
     try:
-        extract = importlib.import_module("oracle").extract
-    except ModuleNotFoundError:
-        raise SystemExit("absent: no tests/oracle.py") from None
-    site, failed, clock = dumps.read_site_info(dump), 0, PhaseClock("page reading")
-    for block in dumps.plan_blocks([dump], 16 << 20):
-        for page in dumps.read_pages(block, site, Counter()):
-            if isinstance(page, dumps.Page) and not page.redirect:
-                try:
-                    clock.timed("wikitext", extract)(page.text, site)
-                except Exception:  # a page that mwparserfromhell cannot parse
-                    failed += 1
-    return {"seconds": dict(clock.seconds), "failed_pages": failed}
-
-
-def plain_mwparserfromhell(*, dump: str) -> dict[str, Any]:
-    """Parse each article whole and walk its links and its text."""
-    import mwparserfromhell
-
-    counts: Counter[str] = Counter(pages=0, links=0, characters=0, failed_pages=0)
-    with bz2.open(dump) as stream:
-        for _, element in ElementTree.iterparse(stream):  # noqa: S314 - a dump that others parse, too
-            if element.tag.rpartition("}")[2] != "page":
-                continue
-            if element.findtext("{*}ns") == "0" and element.find("{*}redirect") is None:
-                counts["pages"] += 1
-                try:
-                    code = mwparserfromhell.parse(element.findtext("{*}revision/{*}text") or "")
-                    counts["links"] += len(code.filter_wikilinks())
-                    counts["characters"] += len(code.strip_code())
-                except mwparserfromhell.parser.ParserError:
-                    counts["failed_pages"] += 1
-            element.clear()
-    return dict(counts)
-
-
-def decompress(*, dump: str) -> dict[str, Any]:
-    """The standard library's bzip2 from the file's beginning to its end."""
-    size = 0
-    with bz2.open(dump) as stream:
-        while chunk := stream.read(_CHUNK):
-            size += len(chunk)
-    return {"xml_bytes": size}
-
-
-WORKLOADS: Mapping[str, Callable[..., dict[str, Any]]] = {
-    function.__name__: function
-    for function in (extract_pages, phases, oracle, plain_mwparserfromhell, decompress)
-}
-
-if __name__ == "__main__":
-    print(json.dumps(WORKLOADS[sys.argv[1]](**json.loads(sys.argv[2]))))
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""

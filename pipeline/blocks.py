@@ -1,7 +1,8 @@
 """Running a job over blocks: what is committed is kept, what is missing is computed, in a process that is watched.
 
 The job runs in a child process. The child ends when its parent does, so a stage that is killed leaves nobody
-behind; when the child or one of its workers dies, the unfinished blocks are run again.
+behind; when the child or one of its workers dies, the blocks that were being worked on are run one by one, and a page
+that kills again is left out.
 """
 
 import contextlib
@@ -27,6 +28,11 @@ _COMMAND = [sys.executable, "-c", "from pipeline.jobs_beam import main; main()"]
 def error_path(folder: str, number: int) -> str:
     """Where a worker leaves the message of a user's error in a block."""
     return storage.join(folder, storage.BLOCKS, f"error-{number:05d}.txt")
+
+
+def page_path(folder: str, number: int) -> str:
+    """Where a worker leaves the id of the page of a block that it is working on."""
+    return storage.join(folder, storage.BLOCKS, f"page-{number:05d}.txt")
 
 
 def run_blocks(
@@ -61,29 +67,66 @@ def run_blocks(
     """
     finished = storage.finished_blocks(folder, key)
     storage.sweep(folder, finished)
-    for _ in range(MAX_ATTEMPTS):
-        missing = [block for block in blocks if block.number not in finished]
-        if not missing:
-            return finished
+    storage.make_folder(storage.join(folder, storage.BLOCKS))
+    spec = {
+        "job": job,
+        "folder": folder,
+        "key": key,
+        "arguments": dict(arguments),
+        "beam_options": list(beam_options),
+    }
+    run = _Run(spec, progress)
+    fruitless = 0
+    while missing := [block for block in blocks if block.number not in finished]:
+        before = len(finished) + run.deadly_pages
+        if not run.blocks(missing, min(processes, len(missing))):
+            for block in missing:
+                run.isolate(block)
+        finished = storage.finished_blocks(folder, key)
+        fruitless = 0 if len(finished) + run.deadly_pages > before else fruitless + 1
+        if fruitless == MAX_ATTEMPTS:
+            lost = [block.number for block in missing]
+            raise RuntimeError(
+                f"{job}: workers died {MAX_ATTEMPTS} times in blocks {lost[:5]}; perhaps memory ran out"
+            )
+    return finished
+
+
+class _Run:
+    """Child processes that run blocks of one job; knows the pages that have killed one."""
+
+    def __init__(self, spec: dict[str, Any], progress: Callable[[int], None]) -> None:
+        self.spec, self.progress = spec, progress
+        self.deadly: dict[int, list[int]] = {}
+
+    @property
+    def deadly_pages(self) -> int:
+        return sum(map(len, self.deadly.values()))
+
+    def blocks(self, blocks: Sequence[Block], processes: int) -> bool:
+        """Run blocks; False where a worker (or the child) died before all were done."""
+        folder = self.spec["folder"]
         spec = {
-            "job": job,
-            "blocks": [asdict(block) for block in missing],
-            "folder": folder,
-            "key": key,
-            "arguments": dict(arguments),
-            "processes": min(processes, len(missing)),
-            "beam_options": list(beam_options),
+            **self.spec,
+            "blocks": [asdict(block) for block in blocks],
+            "processes": processes,
+            "deadly": self.deadly,
         }
         with tempfile.TemporaryFile() as log:
-            status = _run_child(spec, log, lambda: progress(len(_committed(folder))))
-            _raise_error(job, folder, status, log)
-        finished = storage.finished_blocks(folder, key)
-    lost = [block.number for block in blocks if block.number not in finished]
-    if lost:
-        raise RuntimeError(
-            f"{job}: workers died {MAX_ATTEMPTS} times in blocks {lost[:5]}; perhaps memory ran out"
-        )
-    return finished
+            status = _run_child(spec, log, lambda: self.progress(len(_committed(folder))))
+            _raise_error(spec["job"], folder, status, log)
+        return status == 0
+
+    def isolate(self, block: Block) -> None:
+        """Run a block that was being worked on when a worker died alone, without the pages that kill."""
+        path = page_path(self.spec["folder"], block.number)
+        while storage.file_size(path):
+            if self.blocks([block], 1):
+                return
+            page = int(storage.read_bytes(path) or 0)
+            if page in self.deadly.setdefault(block.number, []):
+                return  # it dies elsewhere than in a page
+            self.deadly[block.number].append(page)
 
 
 def _committed(folder: str) -> list[str]:

@@ -11,8 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -22,7 +21,7 @@ import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipeline import storage
-from pipeline.blocks import WORKER_DIED, error_path
+from pipeline.blocks import WORKER_DIED, error_path, page_path
 from pipeline.dump import Block, Page, Rejected, read_pages
 from pipeline.entities import Aliases
 from pipeline.sequences import Limits, build_page
@@ -56,42 +55,58 @@ SCHEMAS = {
     "rejected": pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("reason", pa.string())]),
 }
 
-Work = Callable[[Block, str], BlockRecord]
-Row = tuple[str, dict[str, Any]]
+
+class PageGate:
+    """Leaves a page's id in a file before it is worked on, so that a page which kills the worker is known.
+
+    Keeps out the pages that have killed one.
+    """
+
+    def __init__(self, path: str, deadly: Collection[int]) -> None:
+        self._deadly = frozenset(deadly)
+        self._path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+
+    def enter(self, page_id: int) -> bool:
+        """Whether the page may be worked on."""
+        os.pwrite(self._file, b"%020d" % page_id, 0)
+        return page_id not in self._deadly
+
+    def close(self) -> None:
+        os.close(self._file)
+        os.remove(self._path)
+
+
+Work = Callable[[Block, str, PageGate], BlockRecord]
+Rows = dict[str, list[tuple[Any, ...]]]
 
 
 # What one block is
 
 
-def page_rows(page: Page | Rejected, site: SiteInfo, profile: str, drops: Counter[str]) -> Iterator[Row]:
-    """The rows that a page gives, each with the name of its table."""
+def page_rows(
+    page: Page | Rejected, site: SiteInfo, profile: str, drops: Counter[str], *, deadly: bool = False
+) -> Rows:
+    """The rows that a page gives, by table; a deadly page is rejected."""
     if isinstance(page, Rejected):
-        yield "rejected", asdict(page)
-        return
+        return {"rejected": [(page.page_id, page.title, page.reason)]}
     title = normalize_title(page.title, site)[0]
+    if deadly:
+        return {"rejected": [(page.page_id, title, "worker_died")]}
     if page.redirect:
-        yield "redirects", {"source": title, "target": page.redirect[0], "fragment": page.redirect[1]}
-        return
+        return {"redirects": [(title, *page.redirect)]}
     try:
-        extraction = extract(page.text, site, profile=profile)
+        paragraphs, page_drops = extract(page.text, site, profile=profile)
     except Exception as error:  # whatever a page does to the parser, it does to itself alone
-        yield "rejected", {"page_id": page.page_id, "title": title, "reason": type(error).__name__}
-        return
-    drops.update(extraction.drops)
-    yield (
-        "pages",
-        {
-            "page_id": page.page_id,
-            "title": title,
-            "is_disambiguation": is_disambiguation(page.text, site),
-            "paragraph_count": len(extraction.paragraphs),
-        },
-    )
-    for number, paragraph in enumerate(extraction.paragraphs):
-        yield (
-            "paragraphs",
-            {"page_id": page.page_id, "title": title, "paragraph": number, **asdict(paragraph)},
-        )
+        return {"rejected": [(page.page_id, title, type(error).__name__)]}
+    drops.update(page_drops)
+    disambiguation = is_disambiguation(page.text, site)
+    return {
+        "pages": [(page.page_id, title, disambiguation, len(paragraphs))],
+        "paragraphs": [
+            (page.page_id, title, number, *paragraph) for number, paragraph in enumerate(paragraphs)
+        ],
+    }
 
 
 class PageExtractor:
@@ -102,7 +117,7 @@ class PageExtractor:
         self.profile: str = arguments["profile"]
         self.allow_truncated: bool = arguments["allow_truncated"]
 
-    def __call__(self, block: Block, folder: str) -> BlockRecord:
+    def __call__(self, block: Block, folder: str, gate: PageGate) -> BlockRecord:
         counts: Counter[str] = Counter()
         links = 0
         paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in SCHEMAS}
@@ -114,13 +129,15 @@ class PageExtractor:
             for page in read_pages(
                 block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
             ):
-                for table, row in page_rows(page, self.site, self.profile, counts):
-                    tables[table].append(row)
-                    links += len(row.get("links", ()))
-        rows = {table: writer.count for table, writer in tables.items()}
-        files = tuple(storage.describe(folder, path, rows[table]) for table, path in paths.items())
+                deadly = not gate.enter(page.page_id)
+                for table, rows in page_rows(page, self.site, self.profile, counts, deadly=deadly).items():
+                    tables[table].extend(rows)
+                    if table == "paragraphs":
+                        links += sum(len(row[-1]) for row in rows)
+        count = {table: writer.count for table, writer in tables.items()}
+        files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())
         facts = {"pages_read": counts.pop("pages_read", 0)}
-        return BlockRecord(files, {**rows, "links": links}, +counts, facts)
+        return BlockRecord(files, {**count, "links": links}, +counts, facts)
 
 
 def read_paragraphs(path: str) -> Iterator[tuple[int, list[Paragraph]]]:
@@ -147,12 +164,15 @@ class SequenceBuilder:
         self.profile = arguments["profile"]
         self.schema = sequence_schema(self.tokenizer.vocab_size)
 
-    def __call__(self, block: Block, folder: str) -> BlockRecord:
+    def __call__(self, block: Block, folder: str, gate: PageGate) -> BlockRecord:
         drops: Counter[str] = Counter()
         facts: Counter[str] = Counter()
 
         def rows() -> Iterator[tuple[int, Any]]:
             for page_id, paragraphs in read_paragraphs(block.path):
+                if not gate.enter(page_id):
+                    drops["pages:worker_died"] += 1
+                    continue
                 sequences, page_drops, page_facts = build_page(
                     paragraphs,
                     language=self.language,
@@ -184,19 +204,22 @@ JOBS: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
 class RunBlock(beam.DoFn):
     """Does a job's work on each block and commits it."""
 
-    def __init__(self, job: str, folder: str, key: str, arguments: Mapping[str, Any]) -> None:
-        self.job, self.folder, self.key, self.arguments = job, folder, key, arguments
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.job, self.folder, self.key = spec["job"], spec["folder"], spec["key"]
+        self.arguments, self.deadly = spec["arguments"], spec["deadly"]
 
     def setup(self) -> None:
         self.work = JOBS[self.job](self.arguments)
 
     def process(self, block: Block) -> Iterator[int]:
+        gate = PageGate(page_path(self.folder, block.number), self.deadly.get(str(block.number), ()))
         try:
-            record = self.work(block, self.folder)
+            record = self.work(block, self.folder, gate)
         except (ValueError, OSError) as error:
             # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
             storage.write_bytes(error_path(self.folder, block.number), str(error).encode("utf-8", "replace"))
             raise
+        gate.close()
         storage.commit_block(self.folder, self.key, block.number, record)
         yield block.number
 
@@ -265,6 +288,5 @@ def main() -> None:
     spec = json.loads(sys.stdin.readline())
     for watch in (_follow_parent, _watch_workers):
         threading.Thread(target=watch, daemon=True).start()
-    work = RunBlock(spec["job"], spec["folder"], spec["key"], spec["arguments"])
     options = spec["beam_options"] or local_options(spec["processes"])
-    run_pipeline([Block(**block) for block in spec["blocks"]], work, options)
+    run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)

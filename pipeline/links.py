@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 from itertools import chain
 from unicodedata import is_normalized
+from urllib.parse import unquote
 
 import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
@@ -26,7 +27,7 @@ from pipeline.languages import (
     base_language,
     link_trail,
 )
-from pipeline.markup import BREAK, CLOSE, CUT, OPEN, protect, reveal, tokens
+from pipeline.markup import BREAK, CLOSE, CUT, GONE, OPEN, protect, reveal, tokens
 from pipeline.quotes import without_quotes
 from pipeline.titles import SiteInfo, capitalize, normalize_title
 
@@ -36,10 +37,14 @@ PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets
 
 _KNOWN_TITLES = 1 << 16
 _PROTOCOLS = r"(?i:(?:https?|ftps?|news|ircs?|mailto):|(?=//))"
-_EXTERNAL_LINK = re.compile(rf"\[{_PROTOCOLS}[^\s\[\]{OPEN}{CLOSE}]+[^\S\n]*([^\[\]\n]*)\]")
+_IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
+_EXTERNAL_LINK = re.compile(rf"\[{_PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*([^\[\]\n]*)\]")
 _LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{_PROTOCOLS}\S")
 # What a title may hold that has to be decoded, split off, tidied or protected; others are taken as they are.
-_SPECIAL = re.compile("[\x00-\x1f\x7f-\xa0%&_:#<>{\u1680-\u180e\u2000-\u206f\u3000\ufdd0-\uffff]|''|  |^ | $")
+_SPECIAL = re.compile(
+    "[\x00-\x1f\x7f-\xa0%&_:#<>{\u1680-\u180e\u2000-\u206f\u3000\ufdd0-\uffff]|''|  |^ | $|^$"
+)
+_NONCHARACTERS_AND_LINES = re.compile("[\n\r\ufdd0-\ufdef]")
 _SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
 _INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
 _MAX_TITLE_BYTES = 255
@@ -59,7 +64,7 @@ def classify(raw: str, site: SiteInfo, *, keep_fragment: bool = False) -> tuple[
     Reasons: category, file, interlanguage (these give no text), other_namespace, interwiki, same_page,
     invalid_title.
     """
-    raw = reveal(raw).replace(CUT, "").strip()
+    raw = reveal(raw).replace(CUT, "").replace(GONE, "").strip()
     colon = raw.startswith(":")
     title, fragment = normalize_title(raw, site)
     prefix, found, rest = title.partition(":")
@@ -97,7 +102,9 @@ class LinkRules:
         self.paper = profile == "paper"
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         self.tokens = tokens(() if self.paper else file_prefixes(site))
-        self.pattern = re.compile(rf"\[\[([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})")
+        self.pattern = re.compile(
+            rf"\[\[(?!{_PROTOCOLS})([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})"
+        )
         self.line_joint = "" if base_language(site.language) in UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {
@@ -115,18 +122,19 @@ class LinkRules:
         if reason := self.prefixes.get(raw.partition(":")[0]):
             return "", reason, ""
         target, reason = classify(raw, self.site, keep_fragment=self.paper)
-        # In a title, two apostrophes and the like are letters.
-        shown = protect(reveal(raw).replace(BREAK, " ").strip().removeprefix(":"))
-        return target, reason, shown
+        shown = reveal(raw).replace(BREAK, " ").strip().removeprefix(":")
+        if "%" in shown:
+            shown = _NONCHARACTERS_AND_LINES.sub(" ", unquote(shown, errors="replace"))
+        return target, reason, protect(shown)  # in a title, two apostrophes and the like are letters
 
     def show(self, reason: str, label: str, drops: Counter[str]) -> str:
         """The text of a link that is no annotation."""
         drops[f"links:{reason}"] += 1
         if reason not in _WITHOUT_TEXT:
             return label
-        if reason == "file" and self.paper:
-            return f"{BREAK}{caption(label)}{BREAK}"
-        return CUT
+        if reason != "file":
+            return CUT
+        return f"{BREAK}{caption(label)}{BREAK}" if self.paper else GONE
 
 
 @cache
@@ -153,7 +161,7 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
     """A text of any number of lines with its links marked, and their titles; lines stay lines."""
     marked, targets = _mark_plain(text, rules, drops)
     if "[" in marked:
-        marked = _EXTERNAL_LINK.sub(r"\1", marked)
+        marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
     if _LEFT_OVER.search(marked):
         return _mark_left_over(text, marked, targets, rules, drops)
     return marked, targets
@@ -217,16 +225,16 @@ def _mark_left_over(
 
 
 def _stretch(lines: list[str], first: int) -> int:
-    """The end of the lines over which the brackets opened in the first may be closed."""
-    size, last = len(lines[first]), first + 1
-    opened = lines[first].count("[[") - lines[first].count("]]")
-    while opened > 0 and last < len(lines) and lines[last].strip():
+    """The end of the lines over which the brackets opened in the first are closed; if nowhere, of the first alone."""
+    size, opened = 0, 0
+    for last in range(first, len(lines)):
         size += len(lines[last]) + 1
+        opened += lines[last].count("[[") - lines[last].count("]]")
+        if opened <= 0:
+            return last + 1
         if size > PARSER_LIMIT:
             break
-        opened += lines[last].count("[[") - lines[last].count("]]")
-        last += 1
-    return last
+    return first + 1
 
 
 # By mwparserfromhell
@@ -249,7 +257,9 @@ class _TreeReader:
             if isinstance(node, Wikilink):
                 self.link(node)
             elif isinstance(node, ExternalLink) and node.brackets:
+                self.parts.append(CUT)
                 self.nodes(() if node.title is None else node.title.nodes)
+                self.parts.append(CUT)
             elif isinstance(node, Heading):
                 self.text("=" * node.level)
                 self.nodes(node.title.nodes)
@@ -277,11 +287,11 @@ class _TreeReader:
             self.around_link(link, reason)
             return
         text = "".join(str(node.value if isinstance(node, Text) else node) for node in flat(inside))
-        label = plain_label(text) if text else shown
+        label = plain_label(text.replace("\n", " ")) if text else shown
         if reason:
             self.parts.append(self.rules.show(reason, label, self.drops))
         else:
-            self.parts += (OPEN, label.replace("\n", " "), CLOSE)
+            self.parts += (OPEN, label, CLOSE)
             self.targets.append(target)
 
     def around_link(self, link: Wikilink, reason: str) -> None:

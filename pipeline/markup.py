@@ -15,7 +15,8 @@ _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
 _PROTECT = {ord(char): 0xFDD0 + index for index, char in enumerate(_PROTECTED)}
 _REVEAL = {chr(hidden): chr(char) for char, hidden in _PROTECT.items()}
 OPEN, CLOSE = "\ufdec", "\ufded"  # stand around the text of a link that is an annotation
-CUT = "\ufdee"  # stands where something was cut, so that link trails do not reach across
+GONE = "\ufdeb"  # stands for what leaves nothing, such as a template; link trails do not reach across
+CUT = "\ufdee"  # stands for what leaves something that is no text, such as a reference: the line is not empty
 BREAK = "\ufdef"  # stands for <br> and the edges of block elements
 _NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
 _ANGLE = chr(_PROTECT[ord("<")])
@@ -31,13 +32,16 @@ _CONTENT_TAGS = {
     mapframe maplink phonos rss score templatedata templatestyles timeline""",
 }
 _KINDS = {tag: kind for kind, tags in _CONTENT_TAGS.items() for tag in tags.split()}
+# Content tags that stand inside a line; the others break it.
+_INLINE_CONTENT = frozenset(
+    "ref math chem ce charinsert hiero includeonly indicator maplink phonos templatestyles".split()
+)
 _BLOCK_TAGS = frozenset(
-    """blockquote br caption center dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p poem section td th tr
-    ul""".split()
+    """blockquote br caption center dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p poem td th tr ul""".split()
 )
 _INLINE_TAGS = frozenset(
     """a abbr b bdi bdo big cite code data del dfn em font i ins kbd langconvert mark noinclude nowiki
-    onlyinclude q rb rbc rp rt rtc ruby s samp small span strike strong sub sup time translate tt tvar u
+    onlyinclude q rb rbc rp rt rtc ruby s samp section small span strike strong sub sup time translate tt tvar u
     var wbr""".split()
 )
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
@@ -47,10 +51,14 @@ _TOKENS = r"""<!--
     |\{\{(?P<template>[^{}<]*)\}\}(?!\})
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
-_LINKS = r" | \[(?P<link>\[) | \](?P<link_end>\])"
+_LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
-_END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (*_KINDS, "nowiki")}
-_LINE_REST = re.compile(r"[ \t]*(?:\n|\Z)")
+_END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*_KINDS, "nowiki")}
+_HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
+_POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
+_POEM_LINE = re.compile(r"\n[ :]*")
+_POEM_END = re.compile(r"</poem\s*>", re.IGNORECASE | re.ASCII)
+_BLANKS = re.compile(r"[ \t]*")
 _HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
 
 
@@ -114,14 +122,14 @@ class _Cutter:
             elif left.kind == "files" and left.start >= covered:
                 line_end = self.text.find("\n", left.start)
                 covered = line_end if line_end >= 0 else len(self.text)
-                self.regions.append(Region(left.start, covered, CUT, "markup:unclosed_file"))
+                self.regions.append(Region(left.start, covered, GONE, "markup:unclosed_file"))
 
     def step(self, match: re.Match[str]) -> int:
         """Handle one token; the position to go on from."""
         kind = match.lastgroup
         start, end = match.span()
         if kind == "template":
-            self.cut(start, end, CUT, "templates")
+            self.cut(start, end, GONE, "templates")
         elif kind == "attributes":
             return self.tag(match)
         elif kind == "open":
@@ -135,7 +143,7 @@ class _Cutter:
         elif kind == "link_end":
             self.close_link(end)
         else:
-            return self.comment(start)
+            return self.comment(start) if self.text[start] == "<" else end
         return end
 
     def push(self, opened: _Open) -> None:
@@ -165,13 +173,20 @@ class _Cutter:
             self.cut(self.pop_until(kind).start, end, replacement, kind)
 
     def table(self, start: int, end: int, *, begins: bool) -> None:
-        """A table mark counts only at the beginning of a line, behind blanks or the marks of a list."""
-        before = self.text[max(0, start - _INDENT) : start]
-        margin = before.rstrip(" \t:*#;" if begins else " \t")
-        if margin and margin[-1] != "\n":
+        """A table mark counts only at the beginning of a line, behind blanks, comments or the marks of a list."""
+        first, latest = start, len(self.regions)
+        while True:
+            before = self.text[max(0, first - _INDENT) : first]
+            margin = before.rstrip(" \t:*#;" if begins else " \t")
+            first -= len(before) - len(margin)
+            latest -= 1
+            if latest < 0 or self.regions[latest].end != first or self.regions[latest].kind != "comments":
+                break
+            first = self.regions[latest].start
+        if first and self.text[first - 1] != "\n":
             return
         if begins:
-            self.push(_Open("tables", start - len(before) + len(margin), end))
+            self.push(_Open("tables", first, end))
         else:
             self.close("tables", end, "\n")
 
@@ -179,7 +194,7 @@ class _Cutter:
         if self.stack and self.stack[-1].kind in ("links", "files"):
             opened = self.pop()
             if opened.kind == "files":
-                self.cut(opened.start, end, CUT, "files")
+                self.cut(opened.start, end, GONE, "files")
 
     def close_braces(self, start: int, end: int) -> None:
         """Match a run of ``}`` with open runs of ``{``: three make a parameter, two a template."""
@@ -187,19 +202,32 @@ class _Cutter:
             opened = self.pop_until("templates")
             width = min(3, opened.end - opened.start, end - start)
             start += width
-            self.cut(opened.end - width, start, CUT, "templates")
+            self.cut(opened.end - width, start, GONE, "templates")
             if opened.end - width - opened.start >= 2:
                 self.push(_Open("templates", opened.start, opened.end - width))
         if end - start >= 2:
             self.regions.append(Region(start, end, " ", "markup:stray_braces"))
 
     def comment(self, start: int) -> int:
-        """A comment goes; one that fills its lines takes the line break along, as in MediaWiki."""
+        """A comment goes; comments that fill a line take it along, as in MediaWiki."""
+        first_end = end = self.comment_end(start)
+        while self.text.startswith("<!--", behind := self.skip_blanks(end)):
+            end = self.comment_end(behind)
+        before = self.text[max(0, start - _INDENT) : start]
+        margin = before.rstrip(" \t")
+        if (not margin or margin[-1] == "\n") and self.text[behind : behind + 1] in ("", "\n"):
+            start -= len(before) - len(margin)
+            first_end = min(behind + 1, len(self.text))
+        self.cut(start, first_end, "", "comments")
+        return first_end
+
+    def comment_end(self, start: int) -> int:
         closing = self.text.find("-->", start + 4)
-        end = closing + 3 if closing >= 0 else len(self.text)
-        alone = _LINE_REST.match(self.text, end) if self.text[start - 1 : start] in ("", "\n") else None
-        self.cut(start, alone.end() if alone else end, "", "comments")
-        return alone.end() if alone else end
+        return closing + 3 if closing >= 0 else len(self.text)
+
+    def skip_blanks(self, position: int) -> int:
+        blanks = _BLANKS.match(self.text, position)
+        return blanks.end() if blanks else position
 
     def tag(self, match: re.Match[str]) -> int:
         """An HTML or extension tag; what only looks like one is text."""
@@ -231,13 +259,15 @@ class _Cutter:
                 self.endless.add(name)
         if last is None:
             lost = "" if empty or name == "nowiki" else "markup:unclosed_tag"
-            self.regions.append(Region(start, end, CUT, lost))
+            inline = name in _INLINE_CONTENT or name == "nowiki"
+            self.regions.append(Region(start, end, CUT if inline else BREAK, lost))
             return end
         if name == "nowiki":
             literal = self.text[end : last.start()].translate(_PROTECT)
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
-            self.regions.append(Region(start, last.end(), CUT, _KINDS[name]))
+            inline = name in _INLINE_CONTENT or "inline" in self.text[start:end]
+            self.regions.append(Region(start, last.end(), CUT if inline else BREAK, _KINDS[name]))
         return last.end()
 
 
@@ -261,12 +291,27 @@ def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
         text = _NONCHARACTERS.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _break_poems(_HEADING_TAGS.sub(_heading, text))
     regions = _Cutter(text, wanted).run()
     drops: Counter[str] = Counter()
     for region in regions:
         if region.kind:
             _count_losses(drops, text, region)
     return "".join(_pieces(text, regions)).replace("<", _ANGLE), drops
+
+
+def _heading(tags: re.Match[str]) -> str:
+    level = "=" * int(tags[1])
+    return f"\n{level}{tags[2]}{level}\n"
+
+
+def _break_poems(text: str) -> str:
+    """The lines of a poem stay lines."""
+    pieces, position = [], 0
+    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
+        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
+        position = last.start()
+    return "".join((*pieces, text[position:])) if pieces else text
 
 
 def _pieces(text: str, regions: list[Region]) -> Iterator[str]:

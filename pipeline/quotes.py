@@ -1,7 +1,6 @@
 """Bold and italics: runs of apostrophes, balanced line by line as MediaWiki does."""
 
 import re
-from collections.abc import Iterator
 
 QUOTES = re.compile("'{2,}")
 
@@ -31,13 +30,11 @@ def _false_bold(line: str, bold: list[tuple[int, int]]) -> int:
     return next(index for index in (after_word, after_blank, bold[0][0]) if index is not None)
 
 
-def kept_quotes(text: str) -> Iterator[int]:
-    """For each run of apostrophes in a text of one or more lines: how many stay."""
-    for line in text.split("\n"):
-        yield from literal_quotes(line)
-
-
-def without_quotes(text: str) -> str:
-    """The text without its bold and italics marks."""
-    kept = kept_quotes(text)
-    return QUOTES.sub(lambda _: "'" * next(kept), text)
+def without_quotes(line: str) -> str:
+    """The line without its bold and italics marks."""
+    bold = line.count("'''")
+    plain = line.replace("'''", "")
+    if "''''" in line or (bold % 2 and plain.count("''") % 2):
+        kept = iter(literal_quotes(line))
+        return QUOTES.sub(lambda _: "'" * next(kept), line)
+    return plain.replace("''", "")

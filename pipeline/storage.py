@@ -15,8 +15,9 @@ import posixpath
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -355,30 +356,48 @@ def claim(folder: str, key: str) -> None:
 # Parquet
 
 
+def to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Values as an Arrow array, lists and structs (sequences in the order of the fields) column by column."""
+    if pa.types.is_list(kind):
+        offsets = pa.array(list(accumulate(map(len, values), initial=0)), pa.int32())
+        inner = to_array(list(chain.from_iterable(values)), kind.value_type)
+        return pa.ListArray.from_arrays(offsets, inner, type=kind)
+    if pa.types.is_struct(kind):
+        columns = list(zip(*values, strict=True)) or [()] * kind.num_fields
+        arrays = [to_array(column, field.type) for column, field in zip(columns, kind, strict=True)]
+        return pa.StructArray.from_arrays(arrays, fields=list(kind))
+    return pa.array(values, kind)
+
+
 class ParquetRows:
-    """Collects rows and writes them in row groups of a fixed size, so that equal rows give equal bytes."""
+    """Collects rows and writes them in row groups of a fixed size, so that equal rows give equal bytes.
+
+    A row is a sequence in the order of the schema's fields; so is a struct.
+    """
 
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
         self.schema = schema
         self.count = 0
-        self._pending: list[Mapping[str, Any]] = []
+        self._pending: list[Sequence[Any]] = []
         self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        self._pending.append(row)
-        self.count += 1
-        if len(self._pending) == ROW_GROUP_ROWS:
-            self._flush()
+    def extend(self, rows: Iterable[Sequence[Any]]) -> None:
+        self._pending += rows
+        while len(self._pending) >= ROW_GROUP_ROWS:
+            self._write(self._pending[:ROW_GROUP_ROWS])
+            del self._pending[:ROW_GROUP_ROWS]
 
-    def _flush(self) -> None:
-        if self._pending:
-            self._writer.write_table(
-                pa.Table.from_pylist(self._pending, self.schema), row_group_size=ROW_GROUP_ROWS
-            )
-            self._pending = []
+    def _write(self, rows: list[Sequence[Any]]) -> None:
+        columns = zip(*rows, strict=True)
+        arrays = [to_array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=self.schema)
+        self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        self.count += len(rows)
 
     def close(self) -> None:
-        self._flush()
+        if self._pending:
+            self._write(self._pending)
+            self._pending = []
         self._writer.close()
 
 

@@ -12,17 +12,18 @@ from typing import NamedTuple
 
 from pipeline.inline import clean
 from pipeline.links import LinkRules, link_rules, mark_links
-from pipeline.markup import BREAK, CLOSE, CUT, OPEN, cut
+from pipeline.markup import BREAK, CLOSE, CUT, GONE, OPEN, cut
 from pipeline.quotes import without_quotes
 from pipeline.titles import SiteInfo
 
 PROFILES = ("fixed", "paper")
 
-_HEADING = re.compile(r"(={1,6})(.+?)\1\s*")
+_HEADING = re.compile(rf"(={{1,6}})(.+?)\1[\s{CUT}{GONE}]*")
 _RULER = re.compile(r"-{4,}")
-_LIST_MARKS = re.compile(r"[*#:;][*#:;\s]*")
-_LINE_STARTS = frozenset("=|*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
-_CUTS_BEFORE_TEXT = re.compile(rf"\n{CUT}[{CUT} \t]*")
+_LIST_MARKS = re.compile(r"[*#:;]+")
+_LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
+_NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
+_BLANK_IN_LINK = re.compile(f"{OPEN} | {CLOSE}")
 
 
 class Link(NamedTuple):
@@ -60,11 +61,10 @@ def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
     rules = link_rules(site, profile)
     plain, drops = cut(text, rules.tokens)
     marked, targets = mark_links("\n" + plain, rules, drops)
-    if CUT in marked:
-        marked = _CUTS_BEFORE_TEXT.sub("\n", marked).replace(CUT, "")
+    marked = _NOTHING_BEFORE_TEXT.sub("\n", marked)
     sources, kinds = split_lines(marked, rules)
-    cleaned, targets = clean("\n".join(sources), targets, drops)
-    paragraphs = tuple(_paragraphs(cleaned.split("\n"), kinds, iter(targets), drops))
+    cleaned = clean("\n".join(sources), drops).split("\n")
+    paragraphs = tuple(_paragraphs(cleaned, kinds, iter(targets), drops))
     return Extraction(paragraphs, dict(sorted((+drops).items())))
 
 
@@ -77,39 +77,39 @@ def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]
     kinds: dict[int, str] = {}
     running: list[str] = []
     for line in text.split("\n"):
-        content = without_quotes(line) if "''" in line else line
-        read = ("", content) if rules.paper or not line else None
-        if line and line[0] in _LINE_STARTS:
-            read = _read_start(line, content) or read
-        if read is None:
+        read = _read_start(line) if not line or line[0] in _LINE_STARTS else None
+        kind, content = read or ("", line)
+        if "''" in content:
+            content = without_quotes(content)
+        if read is None and not rules.paper:
             running.append(content)
             continue
-        kind, alone = read
         if running:
             kept.append(rules.line_joint.join(running))
             running = []
         if kind:
             kinds[len(kept)] = kind
-        if alone:
-            kept.append(alone)
+        if content:
+            kept.append(content)
     if running:
         kept.append(rules.line_joint.join(running))
     return kept, kinds
 
 
-def _read_start(line: str, content: str) -> tuple[str, str] | None:
-    """(kind, text) without the marks of headings, lists, indents and rulers; None where the line is running text."""
-    first = line[0]
+def _read_start(line: str) -> tuple[str, str] | None:
+    """(kind, text) of a line that stands alone, without its marks; None where the line is running text."""
+    first = line[:1]
     if first == "=":
-        heading = _HEADING.fullmatch(content)
+        heading = _HEADING.fullmatch(line)
         return ("heading", heading[2]) if heading else None
-    if first == "|":  # of a table that has lost its beginning or end
-        return "table_row", content
-    marks = _LIST_MARKS.match(content) or _RULER.match(content)
-    if marks is None:
-        return None if first == "-" else ("", content)
-    text = content[marks.end() :]
-    return "", _split_term(text) if marks.group().rstrip().endswith(";") else text
+    if first == "|" or (first == "!" and ("|" in line or "!!" in line)):
+        return "table_row", line  # of a table that has lost its beginning or end
+    if marks := _LIST_MARKS.match(line) or _RULER.match(line):
+        text = line[marks.end() :]
+        return "", _split_term(text) if ";" in marks.group() else text
+    if not line or line.isspace():
+        return "", ""
+    return ("", line) if first == " " else None
 
 
 def _split_term(text: str) -> str:
@@ -129,7 +129,7 @@ def _paragraphs(
     section = ""
     for number, line in enumerate(lines):
         if number in kinds:
-            text, links = _measure(line.replace(BREAK, " "), targets)
+            text, links = _measure(line.replace(BREAK, " "), targets, drops)
             if kinds[number] == "heading":
                 section = text
                 drops["links:in_heading"] += len(links)
@@ -138,18 +138,33 @@ def _paragraphs(
                 drops["links:in_tables"] += len(links)
             continue
         for part in line.split(BREAK) if BREAK in line else (line,):
-            text, links = _measure(part, targets)
+            text, links = _measure(part, targets, drops)
             if text:
                 yield Paragraph(section, text, links)
 
 
-def _measure(line: str, targets: Iterator[str]) -> tuple[str, tuple[Link, ...]]:
+def _measure(line: str, targets: Iterator[str], drops: Counter[str]) -> tuple[str, tuple[Link, ...]]:
     """A cleaned line's text with single blanks, and its links."""
     line = " ".join(line.split())
     if OPEN not in line:
         return line, ()
+    if f"{OPEN} " in line or f" {CLOSE}" in line or f"{OPEN}{CLOSE}" in line:
+        line, targets = _tighten(line, targets, drops)
     pieces = line.replace(CLOSE, OPEN).split(OPEN)
     edges = list(accumulate(map(len, pieces)))
     # The titles go last: of an iterator, zip would take one too many.
     links = tuple(map(Link._make, zip(edges[0:-1:2], edges[1::2], targets, strict=False)))
     return "".join(pieces), links
+
+
+def _tighten(line: str, targets: Iterator[str], drops: Counter[str]) -> tuple[str, Iterator[str]]:
+    """Blanks at the edges of links move outside; a link without text goes, with its title."""
+    line = _BLANK_IN_LINK.sub(lambda match: match.group()[::-1], line)
+    kept = []
+    for piece in line.split(OPEN)[1:]:
+        target = next(targets)
+        if piece.startswith(CLOSE):
+            drops["links:empty"] += 1
+        else:
+            kept.append(target)
+    return " ".join(line.replace(f"{OPEN}{CLOSE}", "").split()), iter(kept)

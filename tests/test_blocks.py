@@ -111,6 +111,51 @@ def test_a_workers_death_is_survived(
     assert killed
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_page_that_kills_its_worker_is_rejected_alone(
+    dump: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    unbroken: dict[int, storage.BlockRecord],
+    processes: int,
+) -> None:
+    # Every process of the job imports this first; in it, two pages kill whoever works on them.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util, os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name != 'pipeline.jobs_beam':\n"
+        "            return None\n"
+        "        sys.meta_path.remove(self)\n"
+        "        spec = importlib.util.find_spec(name)\n"
+        "        execute = spec.loader.exec_module\n"
+        "        def exec_module(module):\n"
+        "            execute(module)\n"
+        "            whole = module.page_rows\n"
+        "            def page_rows(page, *arguments, deadly):\n"
+        "                if page.title in ('Anarchism', 'Albedo') and not deadly:\n"
+        "                    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "                return whole(page, *arguments, deadly=deadly)\n"
+        "            module.page_rows = page_rows\n"
+        "        spec.loader.exec_module = exec_module\n"
+        "        return spec\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{Path(__file__).parents[1]}")
+    records = extract(dump, tmp_path / "stage", processes)
+    rejected = [
+        (row["title"], row["reason"])
+        for number in sorted(records)
+        for row in storage.read_rows(str(tmp_path / f"stage/rejected/{storage.block_name(number)}.parquet"))
+    ]
+    assert rejected == [("Anarchism", "worker_died"), ("Albedo", "worker_died")]
+    untouched = [number for number, record in records.items() if not record.rows["rejected"]]
+    assert len(untouched) >= len(unbroken) - 2
+    assert all(records[number] == unbroken[number] for number in untouched)
+    assert sum(record.rows["pages"] for record in records.values()) == 104
+    assert not list((tmp_path / "stage/blocks").glob("page-*"))
+
+
 def test_the_users_error_comes_without_a_traceback(dump: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.xml.bz2"
     cut.write_bytes(dump.read_bytes()[:-100_000])

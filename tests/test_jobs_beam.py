@@ -9,7 +9,7 @@ from conftest import DATA
 
 from pipeline import dump, jobs_beam, storage
 from pipeline.dump import Page, Rejected
-from pipeline.jobs_beam import SCHEMAS, PageExtractor, page_rows, read_paragraphs
+from pipeline.jobs_beam import SCHEMAS, PageExtractor, PageGate, page_rows, read_paragraphs
 from pipeline.wikitext import extract
 
 DUMP = str(DATA / "wiki-40.xml")
@@ -20,7 +20,7 @@ SITE = dump.read_site_info(DUMP)
 def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.BlockRecord]:
     folder = str(tmp_path_factory.mktemp("pages"))
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-    return folder, work(dump.Block(3, DUMP, 0, 1 << 30), folder)
+    return folder, work(dump.Block(3, DUMP, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
 
 
 def pages() -> list[Page]:
@@ -75,13 +75,19 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
 
     monkeypatch.setattr(jobs_beam, "extract", fail)
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-    record = work(dump.Block(3, DUMP, 0, 1 << 30), str(tmp_path))
+    gate = PageGate(str(tmp_path / "page.txt"), ())
+    record = work(dump.Block(3, DUMP, 0, 1 << 30), str(tmp_path), gate)
     rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
     assert rejected == [{"page_id": poison.page_id, "title": poison.title, "reason": "RecursionError"}]
     assert record.rows["pages"] == extracted[1].rows["pages"] - 1
 
 
 def test_rejected_pages_have_a_row() -> None:
-    rejected = Rejected(7, "A", "broken_xml")
-    rows = list(page_rows(rejected, SITE, "fixed", Counter()))
-    assert rows == [("rejected", {"page_id": 7, "title": "A", "reason": "broken_xml"})]
+    rows = page_rows(Rejected(7, "A", "broken_xml"), SITE, "fixed", Counter())
+    assert rows == {"rejected": [(7, "A", "broken_xml")]}
+
+
+def test_deadly_pages_are_rejected() -> None:
+    page = pages()[0]
+    rows = page_rows(page, SITE, "fixed", Counter(), deadly=True)
+    assert rows == {"rejected": [(page.page_id, page.title, "worker_died")]}

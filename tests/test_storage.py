@@ -184,7 +184,7 @@ def test_parquet_row_groups_depend_on_rows_alone(
     path = str(tmp_path_factory.mktemp("rows") / "x.parquet")
     with storage.parquet_rows(path, SCHEMA) as rows:
         for number in range(count):
-            rows.append({"number": number})
+            rows.extend([(number,)])
     file = pq.ParquetFile(path)
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     assert all(size == storage.ROW_GROUP_ROWS for size in sizes[:-1])
