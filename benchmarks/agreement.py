@@ -42,18 +42,8 @@ _FILE_LINK = re.compile(
     r"\[\[\s*(?:file|image)\s*:(?:[^\[\]]|\[\[[^\[\]]*\]\]|\[[^\[\]]*\])*\]\]", re.IGNORECASE
 )
 _REFERENCE = re.compile(r"<ref\b[^<>]*(?<!/)>(?:(?!</ref\s*>).)*</ref\s*>", re.DOTALL | re.IGNORECASE)
-_MARKS = re.compile(
-    r"^([*#:;])[*#:;\s]*(?=\S)|^( )[ \t]*(?:[*#:;][*#:;\s]*(?=\S)|-{4,}[^\S\n]*)", re.MULTILINE
-)
-_TERM = re.compile(r"^([*#:;]*;)([^\n]*)", re.MULTILINE)
-_TERM_COLON = re.compile(r"(\[\[[^\]]*\]\]|\w+://)|:")
-_DASH_LINE = re.compile(r"^-(?!---)[^\n]*$", re.MULTILINE)
-_GAP_LINE = re.compile(
-    r"^[ \t]*(?:(?:<(ref|math)\b[^<>]*(?<!/)>(?:(?!</\1).)*</\1\s*>|<[^<>\n]+>)[ \t]*)+$",
-    re.MULTILINE | re.DOTALL | re.IGNORECASE,
-)
-_TEMPLATE_LINE = re.compile(r"^[ \t]*(?:\{\{[^{}\n]*\}\}[ \t]+)+\{\{[^{}\n]*\}\}[ \t]*$", re.MULTILINE)
-_LINK_LINE = re.compile(r"^[^\S\n]*\[\[[^\[\]|:\n]+:[^\[\]\n]*\]\][^\S\n]*$", re.MULTILINE)
+_ADDRESS = re.compile(r"(\[(?:https?:)?//[^\s\]]+)[ ]{2,}")
+_HEADING_TAG = re.compile(r"</?h[1-6]\b[^<>]*>", re.IGNORECASE)
 
 
 class Cause(NamedTuple):
@@ -76,17 +66,6 @@ def _tables(text: str) -> str:
     return text
 
 
-def _terms(text: str) -> str:
-    def plain(line: re.Match[str]) -> str:
-        return line.group(1) + _TERM_COLON.sub(lambda colon: colon.group(1) or "&#58;", line.group(2))
-
-    return _TERM.sub(plain, text)
-
-
-def _apart(lines: re.Pattern[str]) -> Callable[[str], str]:
-    return lambda text: lines.sub(r"\n\g<0>\n", text)
-
-
 CAUSES = (
     Cause("apostrophes paired across other markup, or lost", ORACLE, _unpaired),
     Cause("table left as text", ORACLE, _tables),
@@ -101,15 +80,11 @@ CAUSES = (
         lambda text: _COMMENT.sub("", _COMMENT_LINE.sub("", text)),
     ),
     Cause("file link in italics alone on its line", BOTH, lambda text: _FILE_LINK.sub("", text)),
-    Cause("colon between term and definition", OURS, _terms),
     Cause("reference left as text", ORACLE, lambda text: _REFERENCE.sub("<ref/>", text)),
-    Cause("list marks or dashes behind a blank", OURS, lambda text: _MARKS.sub(r"\1\2", text)),
-    Cause("line that begins with a dash", OURS, _apart(_DASH_LINE)),
-    Cause("line without text inside a paragraph", OURS, lambda text: _GAP_LINE.sub("", text)),
-    Cause("templates side by side on a line", OURS, lambda text: _TEMPLATE_LINE.sub("<span/>", text)),
-    Cause("link with a colon alone on its line", OURS, _apart(_LINK_LINE)),
+    Cause("blanks behind an address", ORACLE, lambda text: _ADDRESS.sub(r"\1 ", text)),
+    Cause("heading tag without end", ORACLE, lambda text: _HEADING_TAG.sub("<br>", text)),
 )
-UNEXPLAINED = Cause("unexplained", BOTH, lambda text: text)
+UNEXPLAINED = Cause("single cases", BOTH, lambda text: text)
 
 
 @dataclass

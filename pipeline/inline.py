@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from pipeline.markup import CUT, GONE, reveal
+from pipeline.marks import CUT, GONE, reveal
 from pipeline.titles import ENTITY, entity_character
 
 _MAGIC_WORD = re.compile(r"__[^\W\da-z_]{2,30}(?:_[^\W\da-z_]{1,30}){0,6}__")

@@ -7,151 +7,23 @@ mwparserfromhell, which says what nested and unbalanced brackets mean.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from unicodedata import is_normalized
-from urllib.parse import unquote
 
 import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
 
-from pipeline.languages import (
-    CANONICAL_NAMESPACES,
-    CATEGORY,
-    FILE,
-    INTERWIKI_PREFIXES,
-    LANGUAGE_CODES,
-    NAMESPACE_ALIASES,
-    UNSPACED_LANGUAGES,
-    base_language,
-    link_trail,
-)
-from pipeline.markup import BREAK, CLOSE, CUT, GONE, OPEN, protect, reveal, tokens
-from pipeline.quotes import without_quotes
-from pipeline.titles import SiteInfo, capitalize, normalize_title
+from pipeline.marks import BREAK, CLOSE, CUT, OPEN, protect
+from pipeline.targets import PROTOCOLS, LinkRules, plain_label
 
 # mwparserfromhell's time grows with the square of the open brackets, so what it sees is bounded.
 PARSER_LIMIT = 4_000  # characters of one stretch of lines
 PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets
 
-_KNOWN_TITLES = 1 << 16
-_PROTOCOLS = r"(?i:(?:https?|ftps?|news|ircs?|mailto):|(?=//))"
+
 _IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
-_EXTERNAL_LINK = re.compile(rf"\[{_PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*([^\[\]\n]*)\]")
-_LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{_PROTOCOLS}\S")
-# What a title may hold that has to be decoded, split off, tidied or protected; others are taken as they are.
-_SPECIAL = re.compile(
-    "[\x00-\x1f\x7f-\xa0%&_:#<>{\u1680-\u180e\u2000-\u206f\u3000\ufdd0-\uffff]|''|  |^ | $|^$"
-)
-_NONCHARACTERS_AND_LINES = re.compile("[\n\r\ufdd0-\ufdef]")
-_SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
-_INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
-_MAX_TITLE_BYTES = 255
-_HIDDEN_QUOTE = protect("'")
-_WITHOUT_TEXT = ("category", "file", "interlanguage")
-_IMAGE_OPTION = re.compile(
-    r"\s*(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
-    r"|text-top|middle|bottom|text-bottom|\d*(?:x\d+)?\s*px|(?:alt|link|page|class|lang|thumb|thumbtime)\s*=.*"
-    r"|mini|miniatur|gerahmt|rahmenlos|hochkant.*|links|rechts|zentriert|vignette|gauche|droite|centré|cadre)?\s*",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def classify(raw: str, site: SiteInfo, *, keep_fragment: bool = False) -> tuple[str, str]:
-    """(title, "") of a link to an article, or ("", reason) of any other link.
-
-    Reasons: category, file, interlanguage (these give no text), other_namespace, interwiki, same_page,
-    invalid_title.
-    """
-    raw = reveal(raw).replace(CUT, "").replace(GONE, "").strip()
-    colon = raw.startswith(":")
-    title, fragment = normalize_title(raw, site)
-    prefix, found, rest = title.partition(":")
-    prefix = prefix.strip().lower()
-    if found and prefix == site.language.lower() and prefix in LANGUAGE_CODES and rest.strip():
-        return classify(f"{rest}#{fragment}" if fragment else rest, site, keep_fragment=keep_fragment)
-    key = site.namespace_of(title)
-    if key:
-        special = {CATEGORY: "category", FILE: "file"}
-        return "", "other_namespace" if colon else special.get(key, "other_namespace")
-    if found and prefix in LANGUAGE_CODES:
-        return "", "interwiki" if colon else "interlanguage"
-    if found and prefix in INTERWIKI_PREFIXES:
-        return "", "interwiki"
-    if not title:
-        return "", "same_page" if fragment else "invalid_title"
-    too_long = len(title.encode("utf-8", "surrogatepass")) > _MAX_TITLE_BYTES
-    if not prefix or too_long or _INVALID_TITLE.search(title):
-        return "", "invalid_title"
-    return f"{title}#{fragment}" if fragment and keep_fragment else title, ""
-
-
-def file_prefixes(site: SiteInfo) -> frozenset[str]:
-    """The lower-cased prefixes of the File namespace: local, older and canonical names."""
-    aliases = {**CANONICAL_NAMESPACES, **NAMESPACE_ALIASES.get(base_language(site.language), {})}
-    names = {name for name, key in aliases.items() if key == FILE}
-    return frozenset(names | {(site.namespace_name(FILE) or "file").lower()})
-
-
-class LinkRules:
-    """How a wiki's links are read under a profile; knows the titles that it has seen."""
-
-    def __init__(self, site: SiteInfo, profile: str) -> None:
-        self.site = site
-        self.paper = profile == "paper"
-        self.trail = re.compile("") if self.paper else link_trail(site.language)
-        self.tokens = tokens(() if self.paper else file_prefixes(site))
-        self.pattern = re.compile(
-            rf"\[\[(?!{_PROTOCOLS})([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})"
-        )
-        self.line_joint = "" if base_language(site.language) in UNSPACED_LANGUAGES else " "
-        # Prefixes of links without text that lead to nothing else, whatever follows.
-        self.prefixes = {
-            code: "interlanguage"
-            for code in LANGUAGE_CODES
-            if code != site.language.lower() and not site.namespace_of(f"{code}:")
-        }
-        self.prefixes["Category"] = "category"
-        self.resolve = lru_cache(_KNOWN_TITLES)(self._resolve)
-
-    def _resolve(self, raw: str) -> tuple[str, str, str]:
-        """(title or "", reason why it is none, what the link shows without a label)."""
-        if not _SPECIAL.search(raw) and len(raw) <= _SHORT_TITLE and is_normalized("NFC", raw):
-            return capitalize(raw, self.site), "", raw
-        if reason := self.prefixes.get(raw.partition(":")[0]):
-            return "", reason, ""
-        target, reason = classify(raw, self.site, keep_fragment=self.paper)
-        shown = reveal(raw).replace(BREAK, " ").strip().removeprefix(":")
-        if "%" in shown:
-            shown = _NONCHARACTERS_AND_LINES.sub(" ", unquote(shown, errors="replace"))
-        return target, reason, protect(shown)  # in a title, two apostrophes and the like are letters
-
-    def show(self, reason: str, label: str, drops: Counter[str]) -> str:
-        """The text of a link that is no annotation."""
-        drops[f"links:{reason}"] += 1
-        if reason not in _WITHOUT_TEXT:
-            return label
-        if reason != "file":
-            return CUT
-        return f"{BREAK}{caption(label)}{BREAK}" if self.paper else GONE
-
-
-@cache
-def link_rules(site: SiteInfo, profile: str) -> LinkRules:
-    """The rules of a wiki, made once."""
-    return LinkRules(site, profile)
-
-
-def caption(label: str) -> str:
-    """The caption of an image: what stands after the last bar, unless that is an option such as "thumb"."""
-    text = label.rpartition("|")[2]
-    return "" if _IMAGE_OPTION.fullmatch(text) else text
-
-
-def plain_label(label: str) -> str:
-    """A label's text: its bold and italics are marks of its own, apostrophes left over are letters."""
-    return without_quotes(label.replace(BREAK, " ")).replace("''", _HIDDEN_QUOTE * 2)
+_EXTERNAL_LINK = re.compile(rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*([^\[\]\n]*)\]")
+_LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
 
 
 # A whole page
@@ -201,10 +73,14 @@ def _mark_left_over(
     kept_targets: list[str] = []
     waiting, budget, first = iter(targets), PARSER_BUDGET, 0
     while first < len(lines):
-        last = _stretch(source, first) if _LEFT_OVER.search(lines[first]) else first + 1
+        last = first + 1
+        left_over = _LEFT_OVER.search(lines[first])
+        if left_over and budget > 0:
+            last, looked_at = _stretch(source, first)
+            budget -= looked_at
         new_lines = lines[first:last]
         new_targets = [next(waiting) for line in new_lines for _ in range(line.count(OPEN))]
-        if _LEFT_OVER.search(new_lines[0]):
+        if left_over:
             stretch = "\n".join(source[first:last])
             cost = len(stretch) * (1 + abs(stretch.count("[") - stretch.count("]")))
             if len(stretch) > PARSER_LIMIT:
@@ -216,7 +92,7 @@ def _mark_left_over(
                 counted: Counter[str] = Counter()
                 _mark_plain(stretch, rules, counted)
                 drops.subtract(counted)  # what the first reading dropped here
-                line, new_targets = _TreeReader(rules, drops).read(stretch)
+                line, new_targets = TreeReader(rules, drops).read(stretch)
                 new_lines = [line]
         kept_lines += new_lines
         kept_targets += new_targets
@@ -224,23 +100,26 @@ def _mark_left_over(
     return "\n".join(kept_lines), kept_targets
 
 
-def _stretch(lines: list[str], first: int) -> int:
-    """The end of the lines over which the brackets opened in the first are closed; if nowhere, of the first alone."""
+def _stretch(lines: list[str], first: int) -> tuple[int, int]:
+    """(the end of the lines over which the brackets opened in the first are closed, characters looked at).
+
+    Where they are closed nowhere near, the stretch is the first line alone.
+    """
     size, opened = 0, 0
     for last in range(first, len(lines)):
         size += len(lines[last]) + 1
         opened += lines[last].count("[[") - lines[last].count("]]")
         if opened <= 0:
-            return last + 1
+            return last + 1, size
         if size > PARSER_LIMIT:
             break
-    return first + 1
+    return first + 1, size
 
 
 # By mwparserfromhell
 
 
-class _TreeReader:
+class TreeReader:
     """Reads lines by mwparserfromhell's tree into marked text."""
 
     def __init__(self, rules: LinkRules, drops: Counter[str]) -> None:
@@ -284,7 +163,7 @@ class _TreeReader:
             "category",
             "interlanguage",
         ):
-            self.around_link(link, reason)
+            self.around_link(inside, reason)
             return
         text = "".join(str(node.value if isinstance(node, Text) else node) for node in flat(inside))
         label = plain_label(text.replace("\n", " ")) if text else shown
@@ -294,14 +173,14 @@ class _TreeReader:
             self.parts += (OPEN, label, CLOSE)
             self.targets.append(target)
 
-    def around_link(self, link: Wikilink, reason: str) -> None:
+    def around_link(self, label: Sequence[object], reason: str) -> None:
         """A link around others is none, but they are; a file's caption may hold links."""
         self.drops[f"links:{reason or 'around_link'}"] += 1
         if reason != "file":
-            self.nodes(link.text.nodes)
+            self.nodes(label)
         elif self.rules.paper:
             self.parts.append(BREAK)
-            self.nodes(_behind_last_bar(link.text.nodes))
+            self.nodes(_behind_last_bar(label))
             self.parts.append(BREAK)
 
 
@@ -315,7 +194,7 @@ def flat(nodes: Iterable[object]) -> Iterator[object]:
     )
 
 
-def _behind_last_bar(nodes: list[object]) -> list[object]:
+def _behind_last_bar(nodes: Sequence[object]) -> Sequence[object]:
     for index in range(len(nodes) - 1, -1, -1):
         node = nodes[index]
         if isinstance(node, Text) and "|" in node.value:

@@ -1,4 +1,4 @@
-"""Any artefact as readable text: `python -m pipeline.look FOLDER_OR_FILE [--rows N] [--table NAME]`."""
+"""Any artefact as readable text: `python -m pipeline.look FOLDER_OR_FILE [--rows N] [--table NAME] [--page TITLE]`."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline import storage
@@ -112,6 +113,30 @@ def describe_folder(folder: str, rows: int, table: str | None) -> Iterator[str]:
             yield from describe_file(storage.join(folder, shown.path), rows)
 
 
+def describe_page(folder: str, page: str) -> Iterator[str]:
+    """A page of the extraction, by title or id: its paragraphs under their headings, each link marked.
+
+    Raises:
+        ValueError: the folder holds no such page.
+    """
+    wanted = pc.field("title") == page
+    if page.isdecimal():
+        wanted |= pc.field("page_id") == int(page)
+    found, section = False, ""
+    for path in storage.read_manifest(folder).paths(folder, "pages/"):
+        for row in pq.read_table(path, filters=wanted).to_pylist():
+            found = True
+            yield f"{_cell(row['title'])} (page {row['page_id']})"
+            twin = path.replace("/pages/block", "/paragraphs/block")
+            for paragraph in pq.read_table(twin, filters=pc.field("page_id") == row["page_id"]).to_pylist():
+                if paragraph["section"] != section:
+                    section = paragraph["section"]
+                    yield f"\n== {_cell(section)} =="
+                yield "\n" + mark_links(paragraph["text"], paragraph["links"]).translate(_UNPRINTABLE)
+    if not found:
+        raise ValueError(f"{folder}: no article {page!r}; redirects and rejected pages have no text")
+
+
 def describe(path: str, rows: int, table: str | None = None) -> Iterator[str]:
     """A stage's folder or a single file."""
     if os.path.isfile(path):
@@ -130,12 +155,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("paths", nargs="+", help="a stage's folder, or one Parquet, Arrow or text file")
     parser.add_argument("--rows", type=_count, default=3, help="rows of each table (default 3)")
     parser.add_argument("--table", help="show this table alone")
+    parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
     options = parser.parse_args(arguments)
     try:
         for number, path in enumerate(options.paths):
             if len(options.paths) > 1:
                 print("\n" * (number > 0) + f"== {path}")
-            for line in describe(path, options.rows, options.table):
+            page = options.page and describe_page(path, options.page)
+            for line in page or describe(path, options.rows, options.table):
                 print(line)
     except (ValueError, pa.ArrowException) as error:
         print(f"error: {error}", file=sys.stderr)

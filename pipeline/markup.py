@@ -1,49 +1,13 @@
-"""The first pass over a page's wikitext: what spans lines and gives no running text is cut, in linear time.
-
-Unicode noncharacters, which no text may contain, stand for what must not be read as markup later: characters from
-``<nowiki>``, every ``<`` left over, and the marks that later passes set. ``reveal`` turns the characters back.
-"""
-
-# ruff: noqa: SIM905
+"""The first pass over a page's wikitext: what spans lines and gives no running text is cut, in linear time."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-_PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
-_PROTECT = {ord(char): 0xFDD0 + index for index, char in enumerate(_PROTECTED)}
-_REVEAL = {chr(hidden): chr(char) for char, hidden in _PROTECT.items()}
-OPEN, CLOSE = "\ufdec", "\ufded"  # stand around the text of a link that is an annotation
-GONE = "\ufdeb"  # stands for what leaves nothing, such as a template; link trails do not reach across
-CUT = "\ufdee"  # stands for what leaves something that is no text, such as a reference: the line is not empty
-BREAK = "\ufdef"  # stands for <br> and the edges of block elements
-_NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
-_ANGLE = chr(_PROTECT[ord("<")])
+from pipeline.marks import ANGLE, BREAK, CUT, GONE, NONCHARACTERS, PROTECT
+from pipeline.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
 
-# Tags whose content is no running text, by the drop that they count as. They do not nest: the first end tag
-# ends them.
-_CONTENT_TAGS = {
-    "references": "ref references",
-    "math": "math chem ce",
-    "galleries": "gallery imagemap",
-    "code": "pre syntaxhighlight source",
-    "extensions": """categorytree charinsert dynamicpagelist graph hiero includeonly indicator inputbox
-    mapframe maplink phonos rss score templatedata templatestyles timeline""",
-}
-_KINDS = {tag: kind for kind, tags in _CONTENT_TAGS.items() for tag in tags.split()}
-# Content tags that stand inside a line; the others break it.
-_INLINE_CONTENT = frozenset(
-    "ref math chem ce charinsert hiero includeonly indicator maplink phonos templatestyles".split()
-)
-_BLOCK_TAGS = frozenset(
-    """blockquote br caption center dd div dl dt h1 h2 h3 h4 h5 h6 hr li ol p poem td th tr ul""".split()
-)
-_INLINE_TAGS = frozenset(
-    """a abbr b bdi bdo big cite code data del dfn em font i ins kbd langconvert mark noinclude nowiki
-    onlyinclude q rb rbc rp rt rtc ruby s samp section small span strike strong sub sup time translate tt tvar u
-    var wbr""".split()
-)
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
 # table begins a line is looked at by code.
 _TOKENS = r"""<!--
@@ -53,7 +17,7 @@ _TOKENS = r"""<!--
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
 _LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
-_END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*_KINDS, "nowiki")}
+_END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
 _HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
 _POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
 _POEM_LINE = re.compile(r"\n[ :]*")
@@ -210,16 +174,18 @@ class _Cutter:
 
     def comment(self, start: int) -> int:
         """A comment goes; comments that fill a line take it along, as in MediaWiki."""
-        first_end = end = self.comment_end(start)
-        while self.text.startswith("<!--", behind := self.skip_blanks(end)):
-            end = self.comment_end(behind)
+        end = self.comment_end(start)
         before = self.text[max(0, start - _INDENT) : start]
         margin = before.rstrip(" \t")
-        if (not margin or margin[-1] == "\n") and self.text[behind : behind + 1] in ("", "\n"):
-            start -= len(before) - len(margin)
-            first_end = min(behind + 1, len(self.text))
-        self.cut(start, first_end, "", "comments")
-        return first_end
+        if not margin or margin[-1] == "\n":
+            behind = self.skip_blanks(end)
+            while self.text.startswith("<!--", behind):
+                behind = self.skip_blanks(self.comment_end(behind))
+            if self.text[behind : behind + 1] in ("", "\n"):
+                start -= len(before) - len(margin)
+                end = min(behind + 1, len(self.text))
+        self.cut(start, end, "", "comments")
+        return end
 
     def comment_end(self, start: int) -> int:
         closing = self.text.find("-->", start + 4)
@@ -235,11 +201,11 @@ class _Cutter:
         name = name.lower()
         start, end = match.span()
         empty = attributes.endswith("/")
-        if name in _KINDS or name == "nowiki":
+        if name in KINDS or name == "nowiki":
             return self.content_tag(name, start, end, closing=bool(slash), empty=empty)
-        if name in _INLINE_TAGS:
+        if name in INLINE_TAGS:
             self.regions.append(Region(start, end, CUT, ""))
-        elif name in _BLOCK_TAGS:
+        elif name in BLOCK_TAGS:
             self.regions.append(Region(start, end, BREAK, ""))
         elif name == "table":
             self.regions.append(Region(start, end, BREAK, ""))
@@ -259,15 +225,15 @@ class _Cutter:
                 self.endless.add(name)
         if last is None:
             lost = "" if empty or name == "nowiki" else "markup:unclosed_tag"
-            inline = name in _INLINE_CONTENT or name == "nowiki"
+            inline = name in INLINE_CONTENT or name == "nowiki"
             self.regions.append(Region(start, end, CUT if inline else BREAK, lost))
             return end
         if name == "nowiki":
-            literal = self.text[end : last.start()].translate(_PROTECT)
+            literal = self.text[end : last.start()].replace("\n", " ").translate(PROTECT)
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
-            inline = name in _INLINE_CONTENT or "inline" in self.text[start:end]
-            self.regions.append(Region(start, last.end(), CUT if inline else BREAK, _KINDS[name]))
+            inline = name in INLINE_CONTENT or "inline" in self.text[start:end]
+            self.regions.append(Region(start, last.end(), CUT if inline else BREAK, KINDS[name]))
         return last.end()
 
 
@@ -288,7 +254,7 @@ def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
     Time is linear in the text.
     """
     if not text.isascii():
-        text = _NONCHARACTERS.sub("", text)
+        text = NONCHARACTERS.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _break_poems(_HEADING_TAGS.sub(_heading, text))
@@ -297,7 +263,7 @@ def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
     for region in regions:
         if region.kind:
             _count_losses(drops, text, region)
-    return "".join(_pieces(text, regions)).replace("<", _ANGLE), drops
+    return "".join(_pieces(text, regions)).replace("<", ANGLE), drops
 
 
 def _heading(tags: re.Match[str]) -> str:
@@ -307,7 +273,8 @@ def _heading(tags: re.Match[str]) -> str:
 
 def _break_poems(text: str) -> str:
     """The lines of a poem stay lines."""
-    pieces, position = [], 0
+    pieces: list[str] = []
+    position = 0
     while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
         pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
         position = last.start()
@@ -334,16 +301,3 @@ def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
         links = text.count("[[", region.start, region.end) - (kind == "files")
         if links:
             drops[f"links:in_{kind}"] += links
-
-
-def reveal(text: str) -> str:
-    """The text with protected characters turned back; the length stays."""
-    if not text.isascii() and _NONCHARACTERS.search(text):
-        for hidden, char in _REVEAL.items():
-            text = text.replace(hidden, char)
-    return text
-
-
-def protect(text: str) -> str:
-    """The text with every character that could be read as markup hidden; the length stays."""
-    return text.translate(_PROTECT)

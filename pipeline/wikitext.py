@@ -11,9 +11,11 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from pipeline.inline import clean
-from pipeline.links import LinkRules, link_rules, mark_links
-from pipeline.markup import BREAK, CLOSE, CUT, GONE, OPEN, cut
+from pipeline.links import mark_links
+from pipeline.marks import BREAK, CLOSE, CUT, GONE, OPEN
+from pipeline.markup import cut
 from pipeline.quotes import without_quotes
+from pipeline.targets import LinkRules, link_rules
 from pipeline.titles import SiteInfo
 
 PROFILES = ("fixed", "paper")

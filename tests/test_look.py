@@ -5,9 +5,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from conftest import DATA
 
 from pipeline import look, storage
-from pipeline.jobs_beam import SCHEMAS
+from pipeline.dump import Block, read_site_info
+from pipeline.jobs_beam import SCHEMAS, PageExtractor, PageGate
 
 ROW = {
     "page_id": 1,
@@ -56,6 +58,24 @@ def test_one_table_and_one_file(folder: Path, capsys: pytest.CaptureFixture[str]
     assert "The ape" not in text
     assert look.main([str(folder / "paragraphs/block-00001.parquet")]) == 0
     assert "1 rows: page_id int64" in capsys.readouterr().out
+
+
+def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, folder = str(DATA / "wiki-40.xml"), str(tmp_path)
+    arguments = {"site": read_site_info(path).to_dict(), "profile": "fixed", "allow_truncated": False}
+    record = PageExtractor(arguments)(Block(0, path, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
+    storage.write_manifest(folder, storage.Manifest("ExtractPages", 1, {}, {}, record.files))
+    row = max(
+        storage.read_rows(f"{folder}/paragraphs/block-00000.parquet"), key=lambda row: len(row["links"])
+    )
+    for page in (row["title"], str(row["page_id"])):
+        assert look.main([folder, "--page", page]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith(f"{row['title']} (page {row['page_id']})")
+        assert look.mark_links(row["text"], row["links"]) in text
+        assert not row["section"] or f"== {row['section']} ==" in text
+    assert look.main([folder, "--page", "Nowhere"]) == 1
+    assert "no article 'Nowhere'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

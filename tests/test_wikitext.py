@@ -4,18 +4,19 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 from xml.etree import ElementTree
 
-import mwparserfromhell
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.links import mark_links
+from pipeline.links import PARSER_LIMIT, TreeReader, mark_links
+from pipeline.marks import CUT
+from pipeline.markup import cut
+from pipeline.targets import link_rules
 from pipeline.titles import SiteInfo, is_disambiguation, redirect_target
 from pipeline.wikitext import Extraction, extract
 
@@ -26,6 +27,7 @@ LOCAL = {
     "fr": ("Fichier", "Catégorie"),
     "ja": ("ファイル", "Category"),
     "ar": ("ملف", "تصنيف"),
+    "he": ("קובץ", "קטגוריה"),
 }
 
 Links = list[tuple[str, str]]
@@ -62,6 +64,24 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("[[A&amp;B|x&nbsp;y]]", ["x y"], [("x y", "A&B")]),
     ("[[A|x<br>y]]", ["x y"], [("x y", "A")]),
     ("[[A|b [[C]] d]]", ["b C d"], [("C", "C")]),
+    ("[[P%C3%BCnct]] [[A%26B|c]]", ["Pünct c"], [("Pünct", "Pünct"), ("c", "A&B")]),
+    ("[[  gull \u00a0 bay ]]", ["gull bay"], [("gull bay", "Gull bay")]),
+    ("[[A]] [[\u200eB\u200e|b]] [[e\u0301|c]]", ["A b c"], [("A", "A"), ("b", "B"), ("c", "É")]),
+    ("* [[A|b\nc]] d", ["b c d"], [("b c", "A")]),
+    ("[[A|b\n\nc]] d", ["b c d"], [("b c", "A")]),
+    ("[[A\nB]] [[C]]", ["A B C"], [("C", "C")]),
+    ("[[A|b [c] d]]", ["b [c] d"], [("b [c] d", "A")]),
+    ("[[[A]]]", ["[A]"], [("A", "A")]),
+    ("[[|a]] [[|a|b]]", ["a a|b"], []),
+    ("[[http://x.org/a b]] c", ["[b] c"], []),
+    ("[[A]], [[a]] and [[A b|a_b]]", ["A, a and a_b"], [("A", "A"), ("a", "A"), ("a_b", "A b")]),
+    (
+        "[[.NET]] [[C++|c]] [[2001: A Space Odyssey]]",
+        [".NET c 2001: A Space Odyssey"],
+        [(".NET", ".NET"), ("c", "C++"), ("2001: A Space Odyssey", "2001: A Space Odyssey")],
+    ),
+    ("[[A|'b']]''c'' '''[[D]]'''s", ["'b'c Ds"], [("'b'", "A"), ("D", "D")]),
+    ("[[A|''b]] c''", ["b c"], [("b", "A")]),
     ("[[lista d''e paise]]", ["lista d''e paise"], [("lista d''e paise", "Lista d''e paise")]),
     ("[[A]][[B]]", ["AB"], [("A", "A"), ("B", "B")]),
     ("😀[[A]]𝒜[[B]]", ["😀A𝒜B"], [("A", "A"), ("B", "B")]),
@@ -76,6 +96,8 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("[[boat]]'s [[rope]]2 [[A]]é", ["boat's rope2 Aé"], [("boat", "Boat"), ("rope", "Rope"), ("A", "A")]),
     ("[[A]]<nowiki/>s [[A]]<ref/>s [[A]]{{x}}s [[A]]<b>s</b>", ["As As As As"], [("A", "A")] * 4),
     ("[[A]]<!-- -->s", ["As"], [("As", "A")]),
+    ("[[A|b]]c [[:Category:A|b]]c", ["bc bc"], [("bc", "A")]),
+    ("[[A]]S [[A]]-s [[A|b [x] c]]d", ["AS A-s b [x] cd"], [("A", "A"), ("A", "A"), ("b [x] cd", "A")]),
     ("[[A]]''s''", ["As"], [("A", "A")]),
     # other namespaces and wikis
     ("a [[Category:X]] b [[category:Y|z]]", ["a b"], []),
@@ -87,11 +109,21 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("[[Image:a.jpg|a\n\n* b [[C]]\n]]d", ["d"], []),
     ("[[:File:a.jpg]]", ["File:a.jpg"], []),
     ("[[File:a.jpg|thumb|no end [[A]]\n\nb", ["b"], []),
+    ("[[File:a.jpg|thumb|b [http://x c]]]d", ["d"], []),
+    ("[[ image : a.jpg|b {{c|[[D]]}} <ref>]]</ref>]]e", ["e"], []),
+    ("a\n[[Category:X]]\nb\n[[de:Y]]\nc", ["a b c"], []),
+    ("a\n[[Star Trek: X]]\nb", ["a Star Trek: X b"], [("Star Trek: X", "Star Trek: X")]),
+    ("[[Category:A|[[B]]]] c", ["c"], []),
+    ("[[Help talk:X|y]] [[Help:Z]]", ["y Help:Z"], []),
     # external links
     ("[http://x.org/a label [[A]]] b", ["label A b"], [("A", "A")]),
     ("a [http://x.org] b [//x.org/c ''d'']", ["a b d"], []),
     ("http://x.org/a_b b", ["http://x.org/a_b b"], []),
     ("[not] a [link]", ["[not] a [link]"], []),
+    ("''[http://x.org]'' b ''[http://x.org '' a ''] c", ["b a c"], []),
+    ("[http://x.org''A'' b] [http://x.org\"c\"]", ['A b "c"'], []),
+    ("[mailto:a@b.c d] [ftp://x e] [gopher f]", ["d e [gopher f]"], []),
+    ("[http://x a [b] c]", ["a [b c]"], []),
     # templates, tables, references and other cuts
     ("a {{b|{{c|[[d]]}}}} e", ["a e"], []),
     ("a {{{b|c}}} {{ {{{d}}} }} e", ["a e"], []),
@@ -109,6 +141,26 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("<pre>a [[b]]</pre>c<syntaxhighlight lang=x>d</syntaxhighlight>", ["c"], []),
     ("__NOTOC__ a __KEIN_INHALTSVERZEICHNIS__ b_c __d__", ["a b_c __d__"], []),
     ("a<noinclude>b</noinclude><includeonly>c</includeonly>", ["ab"], []),
+    ("a<pre>x</pre>b<gallery>x</gallery>c<references/>d", ["a", "b", "c", "d"], []),
+    ("a <syntaxhighlight lang=x inline>b</syntaxhighlight>c", ["a c"], []),
+    ("a\n<math>x</math>\nb\n<ref>c</ref>\nd", ["a b d"], []),
+    ("a\n<math>x</math>; b\n<math>y</math>| c", ["a ; b | c"], []),
+    ("a\n{{b}}\nc\n{{d}} {{e}}\nf", ["a", "c", "f"], []),
+    ("{{a}} b\n{{c}}* d", ["b", "d"], []),
+    ("a\n<!-- b --> <!-- c -->\nd\n  <!-- e -->\nf", ["a d f"], []),
+    ("<!-- a -->* b\n<!-- c -->== d ==\ne", ["b", "e"], []),
+    ("<!-- a -->{|\n|b\n|}\nc", ["c"], []),
+    (":{|\n|a\n|}\n::{|\n|b\n|}\nc", ["c"], []),
+    ("a {| b |} c", ["a {| b |} c"], []),
+    ("{{office-table}}\n!align=left|[[A]]\n|[[B]]\n|}\n!Kung", ["!Kung"], []),
+    ("''{{a}}'' b '''{{c}}'''", ["b"], []),
+    ("a{{b|c}}d {{{e}}}", ["ad"], []),
+    ("{{a|b=&}} c {{a|&|{{d}}}}", ["c"], []),
+    ("<poem>\na\n:b\n</poem>c", ["a", "b", "c"], []),
+    ("a <section begin=x/>b<br clear=all>c", ["a b", "c"], []),
+    ("the __FILE__ macro __notoc__", ["the __FILE__ macro"], []),
+    ("a \u2039\u0131> \u2039\u017fmall>", ["a \u2039\u0131> \u2039\u017fmall>"], []),
+    ("<h2>A</h2>\nb<h3 id=x>C</h3>d", ["b", "d"], []),
     # nowiki
     ("<nowiki>[[A]] {{b}} ''c'' <ref>d</ref></nowiki>", ["[[A]] {{b}} ''c'' <ref>d</ref>"], []),
     ("<nowiki>&lt;b&gt; &amp;</nowiki>", ["<b> &"], []),
@@ -118,6 +170,18 @@ CASES: list[tuple[str, list[str], Links]] = [
     ("a\nb\n\nc", ["a b", "c"], []),
     ("* a\n** b\n# c\n:: d\n; e\ntext", ["a", "b", "c", "d", "e", "text"], []),
     ("a\n----\nb", ["a", "b"], []),
+    ("a\n-5 b\nc\n--d", ["a -5 b c --d"], []),
+    ("; term : def [[A: b]]\n; Places:\n: x", ["term", "def A: b", "Places", "x"], [("A: b", "A: b")]),
+    (
+        "; [[A: b]] : c\n;http://x.org : d\n;* e: f",
+        ["A: b", "c", "http://x.org", "d", "e", "f"],
+        [("A: b", "A: b")],
+    ),
+    ("* #1\n* *x\n: :-)\n*''*'' y", ["#1", "*x", ":-)", "* y"], []),
+    (" # comment\n ------- x", ["# comment", "------- x"], []),
+    ("a\n\tb\n \t\nc", ["a b", "c"], []),
+    ("''a\nb'' c\n''d", ["a b c d"], []),
+    ("a\n=b=c\nd", ["a =b=c d"], []),
     ("a<br>b<br/>c<BR />d", ["a", "b", "c", "d"], []),
     ("<div>a</div><p>b</p><blockquote>c</blockquote>", ["a", "b", "c"], []),
     ("a\n pre\nb", ["a", "pre", "b"], []),
@@ -174,6 +238,37 @@ def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
         ("he", "ה[[נמל]]ים", ["הנמלים"], [("נמלים", "נמל")]),
         ("ru", "[[порт]]ами", ["портами"], [("портами", "Порт")]),
         ("zh", "[[港口]]abc", ["港口abc"], [("港口", "港口")]),
+        ("de", "* ''[[Élan|élan]]s'' [[Datei:x.png]]\n; a: b", ["élans", "a", "b"], [("élans", "Élan")]),
+        (
+            "de",
+            "__KEIN_INHALTSVERZEICHNIS__a [[Spezial:B|c]] [[:Bild:D]]",
+            ["a c Bild:D"],
+            [("c", "Spezial:B")],
+        ),
+        (
+            "fr",
+            "«&nbsp;[[Paris]]&nbsp;» l'[[Île]]",
+            ["« Paris » l'Île"],
+            [("Paris", "Paris"), ("Île", "Île")],
+        ),
+        ("fr", "[[Image:a.jpg|b]][[:Catégorie:C|d]] [[école#x|e]]", ["d e"], [("e", "École")]),
+        (
+            "ja",
+            "[[東京]]と[[京都市|京都]]。\n* [[大阪]]",
+            ["東京と京都。", "大阪"],
+            [("東京", "東京"), ("京都", "京都市"), ("大阪", "大阪")],
+        ),
+        ("ja", "a　b[[en:X]][[:en:X|y]]", ["a by"], []),
+        ("ar", "[[تصنيف:أ]]''[[بحر]]'' [[:تصنيف:ب|ج]]", ["بحر ج"], [("بحر", "بحر")]),
+        ("he", "[[קובץ:a.jpg|ממוזער|[[ב]]]][[קטגוריה:ג]]'''[[ים|הים]]'''", ["הים"], [("הים", "ים")]),
+        (
+            "he",
+            "[[ירושלים|י-ם]], [[תל אביב]]ים",
+            ["י-ם, תל אביבים"],
+            [("י-ם", "ירושלים"), ("תל אביבים", "תל אביב")],
+        ),
+        ("tr", "[[istanbul]]da", ["istanbulda"], [("istanbulda", "İstanbul")]),
+        ("ka", "[[თბილისი]]ს", ["თბილისის"], [("თბილისის", "თბილისი")]),
     ],
 )
 def test_languages(language: str, source: str, lines: list[str], links: Links) -> None:
@@ -250,10 +345,10 @@ def test_case_sensitive_wiki() -> None:
     assert links_of(extract("[[boat]]s", replace(SITE, case="case-sensitive"))) == [("boats", "boat")]
 
 
-def test_long_paragraphs_are_scanned_and_counted() -> None:
+def test_long_lines_stay_with_the_linear_scan_and_are_counted() -> None:
     source = "see [[Gull Bay|the bay]]s and ''[http://x.org more]'' " * 100
-    extraction = extract(source, SITE)
-    assert extraction.drops == {"parser:paragraph_too_long": 1}
+    extraction = extract(source + "[[", SITE)
+    assert extraction.drops == {"parser:paragraph_too_long": 1, "markup:stray_brackets": 1}
     assert lines_of(extraction) == [("see the bays and more " * 100).strip()]
     assert links_of(extraction) == [("the bays", "Gull Bay")] * 100
 
@@ -312,7 +407,18 @@ POISON = {
     "references": "<ref>" * 100_000,
     "open parameters": "{{{" * 100_000,
     "closed parameters": "{{{" * 50_000 + "}}}" * 50_000,
-    "a line of 1 MB": "word [[a|b]] '''c''' " * 50_000,
+    "a line of 5 MB": "word [[a|b]] '''c''' [http://x.org d] &amp; " * 120_000,
+    "lines with open brackets": ("[[a [[b]] " * 20 + "\n") * 22_500,
+    "brackets that close far away": "[[a|b\n" * 200_000 + "]]" * 10,
+    "ampersands in templates": "{{a|b=&}}" * 100_000 + "{{a|&" * 100_000 + "}}" * 100_000,
+    "comments before a table": "<!---->" * 300_000 + "{|",
+    "tables behind comments": "<!---->{|" * 200_000,
+    "open poems": "<poem>\n" * 200_000,
+    "heading tags": ("<h2>" + "a" * 499) * 10_000,
+    "files around files": "[[File:a|" * 20_000 + "]]" * 20_000,
+    "terms": ";" + "[[a|:]]" * 200_000,
+    "titles to decode": "".join(f"[[{number}_%20]] " for number in range(200_000)),
+    "character references": "&nbsp;" * 500_000,
     "open files": "[[File:x|" * 50_000,
     "lines of open links": ("[[a|" * 990 + "\n\n") * 200,
     "external links": "[http://a " * 50_000,
@@ -356,70 +462,28 @@ def read_pages(path: Path, language: str) -> Iterator[tuple[SiteInfo, str]]:
                 element.clear()
 
 
-def plain_links(nodes: Sequence[object], skip: tuple[str, ...], trail: str) -> Iterator[tuple[str, str]]:
-    """The links of a page by walking mwparserfromhell's whole tree: (target, anchor with its trail)."""
-    for node, following in zip_longest(nodes, nodes[1:]):
-        if isinstance(node, mwparserfromhell.nodes.Wikilink):
-            target = str(node.title).strip().lstrip(":")
-            label = str(node.title) if node.text is None else node.text.strip_code()
-            if target.lower().startswith(skip):
-                continue
-            target = " ".join(target.partition("#")[0].replace("_", " ").split())
-            if isinstance(following, mwparserfromhell.nodes.Text):
-                letters = re.match(trail, following.value)
-                label += letters.group() if letters else ""
-            if target and label.strip():
-                yield target[0].upper() + target[1:], " ".join(label.split())
-        elif isinstance(node, mwparserfromhell.nodes.Tag):
-            if str(node.tag) not in ("ref", "table", "gallery", "math", "nowiki", "pre"):
-                yield from plain_links(node.contents.nodes, skip, trail)
-        elif isinstance(node, mwparserfromhell.nodes.ExternalLink) and node.title is not None:
-            yield from plain_links(node.title.nodes, skip, trail)
-
-
 @pytest.mark.parametrize(
-    ("dump", "language", "trail", "prefixes"),
-    [
-        (
-            "enwiki-2016-206",
-            "en",
-            "[a-z]*",
-            "file: image: category: wikt: wikipedia: template: user: portal:",
-        ),
-        ("dewiki-mini", "de", "[a-zäöüß]*", "datei: bild: file: kategorie: category: wikipedia:"),
-        ("jawiki-mini", "ja", "", "ファイル: 画像: file: image: category: wikt: en: wikipedia:"),
-    ],
+    ("dump", "language"), [("enwiki-2016-206", "en"), ("dewiki-mini", "de"), ("arwiki-mini", "ar")]
 )
-def test_links_agree_with_the_whole_tree(
-    shared: Path, dump: str, language: str, trail: str, prefixes: str
+def test_the_regular_expression_and_the_parser_agree_on_real_lines(
+    shared: Path, dump: str, language: str
 ) -> None:
-    ours: Counter[tuple[int, str, str]] = Counter()
-    wanted: Counter[tuple[int, str, str]] = Counter()
-    pages = [
-        page
-        for page in read_pages(shared / "data" / "wikipedia" / f"{dump}.xml.bz2", language)
-        if not redirect_target(page[1], page[0]) and len(page[1]) < 150_000
-    ]
-    for number, (page_site, text) in enumerate(pages[:30]):
-        extraction = extract(text, page_site)
-        ours.update((number, link, anchor) for anchor, link in links_of(extraction))
-        tree = mwparserfromhell.parse(text, skip_style_tags=True)
-        found = plain_links(tree.nodes, tuple(prefixes.split()), trail)
-        wanted.update((number, target, "".join(anchor.split("''"))) for target, anchor in found)
-    assert sum(wanted.values()) > 250
-    assert (ours & wanted).total() / (ours | wanted).total() > 0.97
-
-
-def test_parser_and_scan_agree_on_real_paragraphs(shared: Path) -> None:
-    different = same = 0
-    for _, text in list(read_pages(shared / "data" / "wikipedia" / "enwiki-2016-206.xml.bz2", "en"))[:60]:
-        for paragraph in text.split("\n"):
-            if "[" in paragraph and "{" not in paragraph and "<" not in paragraph and len(paragraph) < 4000:
-                whole, fast = parse(paragraph), list(scan(paragraph))
-                agree = "".join(map(str, whole)) == "".join(map(str, fast))
-                same, different = same + agree, different + (not agree)
-    assert same > 100
-    assert different / (same + different) < 0.1
+    compared = 0
+    for page_site, text in read_pages(shared / "data" / "wikipedia" / f"{dump}.xml.bz2", language):
+        rules = link_rules(page_site, "fixed")
+        plain, _ = cut(text, rules.tokens)
+        for line in plain.split("\n"):
+            if "[" not in line or len(line) > PARSER_LIMIT:
+                continue
+            fast: Counter[str] = Counter()
+            slow: Counter[str] = Counter()
+            read = [mark_links(line, rules, fast), TreeReader(rules, slow).read(line)]
+            # MediaWiki takes the blanks behind an address for no part of its label.
+            marked = [re.sub(f"{CUT} +", CUT, text) for text, _ in read]
+            assert (marked[0], read[0][1]) == (marked[1], read[1][1])
+            assert +fast == +slow
+            compared += 1
+    assert compared > 40
 
 
 def test_real_pages_leave_no_markup(shared: Path) -> None:

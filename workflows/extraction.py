@@ -137,11 +137,15 @@ class CorpusStage(Stage):
         return self.clone(FetchDump)
 
     def block_bytes(self) -> int:
-        """`--block-size`; auto: 1/64 of the dump between 256 KiB and 16 MiB, as a power of two."""
+        """`--block-size`; auto: 1/64 of the dump between 2 MiB and 16 MiB, as a power of two.
+
+        A block ends with a page that begins in it, so its reader decompresses a bzip2 block (up to 300 KB of the file)
+        of the next one, too: small blocks are read twice.
+        """
         if self.block_size != AUTO:
             return int(self.block_size)
         size = int(self.fetched().manifest().rows["bytes"])
-        return min(16 << 20, max(256 << 10, 1 << (size // 64).bit_length()))
+        return min(16 << 20, max(2 << 20, 1 << (size // 64).bit_length()))
 
     def key(self) -> str:
         """Digest of all that decides the stage's bytes: committed blocks with another key are not reused."""
