@@ -26,10 +26,9 @@ from pipeline.titles import SiteInfo, capitalize, normalize_title
 PROTOCOLS = r"(?i:(?:https?|ftps?|news|ircs?|mailto):|(?=//))"
 
 _KNOWN_TITLES = 1 << 16
-# What a title may hold that has to be decoded, split off, tidied or protected; others are taken as they are.
-_SPECIAL = re.compile(
-    "[\x00-\x1f\x7f-\xa0%&_:#<>{\u1680-\u180e\u2000-\u206f\u3000\ufdd0-\uffff]|''|  |^ | $|^$"
-)
+# Titles with nothing to decode, split off, tidy or protect are taken as they are.
+_PLAIN = "[^\x00-\x1f\x7f-\xa0%&_:#<>{' \u1680-\u180e\u2000-\u206f\u3000\ufdd0-\uffff]+"
+_PLAIN_TITLE = re.compile(f"{_PLAIN}(?:[' ]{_PLAIN})*")
 _NONCHARACTERS_AND_LINES = re.compile("[\n\r\ufdd0-\ufdef]")
 _SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
 _INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
@@ -103,7 +102,7 @@ class LinkRules:
 
     def _resolve(self, raw: str) -> tuple[str, str, str]:
         """(title or "", reason why it is none, what the link shows without a label)."""
-        if not _SPECIAL.search(raw) and len(raw) <= _SHORT_TITLE and is_normalized("NFC", raw):
+        if _PLAIN_TITLE.fullmatch(raw) and len(raw) <= _SHORT_TITLE and is_normalized("NFC", raw):
             return capitalize(raw, self.site), "", raw
         if reason := self.prefixes.get(raw.partition(":")[0]):
             return "", reason, ""

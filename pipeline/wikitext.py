@@ -7,6 +7,7 @@ A page goes through passes over its whole text: ``markup`` cuts what is no runni
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ _LIST_MARKS = re.compile(r"[*#:;]+")
 _LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
 _NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
 _BLANK_IN_LINK = re.compile(f"{OPEN} | {CLOSE}")
+_LOOSE = (f"{OPEN} ", f" {CLOSE}", f"{OPEN}{CLOSE}")
 
 
 class Link(NamedTuple):
@@ -34,6 +36,11 @@ class Link(NamedTuple):
     start: int
     end: int
     target: str
+
+
+_link = partial(
+    tuple.__new__, Link
+)  # of (start, end, target); many times a page, so without a function of Python
 
 
 class Paragraph(NamedTuple):
@@ -131,7 +138,7 @@ def _paragraphs(
     section = ""
     for number, line in enumerate(lines):
         if number in kinds:
-            text, links = _measure(line.replace(BREAK, " "), targets, drops)
+            text, links = _measure(" ".join(line.replace(BREAK, " ").split()), targets, drops)
             if kinds[number] == "heading":
                 section = text
                 drops["links:in_heading"] += len(links)
@@ -140,23 +147,21 @@ def _paragraphs(
                 drops["links:in_tables"] += len(links)
             continue
         for part in line.split(BREAK) if BREAK in line else (line,):
-            text, links = _measure(part, targets, drops)
+            text, links = " ".join(part.split()), ()
+            if OPEN in text:
+                text, links = _measure(text, targets, drops)
             if text:
                 yield Paragraph(section, text, links)
 
 
 def _measure(line: str, targets: Iterator[str], drops: Counter[str]) -> tuple[str, tuple[Link, ...]]:
-    """A cleaned line's text with single blanks, and its links."""
-    line = " ".join(line.split())
-    if OPEN not in line:
-        return line, ()
-    if f"{OPEN} " in line or f" {CLOSE}" in line or f"{OPEN}{CLOSE}" in line:
+    """The text of a line with single blanks, and its links."""
+    if _LOOSE[0] in line or _LOOSE[1] in line or _LOOSE[2] in line:
         line, targets = _tighten(line, targets, drops)
     pieces = line.replace(CLOSE, OPEN).split(OPEN)
     edges = list(accumulate(map(len, pieces)))
     # The titles go last: of an iterator, zip would take one too many.
-    links = tuple(map(Link._make, zip(edges[0:-1:2], edges[1::2], targets, strict=False)))
-    return "".join(pieces), links
+    return "".join(pieces), tuple(map(_link, zip(edges[0:-1:2], edges[1::2], targets, strict=False)))
 
 
 def _tighten(line: str, targets: Iterator[str], drops: Counter[str]) -> tuple[str, Iterator[str]]:
