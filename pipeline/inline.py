@@ -3,11 +3,17 @@
 import re
 from collections import Counter
 
+from pipeline.languages import MAGIC_WORDS
 from pipeline.marks import CUT, GONE, reveal
 from pipeline.titles import ENTITY, entity_character
 
-_MAGIC_WORD = re.compile(r"__[^\W\da-z_]{2,30}(?:_[^\W\da-z_]{1,30}){0,6}__")
+_MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
 _STRAY_BRACKETS = re.compile(r"\[\[+|\]\]+|\{\{+|\}\}+")
+# The switches of MediaWiki that work in small letters, too.
+_ANY_CASE = {
+    *("__notoc__", "__forcetoc__", "__toc__", "__noeditsection__", "__nogallery__"),
+    *("__notitleconvert__", "__notc__", "__nocontentconvert__", "__nocc__"),
+}
 
 
 def clean(text: str, drops: Counter[str]) -> str:
@@ -19,10 +25,17 @@ def clean(text: str, drops: Counter[str]) -> str:
     if stray:
         drops["markup:stray_brackets"] += stray
     if "__" in text:
-        text = _MAGIC_WORD.sub("", text)
+        text = _MAGIC_WORD.sub(_switch, text)
     if "&" in text:
         text = ENTITY.sub(_character, text)
     return reveal(text)
+
+
+def _switch(word: re.Match[str]) -> str:
+    """A behaviour switch gives no text; other words between underscores do, and most switches want capitals."""
+    folded = word.group().lower()
+    wanted = folded in MAGIC_WORDS and (word.group() != folded or not folded.isascii() or folded in _ANY_CASE)
+    return "" if wanted else word.group()
 
 
 def _character(reference: re.Match[str]) -> str:

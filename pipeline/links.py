@@ -35,7 +35,9 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
     if "[" in marked:
         marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
     if _LEFT_OVER.search(marked):
-        return _mark_left_over(text, marked, targets, rules, drops)
+        marked, targets = _mark_left_over(text, marked, targets, rules, drops)
+    if rules.prefix:
+        marked = rules.prefix.sub(rf"{OPEN}\1", marked)
     return marked, targets
 
 

@@ -1,30 +1,36 @@
-"""Unicode noncharacters that stand in a page's text for what must not be read as markup.
+"""Control characters that stand in a page's text for what must not be read as markup.
 
-No text may contain them, so they are free: for characters from ``<nowiki>``, for every ``<`` left over, and for the
-marks that one pass over a page leaves for the next.
+XML forbids them, so no dump holds any, and a text of plain letters stays one byte a letter. They stand for characters
+from ``<nowiki>``, for every ``<`` left over, and for what one pass over a page leaves for the next.
 """
 
 import re
 
+OPEN, CLOSE = "\x01", "\x02"  # stand around the text of a link that is an annotation
+GONE = "\x03"  # stands for what leaves nothing, such as a template; link trails do not reach across
+CUT = "\x04"  # stands for what leaves something that is no text, such as a reference: the line is not empty
+BREAK = "\x05"  # stands for <br> and the edges of block elements
 _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
-PROTECT = {ord(char): 0xFDD0 + index for index, char in enumerate(_PROTECTED)}
-_REVEAL = {chr(hidden): chr(char) for char, hidden in PROTECT.items()}
-OPEN, CLOSE = "\ufdec", "\ufded"  # stand around the text of a link that is an annotation
-GONE = "\ufdeb"  # stands for what leaves nothing, such as a template; link trails do not reach across
-CUT = "\ufdee"  # stands for what leaves something that is no text, such as a reference: the line is not empty
-BREAK = "\ufdef"  # stands for <br> and the edges of block elements
-NONCHARACTERS = re.compile("[\ufdd0-\ufdef]")
-ANGLE = chr(PROTECT[ord("<")])
+_HIDDEN = "\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19"  # none of them is a blank
+_PROTECT = str.maketrans(_PROTECTED, _HIDDEN)
+ANGLE = "<".translate(_PROTECT)
+_HIDDEN_CHARACTER = re.compile("[\x06-\x08\x0e-\x19]")
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+def without_controls(text: str) -> str:
+    """A page's text without the characters that XML forbids."""
+    return _CONTROLS.sub("", text)
 
 
 def reveal(text: str) -> str:
     """The text with protected characters turned back; the length stays."""
-    if not text.isascii() and NONCHARACTERS.search(text):
-        for hidden, char in _REVEAL.items():
+    if _HIDDEN_CHARACTER.search(text):
+        for hidden, char in zip(_HIDDEN, _PROTECTED, strict=True):
             text = text.replace(hidden, char)
     return text
 
 
 def protect(text: str) -> str:
     """The text with every character that could be read as markup hidden; the length stays."""
-    return text.translate(PROTECT)
+    return text.translate(_PROTECT)

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pipeline.marks import ANGLE, BREAK, CUT, GONE, NONCHARACTERS, PROTECT
+from pipeline.marks import ANGLE, BREAK, CUT, GONE, protect, without_controls
 from pipeline.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
 
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
@@ -229,7 +229,7 @@ class _Cutter:
             self.regions.append(Region(start, end, CUT if inline else BREAK, lost))
             return end
         if name == "nowiki":
-            literal = self.text[end : last.start()].replace("\n", " ").translate(PROTECT)
+            literal = protect(self.text[end : last.start()].replace("\n", " "))
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
             inline = name in INLINE_CONTENT or "inline" in self.text[start:end]
@@ -253,8 +253,7 @@ def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
 
     Time is linear in the text.
     """
-    if not text.isascii():
-        text = NONCHARACTERS.sub("", text)
+    text = without_controls(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _break_poems(_HEADING_TAGS.sub(_heading, text))

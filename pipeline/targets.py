@@ -15,9 +15,10 @@ from pipeline.languages import (
     NAMESPACE_ALIASES,
     UNSPACED_LANGUAGES,
     base_language,
+    link_prefix,
     link_trail,
 )
-from pipeline.marks import BREAK, CUT, GONE, protect, reveal
+from pipeline.marks import BREAK, CUT, GONE, OPEN, protect, reveal
 from pipeline.markup import tokens
 from pipeline.quotes import without_quotes
 from pipeline.titles import SiteInfo, capitalize, normalize_title
@@ -27,9 +28,9 @@ PROTOCOLS = r"(?i:(?:https?|ftps?|news|ircs?|mailto):|(?=//))"
 
 _KNOWN_TITLES = 1 << 16
 # Titles with nothing to decode, split off, tidy or protect are taken as they are.
-_PLAIN = "[^\x00-\x1f\x7f-\xa0%&_:#<>{' \u1680-\u180e\u2000-\u206f\u3000\ufdd0-\uffff]+"
+_PLAIN = "[^\x00-\x1f\x7f-\xa0%&_:#<>{' \u1680-\u180e\u2000-\u206f\u3000\ufffd]+"
 _PLAIN_TITLE = re.compile(f"{_PLAIN}(?:[' ]{_PLAIN})*")
-_NONCHARACTERS_AND_LINES = re.compile("[\n\r\ufdd0-\ufdef]")
+_CONTROLS = re.compile("[\x00-\x1f\x7f]+")
 _SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
 _INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
 _MAX_TITLE_BYTES = 255
@@ -86,6 +87,8 @@ class LinkRules:
         self.site = site
         self.paper = profile == "paper"
         self.trail = re.compile("") if self.paper else link_trail(site.language)
+        prefix = "" if self.paper else link_prefix(site.language)
+        self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
         self.tokens = tokens(() if self.paper else file_prefixes(site))
         self.pattern = re.compile(
             rf"\[\[(?!{PROTOCOLS})([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})"
@@ -109,7 +112,7 @@ class LinkRules:
         target, reason = classify(raw, self.site, keep_fragment=self.paper)
         shown = reveal(raw).replace(BREAK, " ").strip().removeprefix(":")
         if "%" in shown:
-            shown = _NONCHARACTERS_AND_LINES.sub(" ", unquote(shown, errors="replace"))
+            shown = _CONTROLS.sub(" ", unquote(shown, errors="replace"))
         return target, reason, protect(shown)  # in a title, two apostrophes and the like are letters
 
     def show(self, reason: str, label: str, drops: Counter[str]) -> str:

@@ -18,9 +18,11 @@ from pipeline.languages import (
 )
 
 ENTITY = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]{1,6}|[0-9]{1,7})|[A-Za-z][A-Za-z0-9]{1,31});")
-_UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufdd0-\ufdef]+")
+_UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 _BLANKS = re.compile("[ _\t\n\r\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-_REDIRECT = re.compile(r"\s*#\s*([^\W\d][\w'-]*)\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]")
+_REDIRECT = re.compile(
+    r"\s*[#\uff03]\s*([^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]"
+)
 # Half-open ranges of the code points that a reference may name: no controls, surrogates, noncharacters.
 _CHARACTERS = (
     (0x9, 0xB),

@@ -23,6 +23,8 @@ from pipeline.languages import (
     FILE,
     INTERWIKI_PREFIXES,
     LANGUAGE_CODES,
+    MAGIC_WORDS,
+    link_prefix,
     link_trail,
 )
 from pipeline.titles import SiteInfo, decode_entities, normalize_title
@@ -48,7 +50,7 @@ HEADING_TAGS = frozenset(f"h{level}" for level in range(1, 7))
 _KNOWN_TAGS = SILENT_TAGS | SILENT_BLOCK_TAGS | BLOCK_TAGS | INLINE_TAGS
 _MARK_IN_TEXT = re.compile(
     r"""</?(?P<tag>[A-Za-z][A-Za-z0-9]*)(?:[\s/][^<>]*)?> | (?P<quotes>'{2,})
-    | (?P<brackets>\[{2,}|\]{2,}|\{{2,}|\}{2,}) | (?P<magic_word>__[^\W\da-z_]+(?:_[^\W\da-z_]+)*__)""",
+    | (?P<brackets>\[{2,}|\]{2,}|\{{2,}|\}{2,}) | (?P<magic_word>__(?=[^\W_])\w{1,40}?__)""",
     re.VERBOSE,
 )
 _INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
@@ -127,8 +129,8 @@ def plain_text(text: str) -> Iterator[Item]:
         position = match.end()
         if match.group("brackets"):
             yield Letters(" ")
-        elif match.group("magic_word"):
-            yield COMMENT
+        elif word := match.group("magic_word"):
+            yield COMMENT if word.lower() in MAGIC_WORDS else Letters(word)
         else:
             yield BREAK if name in BLOCK_TAGS | SILENT_BLOCK_TAGS else INLINE
     yield Letters(decode_entities(text[position:]))
@@ -240,8 +242,9 @@ def classify(raw: str, site: SiteInfo) -> tuple[str, str]:
 
 
 def with_trails(items: Iterable[Item], site: SiteInfo) -> list[Item]:
-    """Move the letters right after a link into it."""
+    """Move the letters right after a link into it, and in some languages those before it."""
     trail = link_trail(site.language)
+    prefix = link_prefix(site.language)
     moved: list[Item] = []
     link_at = -1
     for item in items:
@@ -254,6 +257,12 @@ def with_trails(items: Iterable[Item], site: SiteInfo) -> list[Item]:
             item = Letters(item.text[width:])
             link_at = -1
         if isinstance(item, Anchor):
+            before = moved[-1] if moved else None
+            if prefix and isinstance(before, Letters) and not before.literal:
+                letters = re.search(f"[{prefix}]*\\Z", before.text)
+                start = letters.start() if letters else len(before.text)
+                moved[-1] = Letters(before.text[:start])
+                item = Anchor(before.text[start:] + item.text, item.target)
             link_at = len(moved)
         elif item != COMMENT:
             link_at = -1

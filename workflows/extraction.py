@@ -161,6 +161,7 @@ class ExtractPages(CorpusStage):
     """Pages, paragraphs with their links, redirects and rejected pages."""
 
     FOLDER = "pages"
+    VERSION = 2
     KEEPS = "whole"
 
     def check_needs(self) -> None:
