@@ -18,6 +18,7 @@ setup(
         "apache-beam",
         "fsspec",
         "huggingface-hub",
+        "indexed-gzip",
         "jinja2",
         "luigi",
         "marisa-trie",

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import oracle
 
-from pipeline.dump import Page, plan_blocks, read_pages, read_site_info
+from pipeline.containers import plan_blocks
+from pipeline.dump import Page, read_pages, read_site_info
 from pipeline.titles import SiteInfo
 from pipeline.wikitext import extract
 

@@ -22,10 +22,10 @@ _CHUNK = 1 << 20
 
 def extract_pages(*, dump: str, folder: str, block_bytes: int, processes: int) -> dict[str, Any]:
     """`ExtractPages` as the stage runs it."""
-    from pipeline import dump as dumps
     from pipeline.blocks import run_blocks
+    from pipeline.containers import plan_blocks
 
-    blocks = dumps.plan_blocks([dump], block_bytes)
+    blocks = plan_blocks([dump], block_bytes)
     run_blocks("extract_pages", blocks, folder, "benchmark", _arguments(dump), processes=processes)
     return {"blocks": len(blocks)}
 
@@ -87,19 +87,18 @@ class PhaseClock:
 
 def phases(*, dump: str, folder: str, block_bytes: int) -> dict[str, Any]:
     """The work of `ExtractPages` on every block in this process, without Beam, with a clock at each seam."""
-    from pipeline import dump as dumps
-    from pipeline import jobs_beam, storage
+    from pipeline import containers, jobs_beam, storage
 
-    blocks = dumps.plan_blocks([dump], block_bytes)
+    blocks = containers.plan_blocks([dump], block_bytes)
     spec = {"job": "extract_pages", "folder": folder, "key": "benchmark", "deadly": {}}
     storage.make_folder(storage.join(folder, storage.BLOCKS))
     work = jobs_beam.RunBlock({**spec, "arguments": _arguments(dump)})
     clock = PhaseClock("writing")
-    read_bzip2 = clock.timed_iterator("decompression", dumps.read_bzip2)
-    read_pages = clock.timed_iterator("page reading", dumps.read_pages)
+    read_bzip2 = clock.timed_iterator("decompression", containers.read_bzip2)
+    read_pages = clock.timed_iterator("page reading", jobs_beam.read_pages)
     extract = clock.timed("wikitext", jobs_beam.extract)
     with (
-        mock.patch.object(dumps, "read_bzip2", read_bzip2),
+        mock.patch.object(containers, "read_bzip2", read_bzip2),
         mock.patch.object(jobs_beam, "read_pages", read_pages),
         mock.patch.object(jobs_beam, "extract", extract),
     ):
@@ -112,6 +111,7 @@ def phases(*, dump: str, folder: str, block_bytes: int) -> dict[str, Any]:
 
 def oracle(*, dump: str) -> dict[str, Any]:
     """CPU seconds inside the tests' oracle, over the pages that `ExtractPages` extracts."""
+    from pipeline import containers
     from pipeline import dump as dumps
 
     sys.path.insert(0, str(ROOT / "tests"))
@@ -122,7 +122,7 @@ def oracle(*, dump: str) -> dict[str, Any]:
             raise
         raise SystemExit("absent: no tests/oracle.py") from None
     site, failed, clock = dumps.read_site_info(dump), 0, PhaseClock("page reading")
-    for block in dumps.plan_blocks([dump], 16 << 20):
+    for block in containers.plan_blocks([dump], 16 << 20):
         for page in dumps.read_pages(block, site, Counter()):
             if isinstance(page, dumps.Page) and not page.redirect:
                 try:

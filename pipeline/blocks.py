@@ -17,7 +17,7 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from pipeline import storage
-from pipeline.dump import Block
+from pipeline.containers import Block
 
 WORKER_DIED = 75  # exit status of a child that lost a worker
 MAX_ATTEMPTS = 3

@@ -1,19 +1,17 @@
-"""A Wikipedia XML dump as pages: plain, gzip or bzip2 (one stream or many), any export schema, cut into blocks.
+"""A Wikipedia XML dump as pages: any export schema, block by block.
 
-A block is a range of the file's bytes. It owns the pages whose `<page>` tag begins in its data, and its reader goes
-on past the end of the range to finish the last of them. In bzip2 files the data of a range are the compressed bzip2
-blocks whose 48-bit magic begins in it: they decompress alone, so that no reader starts at the file's beginning.
+A block owns the pages whose `<page>` tag begins in its data, and its reader goes on past the end of the block to
+finish the last of them.
 """
 
 import re
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from pipeline import storage
-from pipeline.bzip2 import CorruptBzip2, read_bzip2
+from pipeline.containers import Block, TruncatedDump, detect_format, gzip_data_size, read_range
 from pipeline.titles import SiteInfo, redirect_target
 
 MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
@@ -21,16 +19,6 @@ _CHUNK = 1 << 20
 _HEAD_BYTES = 1 << 20
 _TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
 _PAGE, _PAGE_END, _END = b"<page>", b"</page>", b"</mediawiki>"
-
-
-@dataclass(frozen=True)
-class Block:
-    """A range [start, end) of the bytes of one dump file; numbers count through all files."""
-
-    number: int
-    path: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True)
@@ -53,107 +41,12 @@ class Rejected:
     reason: str
 
 
-class TruncatedDump(ValueError):
-    """The dump ends in the middle."""
-
-
-def detect_format(path: str) -> str:
-    """`xml`, `bz2` or `gz`, by the file's first bytes, not by its name.
-
-    Raises:
-        ValueError: the file is missing, empty, or no dump.
-    """
-    if storage.file_size(path) is None:
-        raise ValueError(f"{path}: no such dump file; check --dump")
-    with storage.open_input(path) as stream:
-        head = stream.read(512)
-    if not head:
-        raise ValueError(f"{path}: the file is empty; download it again")
-    if re.match(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", head):
-        return "bz2"
-    if head.startswith(b"\x1f\x8b"):
-        return "gz"
-    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.lower().startswith((b"<!doctype html", b"<html")):
-        raise ValueError(
-            f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)"
-        )
-    if text.startswith((b"<mediawiki", b"<?xml")):
-        return "xml"
-    raise ValueError(
-        f"{path}: begins with {head[:12]!r}; wanted a MediaWiki export as .xml, .xml.bz2 or .xml.gz"
-    )
-
-
-def plan_blocks(paths: Sequence[str], block_size: int) -> list[Block]:
-    """Cut dump files into blocks of `block_size` bytes of the file as it lies; a gzip file is one block."""
-    blocks: list[Block] = []
-    for path in paths:
-        size = storage.file_size(path) or 0
-        step = size if detect_format(path) == "gz" else block_size
-        for start in range(0, size, step):
-            blocks.append(Block(len(blocks), path, start, min(start + step, size)))
-    return blocks
-
-
-# Bytes
-
-
-def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
-    with storage.open_input(path) as stream:
-        stream.seek(start)
-        while chunk := stream.read(min(_CHUNK, end - start) if start < end else _CHUNK):
-            yield chunk, start < end
-            start += len(chunk)
-
-
-def _read_gzip(path: str) -> Iterator[tuple[bytes, bool]]:
-    with storage.open_input(path) as stream:
-        decoder = zlib.decompressobj(wbits=31)
-        rest = b""
-        while compressed := rest or stream.read(_CHUNK):
-            if decoder.eof:  # one member ended and another follows
-                decoder = zlib.decompressobj(wbits=31)
-            try:
-                data = decoder.decompress(compressed, _CHUNK)
-            except zlib.error as error:
-                raise ValueError(
-                    f"{path}: damaged before byte {stream.tell()} ({error}); download it again"
-                ) from None
-            yield data, True
-            # Zeros behind a member are padding.
-            rest = decoder.unused_data.lstrip(b"\0") if decoder.eof else decoder.unconsumed_tail
-        if not decoder.eof:
-            raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
-
-
-def _read_range(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
-    """Yield decompressed data from `start` to the end of the file, each with whether it belongs to the range."""
-    kind = detect_format(path)
-    if kind == "xml":
-        yield from _read_plain(path, start, end)
-    elif kind == "gz":
-        yield from _read_gzip(path)
-    else:
-        with storage.open_input(path) as stream:
-            try:
-                for bit, data in read_bzip2(stream, start):
-                    yield data, bit < end * 8
-            except EOFError as error:
-                raise TruncatedDump(f"{path}: the bzip2 stream ends in the middle, {error}") from None
-            except CorruptBzip2 as error:
-                raise ValueError(f"{path}: damaged {error}; download it again") from None
-
-
-# Pages
-
-
 class _PageCutter:
     """Cuts the `<page>...</page>` slices that begin in a block out of its data; too large a page comes rejected."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
-        self.pieces = _read_range(block.path, block.start, block.end)
+        self.pieces = read_range(block.path, block.start, block.end, block.index)
         self.buffer = bytearray()
         self.owned = 0  # how many bytes at the buffer's beginning belong to the block
         self.owns_end = False  # whether the newest data belong to the block
@@ -217,7 +110,12 @@ class _PageCutter:
             self.in_page = False
             yield page
         # A block may begin inside the end tag, so the file's tail decides.
-        if self.ended and self.owns_end and not self.seen_end and _END not in _tail(self.block.path):
+        if (
+            self.ended
+            and self.owns_end
+            and not self.seen_end
+            and _END not in _tail(self.block.path, self.block.index)
+        ):
             raise TruncatedDump(f"{self.block.path}: ends without {_END.decode()}, behind a complete page")
 
 
@@ -338,7 +236,7 @@ def read_site_info(path: str) -> SiteInfo:
     """
     head = bytearray()
     try:
-        for data, _ in _read_range(path, 0, storage.file_size(path) or 0):
+        for data, _ in read_range(path, 0, storage.file_size(path) or 0):
             head += data
             if _PAGE in head or len(head) > _HEAD_BYTES:
                 break
@@ -365,31 +263,36 @@ def read_site_info(path: str) -> SiteInfo:
     )
 
 
-def _tail(path: str) -> bytes:
-    """The last data of a dump file, decompressed; empty for gzip, which has no cheap way to its end."""
+def _tail(path: str, index: str = "") -> bytes:
+    """The last data of a dump file, decompressed; empty for gzip without an index, which has no way to its end."""
     kind = detect_format(path)
-    if kind == "gz":
+    if kind == "gz" and not index:
         return b""
-    size = storage.file_size(path) or 0
+    size = gzip_data_size(path, index) if index else storage.file_size(path) or 0
     # The last block of bzip2 data has at most 900,000 bytes, hardly more when it cannot be compressed.
     start = max(0, size - 2_000_000)
     tail = b""
-    for data, _ in _read_range(path, start, size):
+    for data, _ in read_range(path, start, size, index):
         tail = (tail + data).rstrip()[-4096:]
     return tail
 
 
-def check_end(path: str) -> None:
+def check_end(path: str, index: str = "") -> None:
     """Find a broken download before hours of work: the last data of the file must close the export.
 
-    A gzip file is checked when it is read.
+    A gzip file without an index is checked when it is read.
 
     Raises:
         TruncatedDump: the file ends in the middle.
     """
     try:
-        whole = detect_format(path) == "gz" or _END in _tail(path)
+        whole = (detect_format(path) == "gz" and not index) or _END in _tail(path, index)
     except TruncatedDump as error:
         raise TruncatedDump(f"{error}. {_REMEDY}") from None
+    if not whole and index:
+        size = gzip_data_size(path, index)
+        raise TruncatedDump(
+            f"{path}: the gzip stream ends in the middle, after {size} bytes of data. {_REMEDY}"
+        )
     if not whole:
         raise TruncatedDump(f"{path}: its end lacks {_END.decode()}, so it was cut. {_REMEDY}")

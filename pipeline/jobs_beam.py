@@ -10,20 +10,19 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import apache_beam as beam
-import psutil
 import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipeline import storage
 from pipeline.blocks import WORKER_DIED, error_path, page_path
-from pipeline.dump import Block, Page, Rejected, read_pages
+from pipeline.containers import Block
+from pipeline.dump import Page, Rejected, read_pages
 from pipeline.entities import Aliases
 from pipeline.sequences import Limits, build_page
 from pipeline.shards import sequence_schema, write_shard
@@ -265,32 +264,20 @@ def _follow_parent() -> None:
     os._exit(1)
 
 
-def _watch_workers() -> None:
-    """End this process when one of its Beam workers is gone: Beam itself would wait for it for ever."""
-    seen: set[int] = set()
-    while True:
-        time.sleep(1)
-        workers = {child.pid for child in psutil.Process().children(recursive=True) if _is_worker(child)}
-        seen |= workers
-        if seen - workers:
-            time.sleep(5)  # at the regular end, too, workers leave a moment before the pipeline returns
-            for child in psutil.Process().children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
-            os._exit(WORKER_DIED)
+def _end_with_worker(failure: threading.ExceptHookArgs) -> None:
+    """End this process when one of its Beam workers is gone: Beam itself would wait for it for ever.
 
-
-def _is_worker(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE and "sdk_worker_main" in " ".join(process.cmdline())
-    except psutil.NoSuchProcess:
-        return False
+    Each worker has a thread here that raises when it ends otherwise than well.
+    """
+    threading.__excepthook__(failure)
+    if failure.thread and failure.thread.name == "run_worker":
+        os._exit(WORKER_DIED)  # the parent ends the other workers
 
 
 def main() -> None:
     """Run the job that stands on the first line of standard input as JSON."""
     spec = json.loads(sys.stdin.readline())
-    for watch in (_follow_parent, _watch_workers):
-        threading.Thread(target=watch, daemon=True).start()
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.excepthook = _end_with_worker
     options = spec["beam_options"] or local_options(spec["processes"])
     run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)

@@ -13,7 +13,8 @@ import pytest
 
 from pipeline import storage
 from pipeline.blocks import run_blocks
-from pipeline.dump import plan_blocks, read_site_info
+from pipeline.containers import plan_blocks
+from pipeline.dump import read_site_info
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline import dump
-from pipeline.dump import Block, Page, Rejected, TruncatedDump
+from pipeline import containers, dump
+from pipeline.containers import Block, TruncatedDump
+from pipeline.dump import Page, Rejected
 from pipeline.titles import SiteInfo
 
 SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (1, "Talk"), (4, "Wikipedia"), (10, "Template")))
@@ -42,7 +43,11 @@ def parse(xml: str, profile: str = "fixed") -> tuple[Page | Rejected | None, Cou
 
 def read_all(path: Path, block_size: int, **options: bool) -> tuple[list[Page | Rejected], Counter[str]]:
     counts: Counter[str] = Counter()
-    blocks = dump.plan_blocks([str(path)], block_size)
+    indexes = {}
+    if containers.detect_format(str(path)) == "gz" and path.name == "indexed":
+        indexes = {str(path): f"{path}.gzi"}
+        containers.index_gzip(str(path), f"{path}.gzi")
+    blocks = containers.plan_blocks([str(path)], block_size, indexes)
     pages = [page for block in blocks for page in dump.read_pages(block, SITE, counts, **options)]
     return pages, counts
 
@@ -54,7 +59,7 @@ def long_export() -> bytes:
 
 
 def packed(data: bytes, container: str) -> bytes:
-    if container == "gz":
+    if container in ("gz", "indexed"):
         return gzip.compress(data[:5000], mtime=0) + gzip.compress(data[5000:], mtime=0)
     if container == "bz2":
         return bz2.compress(data, 1)
@@ -64,12 +69,12 @@ def packed(data: bytes, container: str) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("container", ["xml", "bz2", "multistream", "gz"])
+@pytest.mark.parametrize("container", ["xml", "bz2", "multistream", "gz", "indexed"])
 @pytest.mark.parametrize("block_size", [4096, 50_000, 10**9])
 def test_containers_and_blocks_give_the_same_pages(
     tmp_path: Path, long_export: bytes, container: str, block_size: int
 ) -> None:
-    path = tmp_path / "dump"
+    path = tmp_path / container
     path.write_bytes(packed(long_export, container))
     pages, counts = read_all(path, block_size)
     assert [page.page_id for page in pages] == [number for number in range(1, 301) if number % 97]
@@ -77,15 +82,47 @@ def test_containers_and_blocks_give_the_same_pages(
 
 
 @settings(max_examples=30)
-@given(st.integers(1, 3000), st.sampled_from(["xml", "bz2", "multistream"]))
+@given(st.integers(1, 3000), st.sampled_from(["xml", "bz2", "multistream", "indexed"]))
 def test_no_block_size_loses_or_doubles_a_page(
     tmp_path_factory: pytest.TempPathFactory, block_size: int, container: str
 ) -> None:
     data = export(*(page_xml(number, "x" * (number * 37 % 400)) for number in range(1, 13)))
-    path = tmp_path_factory.mktemp("dump") / "dump"
+    path = tmp_path_factory.mktemp("dump") / container
     path.write_bytes(packed(data, container))
     pages, _ = read_all(path, block_size)
     assert [page.page_id for page in pages] == list(range(1, 13))
+
+
+def test_an_indexed_gzip_file_is_entered_at_many_points(tmp_path: Path, shared: Path) -> None:
+    data = bz2.decompress((shared / "data/wikipedia/enwiki-2006-500.xml.bz2").read_bytes())
+    path, index = str(tmp_path / "dump.gz"), str(tmp_path / "dump.gzi")
+    Path(path).write_bytes(gzip.compress(data, 1))
+    containers.index_gzip(path, index)
+    dump.check_end(path, index)
+    site = dump.read_site_info(path)
+    one = list(dump.read_pages(Block(0, path, 0, 1 << 30), site, Counter()))
+    blocks = containers.plan_blocks([path], 100_000, {path: index})
+    assert len(blocks) >= 9
+    assert [page for block in blocks for page in dump.read_pages(block, site, Counter())] == one
+
+
+def test_a_cut_or_damaged_gzip_file_is_noticed_by_its_index(tmp_path: Path, long_export: bytes) -> None:
+    whole = gzip.compress(long_export)
+    path, index = tmp_path / "dump.gz", str(tmp_path / "dump.gzi")
+    path.write_bytes(whole[: len(whole) // 2])
+    containers.index_gzip(str(path), index)
+    with pytest.raises(
+        TruncatedDump, match=r"gzip stream ends in the middle, after \d+ bytes .*--allow-truncated"
+    ):
+        dump.check_end(str(path), index)
+    counts: Counter[str] = Counter()
+    blocks = containers.plan_blocks([str(path)], 20_000, {str(path): index})
+    pages = [page for block in blocks for page in dump.read_pages(block, SITE, counts, allow_truncated=True)]
+    assert 50 < len(pages) < 300
+    assert counts["pages:truncated"] == 1
+    path.write_bytes(whole[:-6] + b"\0\0" + whole[-4:])
+    with pytest.raises(ValueError, match=r"dump\.gz: damaged"):
+        containers.index_gzip(str(path), index)
 
 
 def test_real_dump_against_the_library(shared: Path) -> None:
@@ -105,7 +142,7 @@ def test_real_dump_against_the_library(shared: Path) -> None:
         counts: Counter[str] = Counter()
         pages = [
             page
-            for block in dump.plan_blocks([str(path)], block_size)
+            for block in containers.plan_blocks([str(path)], block_size)
             for page in dump.read_pages(block, site, counts)
         ]
         assert [(page.page_id, page.text) for page in pages] == expected
@@ -182,7 +219,7 @@ def test_namespace_by_prefix_in_the_papers_profile() -> None:
 
 def test_too_large_a_page_hurts_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dump, "MAX_PAGE_BYTES", 100_000)
-    monkeypatch.setattr(dump, "_CHUNK", 10_000)
+    monkeypatch.setattr(containers, "_CHUNK", 10_000)
     path = tmp_path / "dump.xml"
     path.write_bytes(export(page_xml(1), page_xml(2, "x" * 1_000_000), page_xml(3)))
     pages, _ = read_all(path, 1 << 20)
@@ -215,7 +252,7 @@ def test_what_is_no_dump_is_named(tmp_path: Path, content: bytes, message: str) 
 
 def test_missing_file() -> None:
     with pytest.raises(ValueError, match=r"nowhere\.xml: no such dump file"):
-        dump.detect_format("nowhere.xml")
+        containers.detect_format("nowhere.xml")
 
 
 @pytest.mark.parametrize("container", ["xml", "bz2", "multistream", "gz"])

@@ -8,6 +8,7 @@ import pytest
 from conftest import DATA
 
 from pipeline import dump, jobs_beam, storage
+from pipeline.containers import Block
 from pipeline.dump import Page, Rejected
 from pipeline.jobs_beam import SCHEMAS, PageExtractor, PageGate, page_rows, read_paragraphs
 from pipeline.wikitext import extract
@@ -20,13 +21,13 @@ SITE = dump.read_site_info(DUMP)
 def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.BlockRecord]:
     folder = str(tmp_path_factory.mktemp("pages"))
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-    return folder, work(dump.Block(3, DUMP, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
+    return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
 
 
 def pages() -> list[Page]:
     return [
         page
-        for page in dump.read_pages(dump.Block(0, DUMP, 0, 1 << 30), SITE, Counter())
+        for page in dump.read_pages(Block(0, DUMP, 0, 1 << 30), SITE, Counter())
         if isinstance(page, Page)
     ]
 
@@ -76,7 +77,7 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
     monkeypatch.setattr(jobs_beam, "extract", fail)
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
     gate = PageGate(str(tmp_path / "page.txt"), ())
-    record = work(dump.Block(3, DUMP, 0, 1 << 30), str(tmp_path), gate)
+    record = work(Block(3, DUMP, 0, 1 << 30), str(tmp_path), gate)
     rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
     assert rejected == [{"page_id": poison.page_id, "title": poison.title, "reason": "RecursionError"}]
     assert record.rows["pages"] == extracted[1].rows["pages"] - 1

@@ -8,7 +8,8 @@ import pytest
 from conftest import DATA
 
 from pipeline import look, storage
-from pipeline.dump import Block, read_site_info
+from pipeline.containers import Block
+from pipeline.dump import read_site_info
 from pipeline.jobs_beam import SCHEMAS, PageExtractor, PageGate
 
 ROW = {

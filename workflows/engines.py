@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
 from pipeline.blocks import run_blocks
-from pipeline.dump import Block
+from pipeline.containers import Block
 from workflows.parameters import AUTO
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline import download, dump, storage
+from pipeline import containers, download, dump, storage
 from workflows import engines
 from workflows.parameters import AUTO
 from workflows.stage import Result, Stage, check_share
@@ -71,13 +71,18 @@ class FetchDump(Stage):
             return [source.location for source in self._local_sources()]
         return [os.path.abspath(path) for path in self.manifest().paths(self.folder, "parts/")]
 
+    def indexes(self) -> dict[str, str]:
+        """The indexes of the dump's gzip files, by the files' paths."""
+        made = self.manifest().paths(self.folder, "indexes/")
+        found = {os.path.basename(path).removesuffix(".gzi"): os.path.abspath(path) for path in made}
+        return {path: found[name] for path in self.paths() if (name := os.path.basename(path)) in found}
+
     def work(self) -> Result:
         sources = self._download() if self._is_remote else self._local_sources()
         locations = _locate(
             sources
         )  # before the files are read: a change while they are is noticed by the next run
-        for source in sources:
-            self._check(source.location)
+        indexes = [path for source in sources if (path := self._check(source.location))]
         site = dump.read_site_info(sources[0].location)
         parts = [
             {
@@ -95,21 +100,29 @@ class FetchDump(Stage):
             if self._is_remote
             else []
         )
+        files += [storage.describe(self.folder, path) for path in indexes]
         total = sum(os.path.getsize(source.location) for source in sources)
         facts = {"parts": parts, "site": site.to_dict()}
         return Result(tuple(files), rows={"files": len(parts), "bytes": total}, facts=facts)
 
-    def _check(self, path: str) -> None:
+    def _check(self, path: str) -> str:
+        """Look whether a file is a whole dump; a gzip file is read for that, and its index is kept."""
+        index = ""
         try:
             dump.read_site_info(path)
-            dump.check_end(path)
+            if containers.detect_format(path) == "gz":
+                index = f"indexes/{os.path.basename(path)}.gzi"
+                storage.make_folder(storage.join(self.folder, "indexes"))
+                containers.index_gzip(path, storage.join(self.folder, index))
+            dump.check_end(path, storage.join(self.folder, index) if index else "")
         except ValueError as error:
-            if isinstance(error, dump.TruncatedDump) and self.allow_truncated:
+            if isinstance(error, containers.TruncatedDump) and self.allow_truncated:
                 logger.warning("%s", error)
-                return
+                return index
             if self._is_remote:
                 os.remove(path)  # so that the next run downloads it anew
             raise
+        return index
 
     def _download(self) -> list[download.Source]:
         sources = []
@@ -179,7 +192,7 @@ class ExtractPages(CorpusStage):
 
     def work(self) -> Result:
         fetched = self.fetched()
-        blocks = dump.plan_blocks(fetched.paths(), self.block_bytes())
+        blocks = containers.plan_blocks(fetched.paths(), self.block_bytes(), fetched.indexes())
         arguments = {
             "site": fetched.manifest().facts["site"],
             "profile": self.profile,

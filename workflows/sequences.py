@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pipeline import dump, storage
+from pipeline import storage
+from pipeline.containers import Block
 from pipeline.titles import SiteInfo
 from workflows import engines
 from workflows.extraction import CorpusStage, ExtractPages, FetchDump
@@ -98,9 +99,7 @@ class BuildSequences(TokenizedStage):
         extracted, vocab = self.clone(ExtractPages), self.clone(BuildEntityVocab)
         site = SiteInfo.from_dict(self.clone(FetchDump).manifest().facts["site"])
         paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        blocks = [
-            dump.Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paths)
-        ]
+        blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paths)]
         arguments = {
             "tokenizer": self.tokenizer_folder(),
             "aliases": storage.join(vocab.folder, ALIASES),
