@@ -4,7 +4,7 @@ Every stage writes a folder with a `manifest.json` that lists its files, rows an
 
 | stage | table | columns |
 |---|---|---|
-| FetchDump | - | the dump's parts, their sizes and SHA-256, in the manifest |
+| FetchDump | - | the dump's parts, their sizes and SHA-256, in the manifest; indexes of gzip files |
 | ExtractPages | pages | page_id, title, is_disambiguation, paragraph_count |
 | | paragraphs | page_id, title, paragraph, section, text, links (start, end, target) |
 | | redirects | source, target, fragment |

@@ -91,15 +91,20 @@ def _mark_left_over(
                 drops["parser:page_over_budget"] += 1
             else:
                 budget -= cost
-                counted: Counter[str] = Counter()
-                _mark_plain(stretch, rules, counted)
-                drops.subtract(counted)  # what the first reading dropped here
-                line, new_targets = TreeReader(rules, drops).read(stretch)
+                line, new_targets = _read_again(stretch, rules, drops)
                 new_lines = [line]
         kept_lines += new_lines
         kept_targets += new_targets
         first = last
     return "\n".join(kept_lines), kept_targets
+
+
+def _read_again(stretch: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
+    """The stretch by mwparserfromhell; what its first reading dropped is taken back."""
+    dropped: Counter[str] = Counter()
+    _mark_plain(stretch, rules, dropped)
+    drops.subtract(dropped)
+    return TreeReader(rules, drops).read(stretch)
 
 
 def _stretch(lines: list[str], first: int) -> tuple[int, int]:

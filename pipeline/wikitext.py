@@ -1,7 +1,7 @@
 """Wikitext to paragraphs: running text with the spans and targets of its links, in bounded time.
 
 A page goes through passes over its whole text: ``markup`` cuts what is no running text, ``links`` marks the links,
-``lines`` here joins and sorts the lines, ``inline`` leaves the reader's text.
+``split_lines`` joins and sorts the lines, ``inline`` leaves the reader's text.
 """
 
 import re
@@ -38,9 +38,8 @@ class Link(NamedTuple):
     target: str
 
 
-_link = partial(
-    tuple.__new__, Link
-)  # of (start, end, target); many times a page, so without a function of Python
+# A link of (start, end, target): there are many, so it is made without a function of Python.
+_link = partial(tuple.__new__, Link)
 
 
 class Paragraph(NamedTuple):
