@@ -2,7 +2,7 @@
 
 The job runs in a child process. The child ends when its parent does, so a stage that is killed leaves nobody
 behind; when the child or one of its workers dies, the blocks that were being worked on are run one by one, and a page
-that kills again is left out.
+that kills twice is left out.
 """
 
 import contextlib
@@ -118,15 +118,22 @@ class _Run:
         return status == 0
 
     def isolate(self, block: Block) -> None:
-        """Run a block that was being worked on when a worker died alone, without the pages that kill."""
+        """Run a block that was being worked on when a worker died alone; a page that kills twice is left out."""
         path = page_path(self.spec["folder"], block.number)
-        while storage.file_size(path):
-            if self.blocks([block], 1):
-                return
-            page = int(storage.read_bytes(path) or 0)
-            if page in self.deadly.setdefault(block.number, []):
+        deadly = self.deadly.setdefault(block.number, [])
+        suspect, strange = self._page(path), 0
+        while suspect is not None and strange < MAX_ATTEMPTS and not self.blocks([block], 1):
+            page = self._page(path)
+            if page is None or page in deadly:
                 return  # it dies elsewhere than in a page
-            self.deadly[block.number].append(page)
+            if page == suspect:
+                deadly.append(page)
+            else:
+                suspect, strange = page, strange + 1
+
+    @staticmethod
+    def _page(path: str) -> int | None:
+        return int(storage.read_bytes(path)) if storage.file_size(path) else None
 
 
 def _committed(folder: str) -> list[str]:

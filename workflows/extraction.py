@@ -152,7 +152,7 @@ class CorpusStage(Stage):
     def block_bytes(self) -> int:
         """`--block-size`; auto: 1/64 of the dump between 2 MiB and 16 MiB, as a power of two.
 
-        A block ends with a page that begins in it, so its reader decompresses a bzip2 block (up to 300 KB of the file)
+        A block ends with a page that begins in it, so its reader decompresses a bzip2 block (some 250 KB of the file)
         of the next one, too: small blocks are read twice.
         """
         if self.block_size != AUTO:
