@@ -223,7 +223,10 @@ def exported_tensors(
 
 
 def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
-    """A JSON vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError."""
+    """A JSON vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError.
+
+    A second mask behind the entities, which transformers wants to see there, is none of the model's.
+    """
     remedy = "give the vocabulary that the model was pretrained with"
     if not path.is_file():
         raise ValueError(f"{path}: no such file; {remedy}")
@@ -231,6 +234,8 @@ def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, i
         vocabulary: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: not JSON ({error}); {remedy}") from error
+    if isinstance(vocabulary, dict) and vocabulary.get(SECOND_MASK) == size:
+        del vocabulary[SECOND_MASK]
     if len(vocabulary) != size or set(vocabulary.values()) != set(range(size)):
         raise ValueError(f"{path}: {len(vocabulary)} entries, but the model has {size}; {remedy}")
     missing = [entry for entry in wanted if entry not in vocabulary]

@@ -1,7 +1,7 @@
 """The entity vocabulary: which pages the model knows as entities, their ids, and every title that leads to them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +13,19 @@ from pipeline import storage
 PAD, UNK, MASK = "[PAD]", "[UNK]", "[MASK]"
 SPECIAL_ENTITIES = (PAD, UNK, MASK)
 PAD_ID, UNK_ID, MASK_ID = range(3)
+SECOND_MASK = "[MASK2]"  # transformers wants it behind the entities, for its heads over pairs of entities
+FILE = "entity_vocab"
 ALIASES = "aliases.marisa"
 
 SCHEMA = pa.schema(
     [("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64()), ("page_id", pa.int64())]
 )
+Entry = tuple[int, str, int, int]  # id, title, link count, page id
 
 
 @dataclass(frozen=True)
 class EntityVocab:
-    """Entities by id: the three special ones, then titles by falling link count, ties by title.
+    """Entities by id: the three special ones, then (where it was built here) titles by falling link count.
 
     Attributes:
         titles: title of each id.
@@ -46,17 +49,26 @@ class EntityVocab:
         return {title: number for number, title in enumerate(self.titles)}
 
     @classmethod
-    def rank(cls, counts: Iterable[tuple[str, int, int]], size: int) -> "EntityVocab":
-        """The `size` - 3 most linked of (title, link count, page id), in any order."""
-        ranked = sorted(counts, key=lambda row: (-row[1], row[0]))[: size - len(SPECIAL_ENTITIES)]
-        rows = [(title, 0, -1) for title in SPECIAL_ENTITIES] + ranked
+    def rank(
+        cls, counts: Iterable[tuple[str, int, int]], size: int, forced: Collection[str] = ()
+    ) -> "EntityVocab":
+        """The most linked entities, ties by title in code points.
+
+        Args:
+            counts: (title, link count, page id) of each candidate, in any order.
+            size: entities of the vocabulary, the three special ones included.
+            forced: titles among the candidates that are taken however rarely they are linked.
+        """
+        ranked = sorted(counts, key=lambda row: (row[0] not in forced, -row[1], row[0]))
+        chosen = sorted(ranked[: size - len(SPECIAL_ENTITIES)], key=lambda row: (-row[1], row[0]))
+        rows = [(title, 0, -1) for title in SPECIAL_ENTITIES] + chosen
         titles, link_counts, page_ids = zip(*rows, strict=True)
         return cls(titles, link_counts, page_ids)
 
     def write(self, folder: str) -> list[storage.FileEntry]:
         """Write it as Parquet, in the two formats of LUKE's releases, and as transformers' LukeTokenizer reads it."""
         table = pa.table([range(len(self)), self.titles, self.link_counts, self.page_ids], schema=SCHEMA)
-        with storage.atomic_output(storage.join(folder, "entity_vocab.parquet")) as stream:
+        with storage.atomic_output(storage.join(folder, f"{FILE}.parquet")) as stream:
             pq.write_table(table, stream, compression="zstd", row_group_size=storage.ROW_GROUP_ROWS)
         pairs = list(zip(self.titles, self.link_counts, strict=True))
         tsv = "".join(f"{title}\t{count}\n" for title, count in pairs)
@@ -64,21 +76,123 @@ class EntityVocab:
             json.dumps({"id": number, "entities": [[title, None]], "count": count}, ensure_ascii=False) + "\n"
             for number, (title, count) in enumerate(pairs)
         )
+        ids = {**self.ids(), SECOND_MASK: len(self)}
         texts = {
-            "entity_vocab.tsv": tsv,
-            "entity_vocab.jsonl": jsonl,
-            "entity_vocab.json": json.dumps(self.ids(), ensure_ascii=False, indent=0) + "\n",
+            f"{FILE}.tsv": tsv,
+            f"{FILE}.jsonl": jsonl,
+            f"{FILE}.json": json.dumps(ids, ensure_ascii=False, indent=0) + "\n",
         }
         for name, text in texts.items():
             storage.write_bytes(storage.join(folder, name), text.encode())
-        return [storage.describe(folder, name, len(self)) for name in ("entity_vocab.parquet", *texts)]
+        return [storage.describe(folder, name, len(self)) for name in (f"{FILE}.parquet", *texts)]
 
     @classmethod
-    def load(cls, folder: str) -> "EntityVocab":
-        """Read the vocabulary that the stage BuildEntityVocab wrote."""
-        rows = list(storage.read_rows(storage.join(folder, "entity_vocab.parquet")))
-        columns = (tuple(row[name] for row in rows) for name in ("title", "link_count", "page_id"))
-        return cls(*columns)
+    def load(cls, path: str, language: str | None = None) -> "EntityVocab":
+        """Read a vocabulary.
+
+        Args:
+            path: the folder of the stage BuildEntityVocab; or a file that ends in `.parquet` (ours), `.tsv` or
+                `.jsonl` (LUKE's releases), or `.json` (transformers). What a format does not tell is 0 (link
+                counts) or -1 (page ids).
+            language: whose title to take where a multilingual `.jsonl` has several for an entity.
+
+        Raises:
+            ValueError: it is none of these, or its ids are not 0, 1, 2, ... with a title each.
+        """
+        file = vocab_file(path)
+        if storage.file_size(file) is None:
+            raise ValueError(
+                f"{path}: no entity vocabulary; wanted a file .parquet, .tsv, .jsonl or .json, or a folder "
+                f"with {FILE}.parquet"
+            )
+        ending = file.rpartition(".")[2]
+        try:
+            entries = sorted(_READERS[ending](file, language))
+        except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path}: not an entity vocabulary in the format .{ending} ({error})") from None
+        _check(path, entries)
+        _, titles, link_counts, page_ids = zip(*entries, strict=True)
+        try:
+            return cls(titles, link_counts, page_ids)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+def vocab_file(path: str) -> str:
+    """The file that a vocabulary is read from: the path itself, or within the folder of BuildEntityVocab."""
+    return path if path.rpartition(".")[2] in _READERS else storage.join(path, f"{FILE}.parquet")
+
+
+def _check(path: str, entries: list[Entry]) -> None:
+    """Ids are 0, 1, 2, ... and no title stands twice."""
+    titles: dict[str, int] = {}
+    for wanted, (number, title, _, _) in enumerate(entries):
+        if number != wanted:
+            raise ValueError(f"{path}: the entity id {wanted} is missing or there twice; wanted 0, 1, 2, ...")
+        if title in titles:
+            raise ValueError(f"{path}: {title!r} has the ids {titles[title]} and {number}; wanted one")
+        titles[title] = number
+    if not entries:
+        raise ValueError(f"{path}: holds no entity")
+
+
+def _read_parquet(path: str, language: str | None) -> Iterator[Entry]:
+    for row in storage.read_rows(path, SCHEMA.names):
+        yield row["entity_id"], row["title"], row["link_count"], row["page_id"]
+
+
+def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:
+    for number, line in enumerate(_lines(path)):
+        title, tab, count = line.rpartition("\t")
+        if not tab or not count.isdecimal():
+            raise ValueError(f"{path}: line {number + 1} is {line[:80]!r}; wanted a title, a tab and a count")
+        yield number, title, int(count), -1
+
+
+def _read_jsonl(path: str, language: str | None) -> Iterator[Entry]:
+    for line in _lines(path):
+        record = json.loads(line)
+        # An entity that has no title in this language cannot be linked to; its name still has to be its own.
+        own = [
+            title
+            for title, code in record["entities"]
+            if code in (None, language) or title in SPECIAL_ENTITIES
+        ]
+        title = own[0] if own else ":".join(reversed(record["entities"][0]))
+        yield record["id"], title, record.get("count") or 0, -1
+
+
+def _read_json(path: str, language: str | None) -> Iterator[Entry]:
+    ids = json.loads(storage.read_bytes(path))
+    for title, number in ids.items():
+        if title != SECOND_MASK or number != len(ids) - 1:
+            yield int(number), title, 0, -1
+
+
+def _lines(path: str) -> Iterator[str]:
+    for line in storage.read_bytes(path).decode().split("\n"):
+        if line := line.removesuffix("\r"):
+            yield line
+
+
+_READERS: Mapping[str, Callable[[str, str | None], Iterator[Entry]]] = {
+    "parquet": _read_parquet,
+    "tsv": _read_tsv,
+    "jsonl": _read_jsonl,
+    "json": _read_json,
+}
+
+
+def read_titles(path: str) -> list[str]:
+    """The titles of a white list: one a line, in UTF-8; empty lines are none.
+
+    Raises:
+        ValueError: there is no such file, or it is no text.
+    """
+    try:
+        return [title for line in _lines(path) if (title := line.strip())]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not to be read as a list of titles ({error}); wanted one a line") from None
 
 
 class Aliases:
@@ -101,10 +215,13 @@ class Aliases:
 def alias_rows(
     titles: Iterable[Mapping[str, Any]], entity_ids: Mapping[str, int]
 ) -> Iterator[tuple[str, int]]:
-    """From rows of the titles table, those that end at an entity, with its id."""
+    """From rows of the titles table, those that end at an entity.
+
+    `entity_ids` gives the id of the page that is an entity; the results are title and id.
+    """
     for row in titles:
         number = entity_ids.get(row["canonical"]) if row["status"] in ("page", "redirect") else None
-        if number is not None and number >= len(SPECIAL_ENTITIES):
+        if number is not None:
             yield row["title"], number
 
 

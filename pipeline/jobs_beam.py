@@ -25,7 +25,7 @@ from pipeline.containers import Block
 from pipeline.dump import Page, Rejected, read_pages
 from pipeline.entities import Aliases
 from pipeline.sequences import Limits, build_page
-from pipeline.shards import sequence_schema, write_shard
+from pipeline.shards import HELD_OUT, SEEN, is_held_out, sequence_schema, shard
 from pipeline.storage import BlockRecord
 from pipeline.titles import SiteInfo, is_disambiguation, normalize_title
 from pipeline.tokens import WordTokenizer
@@ -162,14 +162,20 @@ class SequenceBuilder:
         self.aliases = Aliases(arguments["aliases"])
         self.limits = Limits(**arguments["limits"])
         self.language = arguments["language"]
+        self.splitter = arguments["splitter"]
         self.profile = arguments["profile"]
+        self.held_out = arguments["held_out"]
         self.schema = sequence_schema(self.tokenizer.vocab_size)
 
     def __call__(self, block: Block, folder: str, gate: PageGate) -> BlockRecord:
         drops: Counter[str] = Counter()
         facts: Counter[str] = Counter()
-
-        def rows() -> Iterator[tuple[int, Any]]:
+        paths = {part: f"{part}/{storage.block_name(block.number)}.arrow" for part in (SEEN, HELD_OUT)}
+        with contextlib.ExitStack() as stack:
+            shards = {
+                part: stack.enter_context(shard(storage.join(folder, path), self.schema))
+                for part, path in paths.items()
+            }
             for page_id, paragraphs in read_paragraphs(block.path):
                 if not gate.enter(page_id):
                     drops["pages:worker_died"] += 1
@@ -181,16 +187,14 @@ class SequenceBuilder:
                     entity_id=self.aliases.get,
                     limits=self.limits,
                     profile=self.profile,
+                    splitter=self.splitter,
                 )
                 drops.update(page_drops)
                 facts.update(page_facts)
-                yield from ((page_id, sequence) for sequence in sequences)
-
-        path = f"sequences/{storage.block_name(block.number)}.arrow"
-        storage.make_folder(storage.join(folder, "sequences"))
-        with storage.atomic_path(storage.join(folder, path)) as aside:
-            count = write_shard(aside, rows(), self.schema)
-        return BlockRecord((storage.describe(folder, path, count),), {"sequences": count}, drops, facts)
+                shards[HELD_OUT if is_held_out(page_id, self.held_out) else SEEN].extend(page_id, sequences)
+        counts = {part: shards[part].count for part in paths}
+        files = tuple(storage.describe(folder, path, counts[part]) for part, path in paths.items())
+        return BlockRecord(files, counts, drops, facts)
 
 
 JOBS: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {

@@ -1,149 +1,20 @@
-"""Joins and counts on Spark: redirects, entity vocabulary, mention table.
+"""Joins and counts on Spark: redirects, entity vocabulary, mention table."""
 
-Spark computes, pyarrow writes: a fixed number of partitions by key, sorted by a total order, each written as one
-file by rename. So the bytes do not depend on the master, the number of cores, or on interruptions.
-"""
-
-import os
-import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from pyspark import SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import mentions, storage
-from pipeline.entities import ALIASES, EntityVocab, alias_rows, write_aliases
-from pipeline.storage import BlockRecord
+from pipeline.entities import ALIASES, SPECIAL_ENTITIES, EntityVocab, alias_rows, write_aliases
 
 TITLES_SCHEMA = pa.schema(
     [("title", pa.string()), ("canonical", pa.string()), ("hops", pa.int32()), ("status", pa.string())]
 )
-_BLOCKS_PER_PART = 4
-
-
-def session(master: str, memory_bytes: int) -> SparkSession:
-    """The Spark session of this process, started at the first call.
-
-    Args:
-        master: a Spark master URL.
-        memory_bytes: bound of the driver's heap (in local mode, of all work).
-    """
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
-    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("spark_conf")))
-    builder = SparkSession.builder.master(master).appName("luke")
-    settings = {
-        "spark.sql.adaptive.enabled": "false",
-        "spark.driver.memory": f"{memory_bytes >> 20}m",
-        "spark.driver.maxResultSize": "0",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-    }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def stop() -> None:
-    """End this process's Spark session and its JVM, so that their memory is free; a later session starts anew."""
-    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
-    if context is None or gateway is None:
-        return
-    SparkSession.builder.getOrCreate().stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM lives as long as it can read from us
-    gateway.proc.wait()
-    SparkContext._gateway = SparkContext._jvm = None
-
-
-def part_count(paths: Sequence[str], block_bytes: int) -> int:
-    """Number of partitions for these files: a function of their sizes alone."""
-    total = sum(storage.file_size(path) or 0 for path in paths)
-    return max(1, min(4096, -(-total // (_BLOCKS_PER_PART * block_bytes))))
-
-
-def read(spark: SparkSession, paths: Sequence[str], parts: int) -> DataFrame:
-    """Local Parquet files as a DataFrame; joins and counts on it use `parts` partitions."""
-    spark.conf.set("spark.sql.shuffle.partitions", str(parts))
-    # Spark takes paths for patterns.
-    urls = (f"file://{os.path.abspath(path)}" for path in paths)
-    return spark.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
-
-
-def write_parts(
-    frame: DataFrame,
-    schema: pa.Schema,
-    folder: str,
-    table: str,
-    key: str,
-    *,
-    parts: int,
-    by: str,
-    order: Sequence[str],
-) -> dict[int, BlockRecord]:
-    """Write a DataFrame as `parts` Parquet files, each committed as a block; committed ones are kept.
-
-    Args:
-        frame: rows with the schema's columns.
-        schema: of the files.
-        folder: the stage's folder.
-        table: folder of the files within it.
-        key: digest of all that decides the stage's bytes.
-        parts: number of files.
-        by: column that decides a row's file.
-        order: columns of the order within a file; a total one.
-
-    Returns:
-        Every part's record, by number.
-    """
-    finished = set(storage.finished_blocks(folder, key))
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        number = context.partitionId()
-        if number not in finished:
-            _write_part(batches, schema, folder, f"{table}/{storage.block_name(number)}.parquet", key, number)
-        yield pa.record_batch({"part": [number]})
-
-    ordered = frame.select(*schema.names).repartition(parts, by).sortWithinPartitions(*order)
-    ordered.mapInArrow(write, "part long").collect()
-    return storage.finished_blocks(folder, key)
-
-
-def _write_part(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: str, path: str, key: str, number: int
-) -> None:
-    count = 0
-    pending: list[pa.RecordBatch] = []
-    with (
-        storage.atomic_output(storage.join(folder, path)) as stream,
-        pq.ParquetWriter(stream, schema, compression="zstd") as writer,
-    ):
-        # Spark's batches differ in size from run to run: row groups are cut anew.
-        for batch in batches:
-            pending.append(batch.cast(schema))
-            count += batch.num_rows
-            table = pa.Table.from_batches(pending, schema)
-            whole = table.num_rows - table.num_rows % storage.ROW_GROUP_ROWS
-            if whole:
-                writer.write_table(table.slice(0, whole), row_group_size=storage.ROW_GROUP_ROWS)
-                pending = table.slice(whole).to_batches()
-        writer.write_table(pa.Table.from_batches(pending, schema), row_group_size=storage.ROW_GROUP_ROWS)
-    record = BlockRecord((storage.describe(folder, path, count),), {table_name(path): count})
-    storage.commit_block(folder, key, number, record)
-
-
-def table_name(path: str) -> str:
-    return path.split("/", 1)[0]
+_ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())])
+_REACHED = ("page", "redirect")
 
 
 # Redirects
@@ -166,7 +37,7 @@ def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int |
 
     Returns:
         One row a page or redirect: `title`, `canonical` (the page it ends at; for `missing` the title where the
-        chain ends; null for `loop`), `hops`, `status` (`page`, `redirect`, `loop`, `missing`).
+        chain ends), `hops`, `status` (`page`, `redirect`, `loop`, `missing`); both are null for a `loop`.
     """
     titles = pages.select("title").distinct()
     # A title can be written as a page and as a redirect only in a damaged dump: the page wins.
@@ -182,8 +53,12 @@ def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int |
         steps.select(F.col("title").alias("at"), F.lit(True).alias("goes_on")), "at", "left"
     )
     status = F.when(F.col("is_page"), "redirect").when(F.col("goes_on") & F.lit(max_hops is None), "loop")
+    is_loop = F.col("status") == "loop"
     followed = ends.withColumn("status", status.otherwise("missing")).select(
-        "title", F.when(F.col("status") != "loop", F.col("at")).alias("canonical"), "hops", "status"
+        "title",
+        F.when(~is_loop, F.col("at")).alias("canonical"),
+        F.when(~is_loop, F.col("hops")).alias("hops"),
+        "status",
     )
     unmoved = titles.select(
         "title", F.col("title").alias("canonical"), F.lit(0).alias("hops"), F.lit("page").alias("status")
@@ -240,91 +115,225 @@ def link_coverage(annotations: DataFrame) -> dict[str, int]:
     return {row["status"]: row["count"] for row in sorted(counts, key=lambda row: row["status"])}
 
 
-def build_vocab(annotations: DataFrame, pages: DataFrame, size: int) -> tuple[EntityVocab, int]:
-    """The vocabulary of the most linked pages, and how many linked pages there are in all."""
-    reached = annotations.where(F.col("status").isin("page", "redirect"))
-    counted = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
-    ids = pages.groupBy("title").agg(F.min("page_id").alias("page_id"))
-    counted = counted.join(ids, "title").persist()
-    top = counted.orderBy(F.desc("link_count"), "title").limit(size - 3).collect()
-    vocab = EntityVocab.rank(((row["title"], row["link_count"], row["page_id"]) for row in top), size)
-    return vocab, counted.count()
+# Entities
 
 
-def write_vocab(vocab: EntityVocab, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:
+@dataclass(frozen=True)
+class Entities:
+    """A vocabulary for a corpus.
+
+    Attributes:
+        vocab: the vocabulary.
+        ids: title of each page of the corpus that is one of its entities -> id.
+        drops: pages, or entities, that were left out, by reason.
+    """
+
+    vocab: EntityVocab
+    ids: Mapping[str, int]
+    drops: Mapping[str, int]
+
+
+def count_links(annotations: DataFrame, pages: DataFrame) -> DataFrame:
+    """Every page with its `link_count`: the annotations that end at it, after redirects."""
+    reached = annotations.where(F.col("status").isin(*_REACHED))
+    counts = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
+    # A title can stand twice in a damaged dump.
+    once = pages.groupBy("title").agg(
+        F.min("page_id").alias("page_id"), F.min("is_disambiguation").alias("is_disambiguation")
+    )
+    return once.join(counts, "title", "left").fillna(0, "link_count")
+
+
+def choose_entities(
+    counted: DataFrame,
+    size: int,
+    *,
+    min_count: int = 1,
+    forced: Collection[str] = (),
+    disambiguation: bool = True,
+) -> Entities:
+    """The vocabulary of the most linked pages.
+
+    Args:
+        counted: of `count_links`.
+        size: entities of the vocabulary, the three special ones included.
+        min_count: pages that are linked less often are left out.
+        forced: titles of pages that are taken all the same.
+        disambiguation: whether disambiguation pages may be entities.
+    """
+    spark = counted.sparkSession
+    wanted = spark.createDataFrame([(title,) for title in sorted(forced)], "title string")
+    taken = counted.join(wanted, "title", "left_semi").collect()
+    others = counted.join(wanted, "title", "left_anti").where("link_count > 0")
+    is_rare = F.col("link_count") < min_count
+    is_left_out = F.col("is_disambiguation") & ~is_rare if not disambiguation else F.lit(False)
+    rare, left_out, linked = others.agg(
+        F.count_if(is_rare), F.count_if(is_left_out), F.count(F.lit(1))
+    ).collect()[0]
+    room = max(size - 3 - len(taken), 0)
+    top = others.where(~is_rare & ~is_left_out).orderBy(F.desc("link_count"), "title").limit(room).collect()
+    rows = ((row["title"], row["link_count"], row["page_id"]) for row in [*taken, *top])
+    vocab = EntityVocab.rank(rows, size, forced)
+    drops = {
+        "entities:below_min_count": rare,
+        "entities:disambiguation": left_out,
+        "entities:below_vocab_size": linked - rare - left_out - len(top),
+    }
+    ids = {title: number for title, number in vocab.ids().items() if title not in SPECIAL_ENTITIES}
+    return Entities(vocab, ids, drops)
+
+
+def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> Entities:
+    """A vocabulary that was made elsewhere, with this corpus's link counts and page ids; its ids stay.
+
+    An entity whose title is a redirect here stands for the page that it ends at. Where two end at one page, the
+    one with the page's title, or else the lower id, has it.
+    """
+    spark = counted.sparkSession
+    first = len(SPECIAL_ENTITIES)
+    columns = [range(first, len(vocab)), vocab.titles[first:]]
+    entries = spark.createDataFrame(pa.table(columns, schema=_ENTITIES_SCHEMA))
+    found = _resolve(entries, titles, "entity").join(counted, "title").collect()
+    ids: dict[str, int] = {}
+    link_counts, page_ids = [0] * len(vocab), [-1] * len(vocab)
+    for row in sorted(found, key=lambda row: (row["entity"] != row["title"], row["entity_id"])):
+        if ids.setdefault(row["title"], row["entity_id"]) == row["entity_id"]:
+            link_counts[row["entity_id"]] = row["link_count"]
+            page_ids[row["entity_id"]] = row["page_id"]
+    drops = {
+        "entities:not_in_dump": len(vocab) - first - len(found),
+        "entities:same_page": len(found) - len(ids),
+    }
+    return Entities(EntityVocab(vocab.titles, tuple(link_counts), tuple(page_ids)), ids, drops)
+
+
+def pages_of(spark: SparkSession, names: Iterable[str], titles: DataFrame) -> dict[str, str]:
+    """The page that each of these titles ends at, after redirects; titles that end at none are left out."""
+    wanted = spark.createDataFrame([(name,) for name in sorted(set(names))], "name string")
+    return {row["name"]: row["title"] for row in _resolve(wanted, titles, "name").collect()}
+
+
+def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
+    """The rows whose title in `column` ends at a page, with that page's `title`."""
+    reached = titles.where(F.col("status").isin(*_REACHED))
+    return frame.join(reached.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
+
+
+def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:
     """Write the vocabulary and its aliases; `titles` are the files of the titles table."""
     rows = (row for path in titles for row in storage.read_rows(path))
-    count = write_aliases(storage.join(folder, ALIASES), alias_rows(rows, vocab.ids()))
-    return [*vocab.write(folder), storage.describe(folder, ALIASES, count)]
+    count = write_aliases(storage.join(folder, ALIASES), alias_rows(rows, entities.ids))
+    return [*entities.vocab.write(folder), storage.describe(folder, ALIASES, count)]
 
 
 # Mentions
 
 
+def count_anchors(annotations: DataFrame, *, profile: str, min_links: int, max_characters: int) -> DataFrame:
+    """How often each mention links to each title: `mention`, `title`, `link_count`, `total_links`.
+
+    Args:
+        annotations: of `links`.
+        profile: `paper` folds case and accents, and leaves out anchors of more than 20 words.
+        min_links: mentions that are linked less often are left out.
+        max_characters: mentions that are longer are left out; `paper` has its 20 words instead.
+    """
+    if profile == "paper":
+        normalize = F.udf(lambda anchor: mentions.normalize_mention(anchor), "string")
+        annotations = annotations.withColumn("mention", normalize("mention"))
+    else:
+        annotations = annotations.where(F.length("mention") <= max_characters)
+    pairs = (
+        annotations.where(F.col("mention").rlike(r"(?U)\S"))
+        .groupBy("mention", "title")
+        .agg(F.count(F.lit(1)).alias("link_count"))
+    )
+    totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
+    return pairs.join(totals.where(F.col("total_links") >= min_links), "mention")
+
+
+def write_names(anchors: DataFrame, path: str) -> tuple[int, int]:
+    """Write the set of mentions for `count_mentions`: (how many, characters of the longest)."""
+    names = anchors.select("mention").distinct().persist()
+    longest = names.agg(F.max(F.length("mention"))).collect()[0][0] or 0
+    count = mentions.write_names(path, (row["mention"] for row in names.toLocalIterator()))
+    names.unpersist()
+    return count, longest
+
+
 def count_mentions(
     paragraphs: DataFrame,
-    annotations: DataFrame,
-    vocab: DataFrame,
-    names_path: str,
+    anchors: DataFrame,
+    entities: DataFrame,
     *,
+    names_path: str,
+    longest: int,
     profile: str,
-    min_links: int,
 ) -> DataFrame:
     """The mention table.
 
     Args:
         paragraphs: with `page_id`, `text`, `links`.
-        annotations: of `links`.
-        vocab: with `title`, `entity_id`.
-        names_path: local file for the set of names that are counted; every worker maps it.
-        profile: `paper` folds case and accents, and counts pages that hold the name instead of its occurrences.
-        min_links: mentions that are linked less often are left out.
+        anchors: of `count_anchors`.
+        entities: with `title`, `entity_id`.
+        names_path: of `write_names`; every worker maps it.
+        longest: characters of the longest name.
+        profile: `paper` counts pages that hold the name instead of its occurrences.
     """
-    normalize = F.udf(lambda anchor: mentions.normalize_mention(anchor, profile), "string")
-    named = annotations.withColumn("mention", normalize("mention")).where(F.col("mention") != "")
-    pairs = named.groupBy("mention", "title").agg(F.count(F.lit(1)).alias("link_count"))
-    totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
-    totals = totals.where(F.col("total_links") >= min_links).persist()
-    mentions.write_names(names_path, (row["mention"] for row in totals.select("mention").toLocalIterator()))
-    occurrences = _occurrences(paragraphs, names_path, profile)
+    occurrences = (
+        _pages_with_names(paragraphs, names_path, longest)
+        if profile == "paper"
+        else _occurrences(paragraphs, names_path, longest)
+    )
     probability = F.least(F.col("total_links") / F.col("occurrences"), F.lit(1.0))
     return (
-        pairs.join(totals, "mention")
-        .join(occurrences, "mention")
-        .join(vocab, "title", "left")
+        anchors.join(occurrences, "mention")
+        .join(entities, "title", "left")
         .withColumn("link_probability", probability)
         .withColumn("commonness", F.col("link_count") / F.col("total_links"))
     )
 
 
-def _occurrences(paragraphs: DataFrame, names_path: str, profile: str) -> DataFrame:
-    by_page = profile == "paper"
-
+def _occurrences(paragraphs: DataFrame, names_path: str, longest: int) -> DataFrame:
     def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        names = mentions.Names(names_path)
+        names = mentions.Names(names_path, longest)
         for batch in batches:
-            yield from _scan_batch(batch, names, by_page)
+            found: list[str] = []
+            for text, spans in _texts_with_links(batch):
+                found += mentions.occurrences(text, spans, names)
+            counts = pa.array(found, pa.string()).value_counts()
+            yield pa.record_batch({"mention": counts.field("values"), "n": counts.field("counts")})
 
-    found = paragraphs.select("page_id", "text", "links").mapInArrow(
-        scan, "page_id long, mention string, n long"
-    )
-    if by_page:
-        return found.groupBy("mention").agg(F.countDistinct("page_id").alias("occurrences"))
+    found = paragraphs.select("text", "links").mapInArrow(scan, "mention string, n long")
     return found.groupBy("mention").agg(F.sum("n").alias("occurrences"))
 
 
-def _scan_batch(batch: pa.RecordBatch, names: mentions.Names, by_page: bool) -> Iterator[pa.RecordBatch]:
-    rows: list[Mapping[str, Any]] = []
-    for row in batch.to_pylist():
-        text, anchors = row["text"], [(link["start"], link["end"]) for link in row["links"]]
-        if by_page:
-            linked = {mentions.fold(text[start:end]).strip() for start, end in anchors}
-            counts = dict.fromkeys(
-                mentions.names_in_text(text, names) | {name for name in linked if name in names}, 1
+def _pages_with_names(paragraphs: DataFrame, names_path: str, longest: int) -> DataFrame:
+    def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        names = mentions.Names(names_path, longest)
+        for batch in batches:
+            places: dict[tuple[int, str], None] = {}
+            for page_id, (text, spans) in zip(
+                batch.column("page_id").to_pylist(), _texts_with_links(batch), strict=True
+            ):
+                linked = {mentions.normalize_mention(text[start:end]) for start, end in spans}
+                found = mentions.names_in_text(text, names) | {name for name in linked if name in names}
+                places.update(dict.fromkeys((page_id, name) for name in sorted(found)))
+            page_ids, found_names = zip(*places, strict=True) if places else ((), ())
+            yield pa.record_batch(
+                {"page_id": pa.array(page_ids, pa.int64()), "mention": pa.array(found_names, pa.string())}
             )
-        else:
-            counts = dict(mentions.count_occurrences(text, anchors, names))
-        rows += [{"page_id": row["page_id"], "mention": name, "n": count} for name, count in counts.items()]
-    if rows:
-        schema = pa.schema([("page_id", pa.int64()), ("mention", pa.string()), ("n", pa.int64())])
-        yield pa.RecordBatch.from_pylist(rows, schema)
+
+    found = paragraphs.select("page_id", "text", "links").mapInArrow(scan, "page_id long, mention string")
+    return found.groupBy("mention").agg(F.countDistinct("page_id").alias("occurrences"))
+
+
+def _texts_with_links(batch: pa.RecordBatch) -> Iterator[tuple[str, list[tuple[int, int]]]]:
+    links = batch.column("links")
+    spans = links.flatten()
+    starts, ends = (spans.field(name).to_pylist() for name in ("start", "end"))
+    first = 0
+    for text, count in zip(batch.column("text").to_pylist(), links.value_lengths().to_pylist(), strict=True):
+        last = first + count
+        yield text, list(zip(starts[first:last], ends[first:last], strict=True))
+        first = last

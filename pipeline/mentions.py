@@ -4,9 +4,13 @@ A name occurs where it stands between word boundaries, or where it is the anchor
 count. `link_probability` = links / occurrences, `commonness` = links to the target / links.
 """
 
+import itertools
+import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
 
 import pyarrow as pa
 import regex
@@ -14,6 +18,8 @@ import regex
 from pipeline import storage
 
 NAMES = "names.marisa"
+LOOKUP = "lookup.marisa"
+CANDIDATES = "candidates.arrow"
 SCHEMA = pa.schema(
     [
         ("mention", pa.string()),
@@ -26,73 +32,123 @@ SCHEMA = pa.schema(
         ("commonness", pa.float64()),
     ]
 )
+_CANDIDATE = pa.struct([("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64())])
+CANDIDATES_SCHEMA = pa.schema(
+    [
+        ("mention", pa.string()),
+        ("total_links", pa.int64()),
+        ("occurrences", pa.int64()),
+        ("link_probability", pa.float64()),
+        ("candidates", pa.list_(_CANDIDATE)),
+    ]
+)
 
-MAX_MENTION_CHARACTERS = 100
 _MAX_PAPER_TOKENS = 20
+_ROWS_PER_BATCH = 4096
 
-# Scripts that are written without blanks: every character is a word of its own.
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}"
-_WORD = regex.compile(rf"[[\p{{L}}\p{{N}}\p{{M}}]--[{_UNSPACED}]]{{2,}}|[{_UNSPACED}]\p{{M}}+", regex.V1)
-
-
-def inner_positions(text: str) -> set[int]:
-    """Positions inside a word, where no mention may begin or end. All other positions are word boundaries."""
-    return {position for match in _WORD.finditer(text) for position in range(match.start() + 1, match.end())}
-
-
-def find_names(text: str, names: "Names") -> Iterator[tuple[int, int, str]]:
-    """Every occurrence of a name between word boundaries as (start, end, name), overlapping ones too."""
-    inner = inner_positions(text)
-    for start in range(len(text)):
-        if start in inner or text[start].isspace():
-            continue
-        for name in names.prefixes(text[start : start + MAX_MENTION_CHARACTERS]):
-            if start + len(name) not in inner:
-                yield start, start + len(name), name
+# Letters of scripts that are written without blanks: each is a word of its own. Marks of length and repetition belong
+# to several of these scripts, so that Unicode gives them to none.
+_UNSPACED = (
+    r"[[\p{L}\p{N}]&&[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}"
+    r"\u3006\u3031-\u3035\u30fc\uff70\uff9e\uff9f]]"
+)
+_WORD = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{_UNSPACED}]+|{_UNSPACED}\p{{M}}*"
+_TOKEN = regex.compile(rf"{_WORD}|[^\s\x1c-\x1f]", regex.V1)
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 
 
-def normalize_mention(anchor: str, profile: str) -> str:
-    """The mention that an anchor counts for: the anchor itself; `paper`: lower-cased, without accents.
+# Names in texts
 
-    An anchor that counts for none (too long, or empty) gives an empty text.
+
+def tokens(text: str) -> Iterator[Any]:
+    """Matches of the words of a text, and of each character beside them that is no white space.
+
+    Letters, digits and combining marks make words; in Han, Kana, Thai, Lao and Khmer every character is one. A
+    position inside of none of these, where a mention may begin or end, is a word boundary.
     """
-    if profile == "paper":
-        anchor = fold(anchor).strip()
-        return anchor if 0 < len(anchor.split()) <= _MAX_PAPER_TOKENS else ""
-    return anchor if 0 < len(anchor) <= MAX_MENTION_CHARACTERS and not anchor.isspace() else ""
+    return (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text)
 
 
-def fold(text: str) -> str:
-    """Lower-cased and without accents, as the paper's code counted names."""
-    decomposed = unicodedata.normalize("NFD", text.lower())
-    return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
+class NameSet(Protocol):
+    """Names to look for. `longest`: characters of the longest one."""
+
+    longest: int
+
+    def prefixes(self, text: str) -> list[str]:
+        """The names with which the text begins."""
+
+    def __contains__(self, name: str) -> bool: ...
 
 
-def count_occurrences(text: str, links: Sequence[tuple[int, int]], names: "Names") -> Counter[str]:
-    """How often each name occurs in a paragraph, as a link or between word boundaries.
+def find_names(text: str, names: NameSet) -> Iterator[tuple[int, int, str]]:
+    """Every occurrence of a name between word boundaries as (start, end, name), overlapping ones too."""
+    spans = [match.span() for match in tokens(text)]
+    ends = {end for _, end in spans}
+    prefixes = names.prefixes
+    for start, _ in spans:
+        for name in prefixes(text[start : start + names.longest]):
+            end = start + len(name)
+            if end in ends or text[end - 1].isspace():
+                yield start, end, name
+
+
+def longest_names(text: str, names: NameSet) -> Iterator[tuple[int, int, str]]:
+    """Occurrences of names between word boundaries that do not overlap: from left to right, the longest first."""
+    position = 0
+    for start, found in itertools.groupby(find_names(text, names), key=lambda place: place[0]):
+        if start >= position:
+            longest = max(found)
+            yield longest
+            position = longest[1]
+
+
+def occurrences(text: str, links: Sequence[tuple[int, int]], names: NameSet) -> list[str]:
+    """The name of each place of a paragraph that is a link, or that a name fills between word boundaries.
 
     Args:
         text: the paragraph.
         links: (start, end) of its anchors.
         names: the names to look for.
     """
-    places = set(find_names(text, names))
-    places |= {(start, end, text[start:end]) for start, end in links if text[start:end] in names}
-    return Counter(name for _, _, name in places)
+    places = list(find_names(text, names))
+    found = [name for _, _, name in places]
+    if links:
+        between_boundaries = {(start, end) for start, end, _ in places}
+        beside = (text[start:end] for start, end in {*links} - between_boundaries)
+        found += [name for name in beside if name in names]
+    return found
 
 
-def names_in_text(text: str, names: "Names") -> set[str]:
+def names_in_text(text: str, names: NameSet) -> set[str]:
     """The names that occur in a text after folding (profile `paper` counts pages, not occurrences)."""
     return {name for _, _, name in find_names(fold(text), names)}
+
+
+def normalize_mention(anchor: str) -> str:
+    """The mention that an anchor counts for in the profile `paper`: lower-cased, without accents.
+
+    An anchor that counts for none (too long, or empty) gives an empty text.
+    """
+    folded = fold(anchor).strip()
+    return folded if len(folded.split()) <= _MAX_PAPER_TOKENS else ""
+
+
+def fold(text: str) -> str:
+    """Lower-cased and without accents, as the paper's code counted names."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", text.lower())
+    return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
 
 
 class Names:
     """A set of names in a memory-mapped trie, so that any number of processes share it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, longest: int) -> None:
         import marisa_trie
 
         self._trie = marisa_trie.Trie().mmap(path)
+        self.longest = longest
 
     def prefixes(self, text: str) -> list[str]:
         """The names with which the text begins."""
@@ -106,10 +162,136 @@ class Names:
 
 
 def write_names(path: str, names: Iterable[str]) -> int:
-    """Write the set of names to a local path; returns how many there are."""
+    """Write the set of names, in any order, to a local path; returns how many there are."""
     import marisa_trie
 
-    trie = marisa_trie.Trie(sorted(names))
+    trie = marisa_trie.Trie(names)
     with storage.atomic_path(path) as aside:
         trie.save(aside)
     return len(trie)
+
+
+# The finished table
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A target of a mention's links: the page's title, its id where it is in the vocabulary, and how many links."""
+
+    entity_id: int | None
+    title: str
+    link_count: int
+    commonness: float
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A row of the mention table, its candidates by falling link count, ties by title."""
+
+    name: str
+    total_links: int
+    occurrences: int
+    link_probability: float
+    candidates: tuple[Candidate, ...]
+
+
+class MentionTable:
+    """Looks names up in the finished mention table, which stays on disk, memory-mapped."""
+
+    def __init__(self, folder: str) -> None:
+        """Open the folder of the stage BuildMentionTable.
+
+        Raises:
+            ValueError: it is no such folder, or not whole.
+        """
+        import marisa_trie
+
+        manifest = storage.read_manifest(folder)
+        if manifest.stage != "BuildMentionTable":
+            raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of BuildMentionTable")
+        self.profile: str = manifest.parameters["profile"]
+        self.longest: int = manifest.facts["longest_mention"]
+        self._rows = marisa_trie.RecordTrie("<I").mmap(storage.join(folder, LOOKUP))
+        self._file = pa.ipc.open_file(pa.memory_map(storage.join(folder, CANDIDATES)))
+        self._batch = lru_cache(64)(self._file.get_batch)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rows
+
+    def prefixes(self, text: str) -> list[str]:
+        """The names with which the text begins."""
+        return self._rows.prefixes(text)
+
+    def get(self, name: str) -> Mention | None:
+        """What the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
+        found = self._rows.get(name)
+        if not found:
+            return None
+        batch, row = divmod(found[0][0], _ROWS_PER_BATCH)
+        values = self._batch(batch).slice(row, 1).to_pylist()[0]
+        candidates = tuple(
+            Candidate(**each, commonness=each["link_count"] / values["total_links"])
+            for each in values.pop("candidates")
+        )
+        return Mention(values.pop("mention"), **values, candidates=candidates)
+
+    def find(self, text: str) -> Iterator[tuple[int, int, Mention]]:
+        """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping."""
+        for start, end, name in longest_names(text, self):
+            mention = self.get(name)
+            assert mention is not None
+            yield start, end, mention
+
+
+def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
+    """Write what `MentionTable` reads, beside the mention table itself.
+
+    Args:
+        folder: the stage's folder.
+        tables: the table's files, each ordered by mention and title, every mention in one of them.
+    """
+    import marisa_trie
+
+    with (
+        storage.atomic_path(storage.join(folder, CANDIDATES)) as aside,
+        pa.ipc.new_file(aside, CANDIDATES_SCHEMA) as writer,
+    ):
+        trie = marisa_trie.RecordTrie("<I", _write_candidates(tables, writer))
+    with storage.atomic_path(storage.join(folder, LOOKUP)) as aside:
+        trie.save(aside)
+    return [storage.describe(folder, name, len(trie)) for name in (CANDIDATES, LOOKUP)]
+
+
+def _write_candidates(
+    tables: Sequence[str], writer: pa.ipc.RecordBatchFileWriter
+) -> Iterator[tuple[str, tuple[int]]]:
+    """Write a row for each mention; gives each mention with its row's number."""
+    rows = itertools.chain.from_iterable(map(storage.read_rows, tables))
+    mentions = (
+        _candidates_row(group) for _, group in itertools.groupby(rows, key=lambda row: row["mention"])
+    )
+    number = 0
+    while batch := list(itertools.islice(mentions, _ROWS_PER_BATCH)):
+        columns = zip(*batch, strict=True)
+        fields = zip(columns, CANDIDATES_SCHEMA, strict=True)
+        arrays = [storage.to_array(column, field.type) for column, field in fields]
+        writer.write_batch(pa.record_batch(arrays, schema=CANDIDATES_SCHEMA))
+        for row in batch:
+            yield row[0], (number,)
+            number += 1
+
+
+def _candidates_row(group: Iterator[dict[str, Any]]) -> tuple[Any, ...]:
+    rows = sorted(group, key=lambda row: (-row["link_count"], row["title"]))
+    candidates = [(row["entity_id"], row["title"], row["link_count"]) for row in rows]
+    first = rows[0]
+    return (
+        first["mention"],
+        first["total_links"],
+        first["occurrences"],
+        first["link_probability"],
+        candidates,
+    )

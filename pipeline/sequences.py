@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
 
-from pipeline.sentences import split
+from pipeline.sentences import DEFAULT, split
 from pipeline.tokens import WordTokenizer
 from pipeline.wikitext import Link, Paragraph
 
@@ -59,6 +59,7 @@ def build_page(
     entity_id: EntityLookup,
     limits: Limits,
     profile: str,
+    splitter: str = DEFAULT,
 ) -> tuple[list[Sequence], Counter[str], Counter[str]]:
     """(sequences, drops by reason, facts) of one page, as the corpus section of the paper's code describes.
 
@@ -71,7 +72,7 @@ def build_page(
     sentences: list[list[Segment]] = []
     for paragraph in paragraphs:
         links = list(_known_links(paragraph.links, entity_id, profile, drops))
-        sentences += _sentences(paragraph.text, links, language, drops)
+        sentences += _sentences(paragraph.text, links, split(paragraph.text, language, splitter), drops)
     segments = [segment for sentence in sentences for segment in sentence]
     ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))
     whole = [
@@ -102,11 +103,14 @@ def _known_links(
 
 
 def _sentences(
-    text: str, links: SequenceOf[tuple[Link, int]], language: str, drops: Counter[str]
+    text: str,
+    links: SequenceOf[tuple[Link, int]],
+    spans: SequenceOf[tuple[int, int]],
+    drops: Counter[str],
 ) -> Iterator[list[Segment]]:
     """The sentences of a paragraph in segments; each link goes to the one sentence that holds it whole."""
     waiting = list(reversed(links))
-    for start, end in split(text, language):
+    for start, end in spans:
         inside = []
         while waiting and waiting[-1][0].start < end:
             link, found = waiting.pop()

@@ -1,14 +1,26 @@
 """Sequences as Arrow IPC files: one shard for each block of pages."""
 
+import contextlib
+import hashlib
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
+from pipeline import storage
 from pipeline.sequences import Sequence
 
 ROWS_PER_BATCH = 1024
+SEEN, HELD_OUT = "sequences", "held_out"  # folders of what pretraining sees and what it never does
+
+
+def is_held_out(page_id: int, share: float) -> bool:
+    """Whether a page is among the given share that pretraining never sees.
+
+    It is a matter of the page's id alone; a page that is held out at one share is so at every larger one.
+    """
+    digest = hashlib.blake2b(str(page_id).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") < share * (1 << 64)
 
 
 def sequence_schema(word_vocab_size: int) -> pa.Schema:
@@ -25,24 +37,41 @@ def sequence_schema(word_vocab_size: int) -> pa.Schema:
     )
 
 
-def write_shard(path: str | Path, sequences: Iterable[tuple[int, Sequence]], schema: pa.Schema) -> int:
-    """Stream (page id, sequence) rows to an Arrow IPC file; the number of rows.
+class ShardWriter:
+    """Streams sequences to an Arrow IPC file in batches of a fixed size, so that the same rows give the same bytes."""
 
-    Batches have a fixed number of rows, so the same rows give the same bytes. The file is not written
-    atomically.
-    """
-    rows = 0
-    with open(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
-        for chunk in _chunks(sequences):
-            writer.write_batch(_record_batch(chunk, schema))
-            rows += len(chunk)
-    return rows
+    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
+        """Open the file; it is not written atomically."""
+        self.count = 0
+        self._pending: list[tuple[int, Sequence]] = []
+        self._schema = schema
+        self._writer = pa.ipc.new_file(str(path), schema)
+
+    def extend(self, page_id: int, sequences: Iterable[Sequence]) -> None:
+        """Add the sequences of a page."""
+        self._pending += [(page_id, sequence) for sequence in sequences]
+        while len(self._pending) >= ROWS_PER_BATCH:
+            self._write(self._pending[:ROWS_PER_BATCH])
+            del self._pending[:ROWS_PER_BATCH]
+
+    def _write(self, rows: list[tuple[int, Sequence]]) -> None:
+        self._writer.write_batch(_record_batch(rows, self._schema))
+        self.count += len(rows)
+
+    def close(self) -> None:
+        if self._pending:
+            self._write(self._pending)
+            self._pending = []
+        self._writer.close()
 
 
-def _chunks(sequences: Iterable[tuple[int, Sequence]]) -> Iterator[list[tuple[int, Sequence]]]:
-    iterator = iter(sequences)
-    while chunk := list(islice(iterator, ROWS_PER_BATCH)):
-        yield chunk
+@contextlib.contextmanager
+def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
+    """Write sequences to a local file that appears whole or not at all."""
+    with storage.atomic_path(path) as aside:
+        writer = ShardWriter(aside, schema)
+        yield writer
+        writer.close()
 
 
 def _record_batch(chunk: list[tuple[int, Sequence]], schema: pa.Schema) -> pa.RecordBatch:

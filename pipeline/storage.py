@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 MANIFEST = "manifest.json"
@@ -62,7 +63,7 @@ def file_size(path: str) -> int | None:
     """Size in bytes, or None where there is no such file."""
     try:
         return os.stat(path).st_size if not is_url(path) else int(_filesystem(path)[0].size(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
@@ -420,3 +421,13 @@ def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str,
             raise ValueError(
                 f"{path}: not readable as Parquet ({error}); delete it and run its stage again"
             ) from error
+
+
+def sum_column(paths: Iterable[str], column: str) -> int:
+    """Sum of a column of whole numbers over Parquet files."""
+    total = 0
+    for path in paths:
+        with open_input(path) as stream:
+            batches = pq.ParquetFile(stream).iter_batches(1 << 16, columns=[column])
+            total += sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
+    return total

@@ -32,8 +32,8 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """One Spark session for a test module's process."""
-    from pipeline import jobs_spark
+    from pipeline import spark as engine
 
-    session = jobs_spark.session("local[2]", 1 << 30)
+    session = engine.session("local[2]", 1 << 30)
     yield session
     session.stop()

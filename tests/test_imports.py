@@ -23,7 +23,7 @@ ALLOWED = {
 }
 ENGINES = {
     "apache_beam": {"pipeline/jobs_beam.py"},
-    "pyspark": {"pipeline/jobs_spark.py"},
+    "pyspark": {"pipeline/spark.py", "pipeline/jobs_spark.py"},
     "luigi": {f"workflows/{path.name}" for path in (ROOT / "workflows").glob("*.py")},
 }
 # What a machine that only trains has; all else is imported inside the functions that need it.

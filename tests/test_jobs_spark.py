@@ -1,6 +1,6 @@
 """Spark's joins and counts, against plain Python."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline import jobs_spark, mentions, storage
+from pipeline.entities import EntityVocab
 from pipeline.jobs_beam import SCHEMAS
+from pipeline.spark import read, write_parts
 
 pytestmark = pytest.mark.slow
 
@@ -30,14 +32,14 @@ REDIRECTS = {
 }
 
 
-def follow(title: str, max_hops: int | None) -> tuple[str | None, int, str]:
+def follow(title: str, max_hops: int | None) -> tuple[str | None, int | None, str]:
     """The plain way along redirects, one hop after another; a bounded one cannot notice a loop."""
     seen, hops = [title], 0
     while seen[-1] in REDIRECTS and seen[-1] not in PAGES and (max_hops is None or hops < max_hops):
         following = REDIRECTS[seen[-1]]
         hops += 1
         if max_hops is None and following in seen:
-            return None, hops, "loop"
+            return None, None, "loop"
         seen.append(following)
     if hops == 0:
         return title, 0, "page"
@@ -53,10 +55,7 @@ def test_redirects_equal_the_plain_way(spark: Any, max_hops: int | None) -> None
     found = {row["title"]: (row["canonical"], row["hops"], row["status"]) for row in rows}
     expected = {title: follow(title, max_hops) for title in {*PAGES, *REDIRECTS}}
     assert len(rows) == len(found)
-    for title, (canonical, hops, status) in expected.items():
-        assert found[title][0] == canonical, title
-        assert found[title][2] == status, title
-        assert status == "loop" or found[title][1] == hops, title
+    assert found == expected
 
 
 PARAGRAPHS = [
@@ -72,7 +71,7 @@ TITLES = [
     ("A", None, 2, "loop"),
     ("Gone", "Further", 1, "missing"),
 ]
-PAGE_ROWS = [("Ape", 1), ("Japan", 2), ("Unlinked", 3)]
+PAGE_ROWS = [("Ape", 1, False), ("Japan", 2, True), ("Unlinked", 3, False)]
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +96,14 @@ def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
         ):
             assert row["text"][link["start"] : link["end"]] == anchor
     pq.write_table(pa.Table.from_pylist(rows, SCHEMAS["paragraphs"]), path)
-    paragraphs = jobs_spark.read(spark, [path], 2)
+    paragraphs = read(spark, [path], 2)
     titles = spark.createDataFrame(TITLES, "title string, canonical string, hops int, status string")
     return {
         "paragraphs": paragraphs,
         "titles": titles,
-        "pages": spark.createDataFrame(PAGE_ROWS, "title string, page_id long"),
+        "pages": spark.createDataFrame(PAGE_ROWS, "title string, page_id long, is_disambiguation boolean"),
         "annotations": jobs_spark.links(paragraphs, titles),
+        "entities": spark.createDataFrame([("Ape", 3)], "title string, entity_id int"),
     }
 
 
@@ -125,59 +125,107 @@ def test_links_and_coverage(tables: dict[str, Any]) -> None:
     }
 
 
-@pytest.mark.parametrize(("size", "titles"), [(10, ("Ape", "Japan")), (4, ("Ape",))])
-def test_vocabulary(tables: dict[str, Any], size: int, titles: tuple[str, ...]) -> None:
-    vocab, candidates = jobs_spark.build_vocab(tables["annotations"], tables["pages"], size)
-    assert vocab.titles[3:] == titles
-    assert vocab.link_counts[3] == 3
-    assert vocab.page_ids[3] == 1
-    assert candidates == 2
+@pytest.fixture(scope="module")
+def counted(tables: dict[str, Any]) -> Any:
+    return jobs_spark.count_links(tables["annotations"], tables["pages"])
 
 
-def expected_mentions(names: mentions.Names) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """(link count, total links, occurrences) of each mention and title, with dictionaries alone."""
-    canonical = {title: end or title for title, end, _, _ in TITLES}
-    links: dict[str, Counter[str]] = defaultdict(Counter)
-    occurrences: Counter[str] = Counter()
-    for _, text, anchors in PARAGRAPHS:
-        for anchor, _, target in anchors:
-            links[anchor][canonical[target]] += 1
-        spans = [(at, at + len(anchor)) for anchor, at, _ in anchors]
-        occurrences.update(mentions.count_occurrences(text, spans, names))
-    return {
-        (name, title): (count, links[name].total(), occurrences[name])
-        for name in links
-        for title, count in links[name].items()
+@pytest.mark.parametrize(
+    ("parameters", "titles", "drops"),
+    [
+        ({"size": 10}, ("Ape", "Japan"), {}),
+        ({"size": 4}, ("Ape",), {"below_vocab_size": 1}),
+        ({"size": 10, "min_count": 3}, ("Ape",), {"below_min_count": 1}),
+        ({"size": 10, "disambiguation": False}, ("Ape",), {"disambiguation": 1}),
+        ({"size": 10, "min_count": 3, "disambiguation": False}, ("Ape",), {"below_min_count": 1}),
+        ({"size": 4, "forced": {"Unlinked"}}, ("Unlinked",), {"below_vocab_size": 2}),
+        ({"size": 5, "forced": {"Unlinked"}}, ("Ape", "Unlinked"), {"below_vocab_size": 1}),
+        ({"size": 9, "forced": {"Japan"}, "min_count": 9}, ("Japan",), {"below_min_count": 1}),
+        ({"size": 9, "forced": {"Japan"}, "disambiguation": False}, ("Ape", "Japan"), {}),
+    ],
+)
+def test_vocabulary(
+    counted: Any, parameters: dict[str, Any], titles: tuple[str, ...], drops: dict[str, int]
+) -> None:
+    entities = jobs_spark.choose_entities(counted, **parameters)
+    facts = {"Ape": (3, 1), "Japan": (2, 2), "Unlinked": (0, 3)}
+    assert entities.vocab.titles[3:] == titles
+    assert list(zip(entities.vocab.link_counts, entities.vocab.page_ids, strict=True))[3:] == [
+        facts[title] for title in titles
+    ]
+    assert entities.ids == {title: number for number, title in enumerate(titles, start=3)}
+    assert {reason: count for reason, count in entities.drops.items() if count} == {
+        f"entities:{reason}": count for reason, count in drops.items()
     }
 
 
-def test_mention_table(spark: Any, tables: dict[str, Any], tmp_path: Path) -> None:
-    vocab = spark.createDataFrame([("Ape", 3)], "title string, entity_id int")
-    path = str(tmp_path / mentions.NAMES)
-    frame = jobs_spark.count_mentions(
-        tables["paragraphs"], tables["annotations"], vocab, path, profile="fixed", min_links=1
-    )
-    rows = {(row["mention"], row["title"]): row for row in frame.collect()}
-    expected = expected_mentions(mentions.Names(path))
-    assert {
-        key: (row["link_count"], row["total_links"], row["occurrences"]) for key, row in rows.items()
-    } == expected
-    # "ape": three links (one of them inside "apes") and one place that is no link.
-    ape = rows["ape", "Ape"]
-    assert (ape["entity_id"], ape["link_count"], ape["total_links"], ape["occurrences"]) == (3, 2, 3, 4)
-    assert ape["link_probability"] == pytest.approx(3 / 4)
-    assert ape["commonness"] == pytest.approx(2 / 3)
-    assert rows["ape", "Further"]["entity_id"] is None
-    assert all(0 < row["link_probability"] <= 1 for row in rows.values())
+def test_a_vocabulary_made_elsewhere_keeps_its_ids(counted: Any, tables: dict[str, Any]) -> None:
+    """A title that is a redirect here stands for its page, unless another entity has the page's own title."""
+    titles = ("[PAD]", "[UNK]", "[MASK]", "to Ape", "Elsewhere", "Ape", "A", "Japan")
+    given = EntityVocab(titles, (9,) * 8, (99,) * 8)
+    entities = jobs_spark.fit_entities(counted, tables["titles"], given)
+    assert entities.vocab.titles == titles
+    assert entities.vocab.link_counts == (0, 0, 0, 0, 0, 3, 0, 2)
+    assert entities.vocab.page_ids == (-1, -1, -1, -1, -1, 1, -1, 2)
+    assert entities.ids == {"Ape": 5, "Japan": 7}
+    assert entities.drops == {"entities:not_in_dump": 2, "entities:same_page": 1}
+    without = EntityVocab(titles[:5], (0,) * 5, (-1,) * 5)
+    assert jobs_spark.fit_entities(counted, tables["titles"], without).ids == {"Ape": 3}
 
 
-def test_mention_table_as_the_paper_counted(spark: Any, tables: dict[str, Any], tmp_path: Path) -> None:
-    vocab = spark.createDataFrame([("Ape", 3)], "title string, entity_id int")
-    path = str(tmp_path / mentions.NAMES)
-    frame = jobs_spark.count_mentions(
-        tables["paragraphs"], tables["annotations"], vocab, path, profile="paper", min_links=1
-    )
-    rows = {(row["mention"], row["title"]): row for row in frame.collect()}
+def test_titles_of_a_white_list_are_followed(spark: Any, tables: dict[str, Any]) -> None:
+    names = ["to Ape", "Japan", "A", "Gone", "Elsewhere", "Japan"]
+    assert jobs_spark.pages_of(spark, names, tables["titles"]) == {"to Ape": "Ape", "Japan": "Japan"}
+    assert jobs_spark.pages_of(spark, [], tables["titles"]) == {}
+
+
+def count_mentions(tables: dict[str, Any], path: Path, profile: str, **parameters: int) -> list[Any]:
+    """The rows of the mention table; (mention, title) stands once."""
+    settings = {"min_links": 1, "max_characters": 100, **parameters}
+    anchors = jobs_spark.count_anchors(tables["annotations"], profile=profile, **settings)
+    names = str(path / mentions.NAMES)
+    count, longest = jobs_spark.write_names(anchors, names)
+    rows = jobs_spark.count_mentions(
+        tables["paragraphs"],
+        anchors,
+        tables["entities"],
+        names_path=names,
+        longest=longest,
+        profile=profile,
+    ).collect()
+    assert len({row["mention"] for row in rows}) == count
+    assert max(len(row["mention"]) for row in rows) == longest
+    return rows
+
+
+def test_mention_table(tables: dict[str, Any], tmp_path: Path) -> None:
+    rows = {(row["mention"], row["title"]): row for row in count_mentions(tables, tmp_path, "fixed")}
+    columns = ("entity_id", "link_count", "total_links", "occurrences")
+    assert {key: tuple(row[name] for name in columns) for key, row in rows.items()} == {
+        # Three links, one of them inside "apes", and one place that is no link.
+        ("ape", "Ape"): (3, 2, 3, 4),
+        ("ape", "Further"): (None, 1, 3, 4),
+        ("Ape", "A"): (None, 1, 1, 1),
+        ("apes", "Ape"): (3, 1, 1, 2),
+        ("Japan", "Japan"): (None, 1, 1, 1),
+        ("日本", "Japan"): (None, 1, 1, 1),
+    }
+    assert rows["ape", "Ape"]["link_probability"] == pytest.approx(3 / 4)
+    assert rows["ape", "Ape"]["commonness"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [({"min_links": 2}, {"ape"}), ({"max_characters": 3}, {"ape", "Ape", "日本"})],
+)
+def test_rare_and_long_mentions_are_left_out(
+    tables: dict[str, Any], tmp_path: Path, parameters: dict[str, int], names: set[str]
+) -> None:
+    assert {row["mention"] for row in count_mentions(tables, tmp_path, "fixed", **parameters)} == names
+
+
+def test_mention_table_as_the_paper_counted(tables: dict[str, Any], tmp_path: Path) -> None:
+    rows = {(row["mention"], row["title"]): row for row in count_mentions(tables, tmp_path, "paper")}
     # Folded, "ape" is linked four times, on pages 1 and 2: four links on two pages, capped at 1.
     assert rows["ape", "Ape"]["total_links"] == 4
     assert rows["ape", "Ape"]["occurrences"] == 2
@@ -190,7 +238,7 @@ def test_parts_are_kept_and_have_the_same_bytes(spark: Any, tmp_path: Path) -> N
 
     def write(folder: Path, partitions: int) -> dict[int, storage.BlockRecord]:
         frame = spark.createDataFrame(rows, "word string, number long").repartition(partitions)
-        return jobs_spark.write_parts(
+        return write_parts(
             frame, schema, str(folder), "words", "key", parts=3, by="word", order=["word", "number"]
         )
 

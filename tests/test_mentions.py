@@ -6,14 +6,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle_tables import word_boundaries
 
+from pipeline import storage
 from pipeline.mentions import (
+    SCHEMA,
+    Candidate,
+    Mention,
+    MentionTable,
     Names,
-    count_occurrences,
     find_names,
     fold,
-    inner_positions,
+    longest_names,
     normalize_mention,
+    occurrences,
+    tokens,
+    write_lookup,
     write_names,
 )
 
@@ -22,7 +30,7 @@ TEXTS = st.text(alphabet="ab A.-'日本éß\u0301😀1", max_size=30)
 
 def names_of(folder: Path, *names: str) -> Names:
     write_names(str(folder / "names"), names)
-    return Names(str(folder / "names"))
+    return Names(str(folder / "names"), max(map(len, names), default=0))
 
 
 @pytest.mark.parametrize(
@@ -37,11 +45,19 @@ def names_of(folder: Path, *names: str) -> Names:
         ("ก\u0e49า", [0, 2, 3]),
         ("العربية", [0, 7]),
         ("12th", [0, 4]),
+        ("ドクターX", [0, 1, 2, 3, 4, 5]),
+        ("ー2", [0, 1, 2]),
     ],
 )
 def test_word_boundaries(text: str, boundaries: list[int]) -> None:
-    inner = inner_positions(text)
-    assert [position for position in range(len(text) + 1) if position not in inner] == boundaries
+    inside = {position for match in tokens(text) for position in range(match.start() + 1, match.end())}
+    assert [position for position in range(len(text) + 1) if position not in inside] == boundaries
+
+
+@given(st.text(alphabet="a1 .\u0301\u0e49日かーｰกé\u3099\x85\u3000", max_size=12))
+def test_word_boundaries_equal_the_oracles(text: str) -> None:
+    inside = {position for match in tokens(text) for position in range(match.start() + 1, match.end())}
+    assert inside == set(range(len(text))) - set(word_boundaries(text))
 
 
 def test_names_are_found_between_boundaries(tmp_path: Path) -> None:
@@ -56,14 +72,13 @@ def test_finding_equals_brute_force(
     tmp_path_factory: pytest.TempPathFactory, text: str, wanted: set[str]
 ) -> None:
     names = names_of(tmp_path_factory.mktemp("names"), *wanted)
-    inner = inner_positions(text)
+    boundaries = {*word_boundaries(text)}
     expected = {
         (start, start + len(name), name)
         for name in wanted
         for start in range(len(text))
         if text.startswith(name, start)
-        and start not in inner
-        and start + len(name) not in inner
+        and {start, start + len(name)} <= boundaries
         and not text[start].isspace()
     }
     found = list(find_names(text, names))
@@ -71,26 +86,108 @@ def test_finding_equals_brute_force(
     assert len(found) == len(expected)
 
 
+@given(TEXTS, st.sets(st.text(alphabet="ab A日本é", min_size=1, max_size=4), max_size=6))
+def test_the_longest_names_cover_what_can_be_covered(
+    tmp_path_factory: pytest.TempPathFactory, text: str, wanted: set[str]
+) -> None:
+    names = names_of(tmp_path_factory.mktemp("names"), *wanted)
+    places = sorted(find_names(text, names))
+    expected: list[tuple[int, int, str]] = []
+    while free := [place for place in places if not expected or place[0] >= expected[-1][1]]:
+        expected.append(max(free, key=lambda place: (-place[0], place[1])))
+    assert list(longest_names(text, names)) == expected
+
+
 def test_a_link_counts_wherever_it_stands_and_once(tmp_path: Path) -> None:
     names = names_of(tmp_path, "cat", "日")
     text = "cats and cat, 日本"
-    assert count_occurrences(text, [], names) == Counter({"cat": 1, "日": 1})
-    assert count_occurrences(text, [(0, 3), (9, 12), (5, 8)], names) == Counter({"cat": 2, "日": 1})
+    assert Counter(occurrences(text, [], names)) == {"cat": 1, "日": 1}
+    assert Counter(occurrences(text, [(0, 3), (9, 12), (5, 8)], names)) == {"cat": 2, "日": 1}
+
+
+@given(
+    TEXTS,
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4)), max_size=5),
+    st.sets(st.text(alphabet="ab A日本é", min_size=1, max_size=4), max_size=6),
+)
+def test_occurrences_are_the_union_of_links_and_places(
+    tmp_path_factory: pytest.TempPathFactory, text: str, places: list[tuple[int, int]], wanted: set[str]
+) -> None:
+    names = names_of(tmp_path_factory.mktemp("names"), *wanted)
+    links = [(start, start + size) for start, size in places if start + size <= len(text)]
+    union = {(start, end) for start, end, _ in find_names(text, names)}
+    union |= {(start, end) for start, end in links if text[start:end] in wanted}
+    assert Counter(occurrences(text, links, names)) == Counter(text[start:end] for start, end in union)
 
 
 @pytest.mark.parametrize(
-    ("anchor", "profile", "mention"),
-    [
-        ("New York", "fixed", "New York"),
-        (" ", "fixed", ""),
-        ("x" * 101, "fixed", ""),
-        ("Café", "paper", "cafe"),
-        (" ".join("a" * 21), "paper", ""),
-        (" ".join("a" * 20), "paper", " ".join("a" * 20)),
-    ],
+    ("anchor", "mention"),
+    [("Café", "cafe"), (" ", ""), (" ".join("a" * 21), ""), (" ".join("a" * 20), " ".join("a" * 20))],
 )
-def test_mention_of_an_anchor(anchor: str, profile: str, mention: str) -> None:
-    assert normalize_mention(anchor, profile) == mention
+def test_mention_of_an_anchor_in_the_papers_profile(anchor: str, mention: str) -> None:
+    assert normalize_mention(anchor) == mention
+
+
+def test_the_order_of_names_does_not_matter(tmp_path: Path) -> None:
+    names = [f"name {number}" for number in range(500)]
+    for path, ordered in (("a", names), ("b", names[::-1])):
+        assert write_names(str(tmp_path / path), ordered) == 500
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+ROWS = [
+    ("Paris", 3, "Paris", 6, 8, 10),
+    ("Paris", None, "Paris (myth)", 2, 8, 10),
+    ("new Paris", 3, "Paris", 1, 1, 1),
+    ("日本", None, "Japan", 1, 1, 4),
+]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> MentionTable:
+    """A finished stage's folder with two parts."""
+    files = []
+    for number, rows in enumerate((ROWS[:2], ROWS[2:])):
+        path = f"mentions/block-{number:05d}.parquet"
+        with storage.parquet_rows(str(tmp_path / path), SCHEMA) as writer:
+            writer.extend((*row, row[4] / row[5], row[3] / row[4]) for row in rows)
+        files.append(storage.describe(str(tmp_path), path, len(rows)))
+    lookup = write_lookup(str(tmp_path), [str(tmp_path / entry.path) for entry in files])
+    storage.write_manifest(
+        str(tmp_path),
+        storage.Manifest(
+            stage="BuildMentionTable",
+            version=1,
+            parameters={"profile": "fixed"},
+            inputs={},
+            files=(*files, *lookup),
+            facts={"longest_mention": 9},
+        ),
+    )
+    return MentionTable(str(tmp_path))
+
+
+def test_names_are_looked_up(table: MentionTable) -> None:
+    assert len(table) == 3
+    candidates = (Candidate(3, "Paris", 6, 0.75), Candidate(None, "Paris (myth)", 2, 0.25))
+    assert table.get("Paris") == Mention("Paris", 8, 10, 0.8, candidates)
+    assert table.get("日本") == Mention("日本", 1, 4, 0.25, (Candidate(None, "Japan", 1, 1.0),))
+    for name in ("", "Pari", "Paris ", "paris"):
+        assert name not in table
+        assert table.get(name) is None
+
+
+def test_mentions_of_a_text(table: MentionTable) -> None:
+    text = "The new Paris, Parisian 日本, Paris"
+    found = [(text[start:end], mention.name) for start, end, mention in table.find(text)]
+    assert found == [(name, name) for name in ("new Paris", "日本", "Paris")]
+
+
+def test_another_stages_folder_is_no_mention_table(tmp_path: Path) -> None:
+    manifest = storage.Manifest(stage="ExtractPages", version=1, parameters={}, inputs={}, files=())
+    storage.write_manifest(str(tmp_path), manifest)
+    with pytest.raises(ValueError, match="made by ExtractPages; wanted the folder of BuildMentionTable"):
+        MentionTable(str(tmp_path))
 
 
 def test_fold() -> None:

@@ -10,6 +10,8 @@ from workflows.report import render, training_plots
 HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
 SCORES = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "gold": 4, "predicted": 2, "correct": 1}
 
+SIZES = {"mean": 1.25, "median": 1, "p95": 2, "largest": 3}
+
 
 @pytest.fixture
 def content() -> dict[str, Any]:
@@ -39,6 +41,16 @@ def content() -> dict[str, Any]:
         "links_by_status": {"page": 3, "missing": 1},
         "links_in_vocab": 2,
         "top_entities": [{"title": HOSTILE, "link_count": 3}],
+        "sequences": [
+            {
+                "part": "held out",
+                "sequences": 2,
+                "words": 7654,
+                "annotations": 9,
+                "unknown_share": 0.125,
+                "sizes": {"words_per_sequence": SIZES, "entities_per_sequence": SIZES},
+            }
+        ],
         "training": {"Pretrain": [{"step": 5, "masked_word_loss": 2.5, "masked_word_accuracy": 0.5}]},
         "results": [{"task": "ner", "variant": "luke", "dev": scores, "test": scores}],
     }
@@ -58,6 +70,8 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
     for text in ("1,234,567 pages", "75.0%", "50.0%", "A demo shows that every stage works"):
         assert text in page
     assert "| ner | luke | test | 50.0 | 25.0 | 33.3 |" in markdown
+    assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
+    assert "7,654" in page
     content["setting"]["preset"] = "large"
     assert "A demo shows" not in render(content)[0]
 

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,3 +41,32 @@ def test_spans_cover_all_but_blanks_in_order(text: str, language: str) -> None:
     assert edges == sorted(edges)
     assert all(text[start:end].strip() == text[start:end] != "" for start, end in spans)
     assert "".join("".join(text[start:end] for start, end in spans).split()) == "".join(text.split())
+
+
+def halves(text: str, language: str) -> list[tuple[int, int]]:
+    """A splitter of one's own, as a user would write it."""
+    return [(0, len(text) // 2), (len(text) // 2, len(text))]
+
+
+def backwards(text: str, language: str) -> list[tuple[int, int]]:
+    return [(1, 2), (0, 1)]
+
+
+def beyond(text: str, language: str) -> list[tuple[int, int]]:
+    return [(0, len(text) + 1)]
+
+
+def test_a_splitter_of_ones_own() -> None:
+    assert split("one  two", "en", f"{__name__}:halves") == [(0, 3), (5, 8)]
+
+
+@pytest.mark.parametrize("name", ["backwards", "beyond"])
+def test_a_splitter_whose_spans_are_wrong_is_named(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}: gave the span .* of a text of 8 characters"):
+        split("one  two", "en", f"{__name__}:{name}")
+
+
+@pytest.mark.parametrize("name", ["nltk", "no_such_module:split", f"{__name__}:no_such_function", ":f", "m:"])
+def test_an_unknown_splitter_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"sentence splitter {name}: "):
+        split("One.", "en", name)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.sequences import Sequence
-from pipeline.shards import ROWS_PER_BATCH, read_shard, sequence_schema, write_shard
+from pipeline.shards import ROWS_PER_BATCH, is_held_out, read_shard, sequence_schema, shard
 
 
 def rows(count: int) -> list[tuple[int, Sequence]]:
@@ -16,9 +16,16 @@ def rows(count: int) -> list[tuple[int, Sequence]]:
     ]
 
 
+def write(path: Path, rows: list[tuple[int, Sequence]], word_vocab_size: int = 50265) -> int:
+    with shard(str(path), sequence_schema(word_vocab_size)) as writer:
+        for page_id, sequence in rows:
+            writer.extend(page_id, [sequence])
+    return writer.count
+
+
 def test_rows_come_back(tmp_path: Path) -> None:
     count = 2 * ROWS_PER_BATCH + 3
-    assert write_shard(tmp_path / "a.arrow", iter(rows(count)), sequence_schema(50265)) == count
+    assert write(tmp_path / "a.arrow", rows(count)) == count
     table = read_shard(tmp_path / "a.arrow")
     assert table.schema == sequence_schema(50265)
     back = [
@@ -36,12 +43,26 @@ def test_rows_come_back(tmp_path: Path) -> None:
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        write_shard(tmp_path / name, iter(rows(1500)), sequence_schema(50265))
+        write(tmp_path / name, rows(1500))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_the_same_rows_give_the_same_bytes_however_they_come(tmp_path: Path) -> None:
+    write(tmp_path / "a", [(7, sequence) for _, sequence in rows(1500)])
+    with shard(str(tmp_path / "b"), sequence_schema(50265)) as writer:
+        writer.extend(7, (sequence for _, sequence in rows(1500)))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_shard_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    broken = [*(sequence for _, sequence in rows(3000)), None]
+    with pytest.raises(AttributeError), shard(str(tmp_path / "a"), sequence_schema(50265)) as writer:
+        writer.extend(1, broken)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_empty_shard_is_a_file(tmp_path: Path) -> None:
-    assert write_shard(tmp_path / "a", [], sequence_schema(100_000)) == 0
+    assert write(tmp_path / "a", [], 100_000) == 0
     assert read_shard(tmp_path / "a").num_rows == 0
 
 
@@ -59,9 +80,24 @@ def test_other_files_are_refused(tmp_path_factory: pytest.TempPathFactory, data:
 
 
 def test_a_cut_shard_is_refused(tmp_path: Path) -> None:
-    write_shard(tmp_path / "a.arrow", rows(2000), sequence_schema(50265))
+    write(tmp_path / "a.arrow", rows(2000))
     data = (tmp_path / "a.arrow").read_bytes()
     (tmp_path / "cut.arrow").write_bytes(data[: len(data) // 2])
     for name in ("cut.arrow", "missing.arrow"):
         with pytest.raises(ValueError, match="build the sequences again"):
             read_shard(tmp_path / name)
+
+
+@given(st.integers(0, 1 << 62), st.floats(0, 1), st.floats(0, 1))
+def test_pages_held_out_at_one_share_are_so_at_larger_ones(page_id: int, one: float, other: float) -> None:
+    small, large = sorted((one, other))
+    assert is_held_out(page_id, small) <= is_held_out(page_id, large)
+    assert not is_held_out(page_id, 0)
+    assert is_held_out(page_id, 1)
+
+
+def test_the_share_of_pages_that_is_held_out() -> None:
+    """Of 100,000 pages, one in a hundred: 1,000, give or take four standard deviations."""
+    assert (
+        abs(sum(is_held_out(page_id, 0.01) for page_id in range(100_000)) - 1000) < 4 * (1000 * 0.99) ** 0.5
+    )

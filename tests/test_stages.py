@@ -17,7 +17,19 @@ from conftest import DATA
 from test_commandline import DUMP, LUIGI
 from test_commandline import luigi as run_luigi
 
-from workflows import BuildEntityVocab, BuildSequences, ExtractPages, FetchDump, Report, RunAll
+from pipeline import storage
+from pipeline.entities import ALIASES, Aliases, EntityVocab
+from pipeline.mentions import MentionTable
+from pipeline.shards import HELD_OUT, SEEN, is_held_out, read_shard
+from workflows import (
+    BuildEntityVocab,
+    BuildMentionTable,
+    BuildSequences,
+    ExtractPages,
+    FetchDump,
+    Report,
+    RunAll,
+)
 from workflows.stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -237,6 +249,121 @@ def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path
     assert facts["paper"].facts["unknown_entities"] == 0
     assert facts["paper"].drops["links:out_of_vocabulary"] > 0
     assert "tokenizer" not in folders(Path(workdir))
+
+
+def test_a_given_vocabulary_keeps_its_ids(everything: RunAll, tmp_path: Path) -> None:
+    """Of the same corpus it gives the same link counts and aliases; what is missing here is counted."""
+    stage = copied(everything, tmp_path)
+    built = stage.clone(BuildEntityVocab)
+    titles = EntityVocab.load(built.folder).titles
+    released = tmp_path / "released.tsv"
+    shuffled = [*titles[:3], "Not of this dump", *reversed(titles[3:])]
+    released.write_text("".join(f"{title}\t7\n" for title in shuffled))
+    given = stage.clone(BuildEntityVocab, entity_vocab=str(released))
+    run_in_process(given)
+    vocab, own = EntityVocab.load(given.folder), EntityVocab.load(built.folder)
+    assert vocab.titles == tuple(shuffled)
+    facts = dict(zip(own.titles, zip(own.link_counts, own.page_ids, strict=True), strict=True))
+    facts["Not of this dump"] = (0, -1)
+    assert list(zip(vocab.link_counts, vocab.page_ids, strict=True)) == [facts[title] for title in shuffled]
+    assert given.manifest().drops == {"entities:not_in_dump": 1}
+    for fact in ("links_by_status", "links_in_vocab"):
+        assert given.manifest().facts[fact] == built.manifest().facts[fact]
+    aliases, of_built = (Aliases(str(Path(each.folder) / ALIASES)) for each in (given, built))
+    assert len(aliases) == len(of_built)
+    for number, title in enumerate(shuffled[4:], start=4):
+        assert aliases.get(title) == number
+
+
+def test_a_white_list(everything: RunAll, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stage = copied(everything, tmp_path)
+    titles = EntityVocab.load(stage.clone(BuildEntityVocab).folder).titles
+    rarest = titles[-1]
+    white = tmp_path / "white.txt"
+    white.write_text(f"{rarest.replace(' ', '_')}\nNowhere at all\n")
+    chosen = stage.clone(BuildEntityVocab, vocab_size="4", white_list=str(white))
+    run_in_process(chosen)
+    assert EntityVocab.load(chosen.folder).titles[3:] == (rarest,)
+    assert chosen.manifest().facts["white_list_unknown"] == 1
+    assert "--white-list: not in the dump: 'Nowhere at all'" in caplog.text
+    white.write_text("\n".join(titles[3:6]))
+    with pytest.raises(
+        ValueError, match="3 entities and the three special ones do not fit into --vocab-size 5"
+    ):
+        stage.clone(BuildEntityVocab, vocab_size="5", white_list=str(white)).run()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"entity_vocab": "{}/no.tsv"}, r"--entity-vocab .*no\.tsv: cannot be read \(No such file"),
+        ({"entity_vocab": "{}"}, r"--entity-vocab .*entity_vocab\.parquet: cannot be read \(No such file"),
+        ({"white_list": "{}/no.txt"}, r"--white-list .*no\.txt: cannot be read \(No such file"),
+        ({"white_list": "{}/bytes.txt"}, "not to be read as a list of titles"),
+        ({"entity_vocab": "{}/other.tsv", "min_count": 2}, "--min-count 2: says how to build a vocabulary"),
+        ({"sentence_splitter": "nltk"}, "sentence splitter nltk: wanted sentencex or module:function"),
+        ({"max_words": 2}, "max_words: found 2, wanted at least 3"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_runs(
+    tmp_path: Path, parameters: dict[str, str | int], message: str
+) -> None:
+    (tmp_path / "other.tsv").write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
+    (tmp_path / "bytes.txt").write_bytes(b"\xff")
+    given = {
+        name: value.format(tmp_path) if isinstance(value, str) else value
+        for name, value in parameters.items()
+    }
+    stage = RunAll(dump=str(DUMP), workdir=str(tmp_path / "work"), processes=1, **given)
+    with pytest.raises(ValueError, match=message):
+        stage.check_machine()
+
+
+def test_a_vocabulary_of_another_language(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    other = tmp_path / "other.tsv"
+    other.write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
+    with pytest.raises(ValueError, match=r"none of its 4 entities is a page of .*; is it another language's"):
+        stage.clone(BuildEntityVocab, entity_vocab=str(other)).run()
+
+
+def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
+    """All sequences are there, each page's in one part, and what is held out depends on the page alone."""
+    stage = copied(everything, tmp_path, held_out=0.3).clone(BuildSequences)
+    run_in_process(stage)
+    none = copied(everything, tmp_path, held_out=0).clone(BuildSequences)
+    run_in_process(none)
+
+    def rows(stage: BuildSequences, part: str) -> list[dict[str, object]]:
+        paths = stage.manifest().paths(stage.folder, f"{part}/")
+        return [row for path in paths for row in read_shard(path).to_pylist()]
+
+    seen, held_out = rows(stage, SEEN), rows(stage, HELD_OUT)
+    assert rows(none, HELD_OUT) == []
+    assert seen == [row for row in rows(none, SEEN) if not is_held_out(row["page_id"], 0.3)]
+    assert held_out == [row for row in rows(none, SEEN) if is_held_out(row["page_id"], 0.3)]
+    assert 0 < len(held_out) < len(seen)
+    statistics = json.loads((Path(stage.folder) / "statistics.json").read_text())
+    assert [statistics[part]["sequences"] for part in (SEEN, HELD_OUT)] == [len(seen), len(held_out)]
+    assert statistics["drops"] == dict(stage.manifest().drops)
+
+
+def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:
+    folder = everything.clone(BuildMentionTable).folder
+    table = MentionTable(folder)
+    paths = everything.clone(BuildMentionTable).manifest().paths(folder, "mentions/")
+    rows = [row for path in paths for row in storage.read_rows(path)]
+    assert len(table) == len({row["mention"] for row in rows}) > 50
+    for row in rows:
+        mention = table.get(row["mention"])
+        assert mention is not None
+        assert (mention.total_links, mention.occurrences) == (row["total_links"], row["occurrences"])
+        assert mention.link_probability == row["link_probability"]
+        found = {candidate.title: candidate for candidate in mention.candidates}
+        assert len(found) == sum(other["mention"] == row["mention"] for other in rows)
+        candidate = found[row["title"]]
+        assert (candidate.entity_id, candidate.link_count) == (row["entity_id"], row["link_count"])
+        assert candidate.commonness == row["commonness"]
 
 
 def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def check_beam_options(stage: "Stage") -> None:
 
 def spark_session(stage: "Stage", dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
-    from pipeline import jobs_spark
+    from pipeline import spark
 
     master = stage.spark_master or f"local[{stage.processes}]"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -90,18 +90,26 @@ def spark_session(stage: "Stage", dump_bytes: int) -> Any:
     # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
     with ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(jobs_spark.session, master, heap).result()
+            return thread.submit(spark.session, master, heap).result()
         except Exception as error:
             reason = str(error).strip().splitlines()[0]
             raise ValueError(f"--spark-master {master}: Spark did not start ({reason})") from None
 
 
+def release_spark() -> None:
+    """Forget the tables that the run's Spark session holds, if there is one."""
+    if "pyspark" in sys.modules:
+        from pipeline import spark
+
+        spark.release()
+
+
 def stop_spark() -> None:
     """Free the memory of the run's Spark session, if there is one."""
     if "pyspark" in sys.modules:
-        from pipeline import jobs_spark
+        from pipeline import spark
 
-        jobs_spark.stop()
+        spark.stop()
 
 
 @functools.cache

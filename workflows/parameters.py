@@ -61,7 +61,7 @@ class IntegerParameter(_Checked):
         return number
 
 
-class ProcessesParameter(IntegerParameter):
+class PositiveParameter(IntegerParameter):
     """A whole number from 1."""
 
     wanted = "a whole number, 1 or more"

@@ -1,5 +1,7 @@
 """The report: what went in, what each stage kept and dropped, how training went, what came out."""
 
+import heapq
+import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -8,6 +10,7 @@ from typing import Any
 
 from pipeline import storage
 from workflows.extraction import FetchDump
+from workflows.sequences import STATISTICS, BuildSequences
 from workflows.stage import Result, Stage, logger
 from workflows.tables import BuildEntityVocab, BuildMentionTable
 from workflows.training import ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
@@ -70,6 +73,7 @@ class Report(Stage):
             "links_by_status": vocab.manifest().facts["links_by_status"],
             "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
             "top_entities": top_entities(vocab.folder),
+            "sequences": sequence_rows(self.clone(BuildSequences).folder),
             "training": {
                 name: _training_log(self.requires()[name]) for name in ("Pretrain", "PretrainRoberta")
             },
@@ -124,8 +128,21 @@ def top_entities(folder: str) -> list[dict[str, Any]]:
     from pipeline.entities import SPECIAL_ENTITIES
 
     rows = storage.read_rows(storage.join(folder, "entity_vocab.parquet"), ["title", "link_count"])
-    first = len(SPECIAL_ENTITIES)
-    return [row for number, row in zip(range(first + TOP_ENTITIES), rows, strict=False) if number >= first]
+    entities = itertools.islice(rows, len(SPECIAL_ENTITIES), None)
+    return heapq.nlargest(TOP_ENTITIES, entities, key=lambda row: row["link_count"])
+
+
+def sequence_rows(folder: str) -> list[dict[str, Any]]:
+    """What is in the sequences that pretraining sees, and in those that are held out."""
+    from pipeline.shards import HELD_OUT, SEEN
+    from pipeline.statistics import SIZES, summary
+
+    statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))
+    rows = []
+    for part in (SEEN, HELD_OUT):
+        sizes = {name: summary(statistics[part].pop(name)) for name in SIZES}
+        rows.append({"part": part.replace("_", " "), **statistics[part], "sizes": sizes})
+    return rows
 
 
 def _training_log(stage: Stage) -> list[dict[str, Any]]:

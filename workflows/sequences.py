@@ -1,7 +1,9 @@
 """From paragraphs to sharded sequences of word and entity ids."""
 
+import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ from pipeline.containers import Block
 from pipeline.titles import SiteInfo
 from workflows import engines
 from workflows.extraction import CorpusStage, ExtractPages, FetchDump
-from workflows.stage import SCRATCH, Result, Stage, check_share
+from workflows.settings import SCRATCH
+from workflows.stage import Result, Stage, check_share
 from workflows.tables import BuildEntityVocab
 
 TOKENIZER_SIZES = {"demo": 8_192, "base": 50_265, "large": 50_265}
-SEQUENCE_LIMITS = {"max_words": 512, "max_entities": 128, "max_mention_words": 30, "min_sentence_words": 5}
+LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
+STATISTICS = "statistics.json"
 WORD_STARTS = "word_starts.arrow"
 
 
@@ -76,10 +80,16 @@ class BuildSequences(TokenizedStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
+    VERSION = 2
     KEEPS = "whole"
 
     def check_needs(self) -> None:
         engines.check_beam_options(self)
+        from pipeline.sentences import find_splitter
+        from pipeline.sequences import Limits
+
+        find_splitter(self.sentence_splitter)
+        Limits(**self.limits())
 
     def requires(self) -> dict[str, Stage]:
         return {
@@ -88,13 +98,20 @@ class BuildSequences(TokenizedStage):
             **self.tokenizer_requires(),
         }
 
+    def limits(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in LIMITS}
+
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"profile": self.profile, "limits": SEQUENCE_LIMITS, "tokenizer": self.tokenizer_identity()}
+        return {
+            "profile": self.profile,
+            "limits": self.limits(),
+            "tokenizer": self.tokenizer_identity(),
+            "sentence_splitter": self.sentence_splitter,
+            "held_out": self.held_out,
+        }
 
     def work(self) -> Result:
         from pipeline.entities import ALIASES
-        from pipeline.shards import write_word_starts
-        from pipeline.tokens import WordTokenizer
 
         extracted, vocab = self.clone(ExtractPages), self.clone(BuildEntityVocab)
         site = SiteInfo.from_dict(self.clone(FetchDump).manifest().facts["site"])
@@ -103,28 +120,50 @@ class BuildSequences(TokenizedStage):
         arguments = {
             "tokenizer": self.tokenizer_folder(),
             "aliases": storage.join(vocab.folder, ALIASES),
-            "limits": SEQUENCE_LIMITS,
+            "limits": self.limits(),
             "language": site.language,
+            "splitter": self.sentence_splitter,
             "profile": self.profile,
+            "held_out": self.held_out,
         }
         records = engines.run_beam(self, "build_sequences", blocks, arguments)
+        entities = vocab.manifest().rows["entities"]
+        result = self.result(records, entity_vocab_size=entities, language=site.language, **self.limits())
+        self._check(result)
+        return self._with_tables(result)
+
+    def _with_tables(self, result: Result) -> Result:
+        """With the table of word starts, the facts about the tokenizer that the model needs, and the statistics."""
+        from pipeline.shards import HELD_OUT, SEEN, write_word_starts
+        from pipeline.statistics import describe_sequences
+        from pipeline.tokens import WordTokenizer
+
         tokenizer = WordTokenizer.load(self.tokenizer_folder())
         with storage.atomic_path(storage.join(self.folder, WORD_STARTS)) as aside:
             count = write_word_starts(aside, tokenizer.word_starts())
-        result = self.result(
-            records,
-            **{
-                name: getattr(tokenizer, name) for name in ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
-            },
-            special_ids=sorted(tokenizer.special_ids),
-            word_vocab_size=tokenizer.vocab_size,
-            entity_vocab_size=vocab.manifest().rows["entities"],
-            language=site.language,
-            **SEQUENCE_LIMITS,
+        parts = {
+            part: [entry.path for entry in result.files if entry.path.startswith(f"{part}/")]
+            for part in (SEEN, HELD_OUT)
+        }
+        statistics = {
+            part: describe_sequences([storage.join(self.folder, path) for path in paths])
+            for part, paths in parts.items()
+        }
+        text = json.dumps({**statistics, "drops": result.drops}, sort_keys=True, indent=1)
+        storage.write_bytes(storage.join(self.folder, STATISTICS), text.encode() + b"\n")
+        ids = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
+        facts = {
+            **result.facts,
+            **{name: getattr(tokenizer, name) for name in ids},
+            "special_ids": sorted(tokenizer.special_ids),
+            "word_vocab_size": tokenizer.vocab_size,
+        }
+        files = (
+            *result.files,
+            storage.describe(self.folder, STATISTICS),
+            storage.describe(self.folder, WORD_STARTS, count),
         )
-        self._check(result)
-        word_starts = storage.describe(self.folder, WORD_STARTS, count)
-        return Result((*result.files, word_starts), result.rows, result.drops, result.facts)
+        return replace(result, files=files, facts=facts)
 
     def _check(self, result: Result) -> None:
         read = result.facts["sentences_read"]

@@ -21,12 +21,10 @@ from typing import Any, ClassVar, Literal
 import luigi
 
 from pipeline import storage
-from workflows import parameters
-from workflows.parameters import AUTO
+from workflows.settings import Settings
 
 logger = logging.getLogger("workflows")
 
-SCRATCH = "scratch"
 RUN_RECORD = "run.json"
 
 
@@ -50,7 +48,7 @@ class ManifestTarget(luigi.Target):
         return storage.file_size(self.path) is not None
 
 
-class Stage(luigi.Task):
+class Stage(Settings):
     """A step from the dump to the report. Subclasses say what they stand on, what changes their bytes, and work."""
 
     VERSION: ClassVar[int] = 1
@@ -58,64 +56,6 @@ class Stage(luigi.Task):
     # What the work takes over of an earlier attempt: nothing, what an "unfinished" attempt left, or all "whole"
     # pieces, whether the attempt was finished or not.
     KEEPS: ClassVar[Literal["nothing", "unfinished", "whole"]] = "nothing"
-
-    dump = parameters.Text(
-        default="demo",
-        description="a dump file, a glob of its parts, a URL, a wiki's name such as simplewiki or enwiki/20181220, "
-        "or demo: the 206 pages that the package gensim ships",
-    )
-    workdir = parameters.Text(
-        default="work", description="folder of all stages; for a cluster, one that its machines share"
-    )
-    preset = parameters.OneOf(
-        "demo", "base", "large", default="demo", description="sizes of model, vocabularies and training"
-    )
-    profile = parameters.OneOf(
-        "fixed",
-        "paper",
-        default="fixed",
-        description="fixed: what is right; paper: what the paper's code did",
-    )
-    tokenizer = luigi.Parameter(
-        default="",
-        description="folder of a RoBERTa tokenizer (vocab.json, merges.txt); empty: the base model's, or a new one",
-    )
-    base_model = parameters.Text(
-        default=SCRATCH,
-        description="scratch, or the RoBERTa that pretraining starts from: a Hugging Face folder or name",
-    )
-    vocab_size = parameters.VocabSizeParameter(
-        default=AUTO,
-        description="entities in the vocabulary, the three special ones included; auto: the preset's",
-    )
-    block_size = parameters.SizeParameter(
-        default=AUTO, description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size"
-    )
-    seed = parameters.IntegerParameter(default=42, description="seed of training")
-    allow_truncated = luigi.BoolParameter(
-        description="take the whole pages of a dump that ends in the middle, and count the rest"
-    )
-    max_rejected = parameters.ShareParameter(default=0.001, description="share of pages that may be rejected")
-    # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
-    max_dropped_sentences = parameters.ShareParameter(
-        default=0.2, description="share of sentences that may be dropped for their length"
-    )
-    processes = parameters.ProcessesParameter(
-        default=parameters.default_processes(),
-        significant=False,
-        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
-    )
-    spark_master = parameters.SparkMasterParameter(
-        default="", significant=False, description="URL of a Spark master; empty: local[processes]"
-    )
-    beam_options = luigi.Parameter(
-        default="",
-        significant=False,
-        description="options of another Beam runner, as '--runner=... --key=value'",
-    )
-    device = parameters.DeviceParameter(
-        default=AUTO, significant=False, description="auto, cpu, cuda or cuda:N, for training"
-    )
 
     _is_complete: bool | None = None
 

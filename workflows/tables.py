@@ -1,15 +1,18 @@
 """Joins and counts over the extracted pages: redirects, entity vocabulary, mention table."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
+from pipeline.titles import SiteInfo, normalize_title
 from workflows import engines
 from workflows.extraction import CorpusStage, ExtractPages
 from workflows.parameters import AUTO
-from workflows.stage import Result, Stage
+from workflows.stage import Result, Stage, logger
+
+if TYPE_CHECKING:
+    from pipeline.jobs_spark import Entities
 
 VOCAB_SIZES = {"demo": 10_000, "base": 500_000, "large": 500_000}
 
@@ -33,17 +36,31 @@ class SparkStage(CorpusStage):
 
         return jobs_spark
 
+    @property
+    def spark(self) -> Any:
+        """The module of what all Spark jobs share."""
+        from pipeline import spark
+
+        return spark
+
+    def run(self) -> None:
+        """As every stage; afterwards the session that serves the next one holds no table of this one."""
+        try:
+            super().run()
+        finally:
+            engines.release_spark()
+
     def read(self, stage: Stage, table: str) -> Any:
         """A table of a finished stage (a folder or a file of it) as a DataFrame."""
         paths = stage.manifest().paths(stage.folder, table)
         session = engines.spark_session(self, self.fetched().manifest().rows["bytes"])
-        return self.jobs.read(session, paths, self.parts())
+        return self.spark.read(session, paths, self.parts())
 
     def parts(self) -> int:
         """How many files a table has: by the size of the extracted paragraphs."""
         extracted = self.extracted()
         paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        return self.jobs.part_count(paths, self.block_bytes())
+        return self.spark.part_count(paths, self.block_bytes())
 
     def start(self) -> None:
         """Remove what an earlier attempt left unfinished."""
@@ -53,7 +70,7 @@ class SparkStage(CorpusStage):
         self, frame: Any, schema: Any, table: str, by: str, order: list[str]
     ) -> dict[int, storage.BlockRecord]:
         """Write a DataFrame as one of the stage's tables."""
-        return self.jobs.write_parts(
+        return self.spark.write_parts(
             frame, schema, self.folder, table, self.key(), parts=self.parts(), by=by, order=order
         )
 
@@ -62,6 +79,7 @@ class ResolveRedirects(SparkStage):
     """Every title of a page or redirect, with the page that it ends at."""
 
     FOLDER = "titles"
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         return {"ExtractPages": self.extracted()}
@@ -82,7 +100,6 @@ class ResolveRedirects(SparkStage):
         ).persist()
         blocks = self.write(titles, self.jobs.TITLES_SCHEMA, "titles", "title", ["title"])
         statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
-        titles.unpersist()
         result = self.result(blocks, statuses=statuses)
         # A page, or another redirect, of the same title stands before a redirect.
         used = result.rows["titles"] - statuses.get("page", 0)
@@ -91,9 +108,10 @@ class ResolveRedirects(SparkStage):
 
 
 class BuildEntityVocab(SparkStage):
-    """The entities that the model knows."""
+    """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         return {"ExtractPages": self.extracted(), "ResolveRedirects": self.clone(ResolveRedirects)}
@@ -102,32 +120,96 @@ class BuildEntityVocab(SparkStage):
         return VOCAB_SIZES[self.preset] if self.vocab_size == AUTO else int(self.vocab_size)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"vocab_size": self.size()}
+        if self.entity_vocab:
+            from pipeline.entities import vocab_file
+
+            return {"entity_vocab": _sha256("--entity-vocab", vocab_file(self.entity_vocab))}
+        return {
+            "vocab_size": self.size(),
+            "min_count": self.min_count,
+            "disambiguation": self.disambiguation,
+            "white_list": _sha256("--white-list", self.white_list) if self.white_list else "",
+        }
+
+    def check_needs(self) -> None:
+        """The vocabulary and the white list can be read, and are not wanted at once."""
+        super().check_needs()
+        from pipeline.entities import EntityVocab, read_titles
+
+        if self.white_list:
+            read_titles(self.white_list)
+        if not self.entity_vocab:
+            return
+        EntityVocab.load(self.entity_vocab)
+        defaults = {name: parameter._default for name, parameter in self.get_params()}
+        for name in ("vocab_size", "min_count", "disambiguation", "white_list"):
+            if (value := getattr(self, name)) != defaults[name]:
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"{flag} {value}: says how to build a vocabulary; --entity-vocab gives one")
 
     def work(self) -> Result:
         self.start()
         resolved = self.clone(ResolveRedirects)
-        pages = self.read(self.extracted(), "pages/")
-        annotations = self.jobs.links(
-            self.read(self.extracted(), "paragraphs/"), self.read(resolved, "titles/")
-        ).persist()
-        vocab, candidates = self.jobs.build_vocab(annotations, pages, self.size())
-        if len(vocab) == 3:
+        pages, titles = self.read(self.extracted(), "pages/"), self.read(resolved, "titles/")
+        annotations = self.jobs.links(self.read(self.extracted(), "paragraphs/"), titles).persist()
+        counted = self.jobs.count_links(annotations, pages).persist()
+        facts = {"links_by_status": self.jobs.link_coverage(annotations)}
+        if self.entity_vocab:
+            entities = self._given(counted, titles)
+        else:
+            entities, unknown = self._built(counted, titles)
+            facts["white_list_unknown"] = unknown
+        if not entities.ids:
             raise ValueError(
                 f"--dump {self.dump}: no link ends at one of its articles, so there is no entity to learn; "
                 "take more of the dump"
             )
         files = self.jobs.write_vocab(
-            vocab, self.folder, resolved.manifest().paths(resolved.folder, "titles/")
+            entities, self.folder, resolved.manifest().paths(resolved.folder, "titles/")
         )
-        coverage = self.jobs.link_coverage(annotations)
-        annotations.unpersist()
-        return Result(
-            tuple(files),
-            rows={"entities": len(vocab), "aliases": files[-1].rows or 0},
-            drops=+Counter({"entities:below_vocab_size": candidates - len(vocab) + 3}),
-            facts={"links_by_status": coverage, "links_in_vocab": sum(vocab.link_counts)},
+        facts["links_in_vocab"] = sum(entities.vocab.link_counts)
+        rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
+        return Result(tuple(files), rows=rows, drops=+Counter(entities.drops), facts=facts)
+
+    def _given(self, counted: Any, titles: Any) -> "Entities":
+        from pipeline.entities import EntityVocab
+
+        vocab = EntityVocab.load(self.entity_vocab, self._site().language)
+        entities: Entities = self.jobs.fit_entities(counted, titles, vocab)
+        if not entities.ids:
+            raise ValueError(
+                f"--entity-vocab {self.entity_vocab}: none of its {len(vocab):,} entities is a page of "
+                f"--dump {self.dump}; is it another language's?"
+            )
+        return entities
+
+    def _built(self, counted: Any, titles: Any) -> tuple["Entities", int]:
+        """The vocabulary, and how many titles of the white list are none of the dump's."""
+        from pipeline.entities import read_titles
+
+        site = self._site()
+        listed = read_titles(self.white_list) if self.white_list else []
+        pages = {name: normalize_title(name, site)[0] for name in listed}
+        found = self.jobs.pages_of(counted.sparkSession, pages.values(), titles)
+        forced = frozenset(found.values())
+        if unknown := [name for name in listed if pages[name] not in found]:
+            logger.warning("--white-list: not in the dump: %s", ", ".join(map(repr, unknown[:10])))
+        if len(forced) > self.size() - 3:
+            raise ValueError(
+                f"--white-list {self.white_list}: {len(forced):,} entities and the three special ones do not fit "
+                f"into --vocab-size {self.size()}"
+            )
+        entities: Entities = self.jobs.choose_entities(
+            counted,
+            self.size(),
+            min_count=self.min_count,
+            forced=forced,
+            disambiguation=self.disambiguation == "in",
         )
+        return entities, len(unknown)
+
+    def _site(self) -> SiteInfo:
+        return SiteInfo.from_dict(self.fetched().manifest().facts["site"])
 
     def headline(self, manifest: storage.Manifest) -> str:
         total, inside = sum(manifest.facts["links_by_status"].values()), manifest.facts["links_in_vocab"]
@@ -136,11 +218,18 @@ class BuildEntityVocab(SparkStage):
         )
 
 
+def _sha256(flag: str, path: str) -> str:
+    try:
+        return storage.file_sha256(path)
+    except OSError as error:
+        raise ValueError(f"{flag} {path}: cannot be read ({error.strerror or error})") from None
+
+
 class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, link probability and commonness."""
 
     FOLDER = "mentions"
-    min_links: ClassVar[int] = 1
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         return {
@@ -150,30 +239,42 @@ class BuildMentionTable(SparkStage):
         }
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"profile": self.profile, "min_links": self.min_links}
+        return {
+            "profile": self.profile,
+            "min_links": self.min_links,
+            "max_mention_characters": self.max_mention_characters,
+        }
 
     def work(self) -> Result:
         self.start()
         from pipeline import mentions
 
-        vocab = self.clone(BuildEntityVocab)
         paragraphs = self.read(self.extracted(), "paragraphs/")
         annotations = self.jobs.links(paragraphs, self.read(self.clone(ResolveRedirects), "titles/"))
-        entities = self.read(vocab, "entity_vocab.parquet").select("title", "entity_id")
+        anchors = self.jobs.count_anchors(
+            annotations,
+            profile=self.profile,
+            min_links=self.min_links,
+            max_characters=self.max_mention_characters,
+        ).persist()
         names = storage.join(self.folder, mentions.NAMES)
+        count, longest = self.jobs.write_names(anchors, names)
+        vocab = self.read(self.clone(BuildEntityVocab), "entity_vocab.parquet").select("entity_id", "page_id")
+        # By page, since the title of an entity of a given vocabulary can be a redirect in this dump.
+        entities = self.read(self.extracted(), "pages/").join(vocab, "page_id").select("title", "entity_id")
         table = self.jobs.count_mentions(
-            paragraphs, annotations, entities, names, profile=self.profile, min_links=self.min_links
+            paragraphs, anchors, entities, names_path=names, longest=longest, profile=self.profile
         )
         blocks = self.write(table, mentions.SCHEMA, "mentions", "mention", ["mention", "title"])
-        result = self.result(blocks)
-        count = len(mentions.Names(names))
-        left_out = self.extracted().manifest().rows["links"] - self._counted_links(blocks)
-        files = (*result.files, storage.describe(self.folder, mentions.NAMES, count))
-        drops = +Counter({"links:no_mention": left_out})  # too long for a mention, or linked too rarely
-        return Result(files, {**result.rows, "names": count}, drops, result.facts)
+        storage.remove(names)
+        return self._with_lookup(self.result(blocks, longest_mention=longest), count)
 
-    def _counted_links(self, blocks: Mapping[int, storage.BlockRecord]) -> int:
-        paths = [
-            storage.join(self.folder, entry.path) for record in blocks.values() for entry in record.files
-        ]
-        return sum(row["link_count"] for path in paths for row in storage.read_rows(path, ["link_count"]))
+    def _with_lookup(self, result: Result, names: int) -> Result:
+        from pipeline import mentions
+
+        paths = [storage.join(self.folder, entry.path) for entry in result.files]
+        files = (*result.files, *mentions.write_lookup(self.folder, paths))
+        links = self.extracted().manifest().rows["links"]
+        left_out = links - storage.sum_column(paths, "link_count")
+        drops = +Counter({"links:no_mention": left_out})  # too long for a mention, or linked too rarely
+        return replace(result, files=files, rows={**result.rows, "names": names}, drops=drops)

@@ -12,7 +12,8 @@ import luigi
 from pipeline import storage
 from workflows import engines, parameters
 from workflows.sequences import BuildSequences, TokenizedStage, copy_tokenizer
-from workflows.stage import RUN_RECORD, SCRATCH, Result, Stage
+from workflows.settings import SCRATCH
+from workflows.stage import RUN_RECORD, Result, Stage
 from workflows.tables import BuildEntityVocab
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

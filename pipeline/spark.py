@@ -1,0 +1,146 @@
+"""Spark as this project uses it: one session a process, and tables whose bytes it does not decide.
+
+Spark computes, pyarrow writes: a fixed number of partitions by key, sorted by a total order, each written as one
+file by rename. So the bytes do not depend on the master, the number of cores, or on interruptions.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import SparkContext, TaskContext
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline import storage
+from pipeline.storage import BlockRecord
+
+_BLOCKS_PER_PART = 4
+
+
+def session(master: str, memory_bytes: int) -> SparkSession:
+    """The Spark session of this process, started at the first call.
+
+    Args:
+        master: a Spark master URL.
+        memory_bytes: bound of the driver's heap (in local mode, of all work).
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("spark_conf")))
+    builder = SparkSession.builder.master(master).appName("luke")
+    settings = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.memory": f"{memory_bytes >> 20}m",
+        "spark.driver.maxResultSize": "0",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def release() -> None:
+    """Forget the tables that this process's session keeps in memory and on disk, if there is a session."""
+    if SparkContext._active_spark_context is not None:
+        SparkSession.builder.getOrCreate().catalog.clearCache()
+
+
+def stop() -> None:
+    """End this process's Spark session and its JVM, so that their memory is free; a later session starts anew."""
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is None or gateway is None:
+        return
+    SparkSession.builder.getOrCreate().stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM lives as long as it can read from us
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def part_count(paths: Sequence[str], block_bytes: int) -> int:
+    """Number of partitions for these files: a function of their sizes alone."""
+    total = sum(storage.file_size(path) or 0 for path in paths)
+    return max(1, min(4096, -(-total // (_BLOCKS_PER_PART * block_bytes))))
+
+
+def read(spark: SparkSession, paths: Sequence[str], parts: int) -> DataFrame:
+    """Local Parquet files as a DataFrame; joins and counts on it use `parts` partitions."""
+    spark.conf.set("spark.sql.shuffle.partitions", str(parts))
+    # Spark takes paths for patterns.
+    urls = (f"file://{os.path.abspath(path)}" for path in paths)
+    return spark.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
+
+
+def write_parts(
+    frame: DataFrame,
+    schema: pa.Schema,
+    folder: str,
+    table: str,
+    key: str,
+    *,
+    parts: int,
+    by: str,
+    order: Sequence[str],
+) -> dict[int, BlockRecord]:
+    """Write a DataFrame as `parts` Parquet files, each committed as a block; committed ones are kept.
+
+    Args:
+        frame: rows with the schema's columns.
+        schema: of the files.
+        folder: the stage's folder.
+        table: folder of the files within it.
+        key: digest of all that decides the stage's bytes.
+        parts: number of files.
+        by: column that decides a row's file.
+        order: columns of the order within a file; a total one.
+
+    Returns:
+        Every part's record, by number.
+    """
+    finished = set(storage.finished_blocks(folder, key))
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        number = context.partitionId()
+        if number not in finished:
+            _write_part(batches, schema, folder, f"{table}/{storage.block_name(number)}.parquet", key, number)
+        yield pa.record_batch({"part": [number]})
+
+    ordered = frame.select(*schema.names).repartition(parts, by).sortWithinPartitions(*order)
+    ordered.mapInArrow(write, "part long").collect()
+    return storage.finished_blocks(folder, key)
+
+
+def _write_part(
+    batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: str, path: str, key: str, number: int
+) -> None:
+    count = 0
+    pending: list[pa.RecordBatch] = []
+    with (
+        storage.atomic_output(storage.join(folder, path)) as stream,
+        pq.ParquetWriter(stream, schema, compression="zstd") as writer,
+    ):
+        # Spark's batches differ in size from run to run: row groups are cut anew.
+        for batch in batches:
+            pending.append(batch.cast(schema))
+            count += batch.num_rows
+            table = pa.Table.from_batches(pending, schema)
+            whole = table.num_rows - table.num_rows % storage.ROW_GROUP_ROWS
+            if whole:
+                writer.write_table(table.slice(0, whole), row_group_size=storage.ROW_GROUP_ROWS)
+                pending = table.slice(whole).to_batches()
+        writer.write_table(pa.Table.from_batches(pending, schema), row_group_size=storage.ROW_GROUP_ROWS)
+    record = BlockRecord((storage.describe(folder, path, count),), {_table_name(path): count})
+    storage.commit_block(folder, key, number, record)
+
+
+def _table_name(path: str) -> str:
+    return path.split("/", 1)[0]

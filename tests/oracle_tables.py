@@ -1,0 +1,273 @@
+"""The oracle of the corpus tables: titles, entity vocabulary and mention table in plain Python.
+
+Dictionaries and loops over the extracted pages, written from what the documents say. It shares no code with
+``pipeline``, uses no engine and holds everything in memory. Rows are dictionaries with the columns of the tables.
+``oracle_sequences`` goes on from here.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+Row = dict[str, Any]
+
+SPECIAL_ENTITIES = ("[PAD]", "[UNK]", "[MASK]")
+MAX_PAPER_TOKENS = 20
+
+
+@dataclass(frozen=True)
+class Pages:
+    """The tables of ExtractPages; the paragraphs by block, in the order of the files."""
+
+    pages: list[Row]
+    redirects: list[Row]
+    blocks: list[list[Row]]
+
+    @classmethod
+    def read(cls, folder: str | Path) -> "Pages":
+        tables = {
+            name: [pq.read_table(path).to_pylist() for path in sorted(Path(folder, name).glob("*.parquet"))]
+            for name in ("pages", "redirects", "paragraphs")
+        }
+        return cls(list(chain(*tables["pages"])), list(chain(*tables["redirects"])), tables["paragraphs"])
+
+    @property
+    def paragraphs(self) -> list[Row]:
+        return list(chain(*self.blocks))
+
+
+# Titles
+
+
+def resolve_titles(pages: Pages, profile: str) -> dict[str, Row]:
+    """Every title of a page or redirect, followed one hop after another; profile "paper" goes one hop only.
+
+    A page stands before a redirect of its title, and of two redirects of one title the lesser target counts. A
+    loop has no end, and no number of hops.
+    """
+    existing = {page["title"] for page in pages.pages}
+    targets: dict[str, str] = {}
+    for redirect in pages.redirects:
+        source, target = redirect["source"], redirect["target"]
+        if source not in existing:
+            targets[source] = min(target, targets.get(source, target))
+    rows = {title: _title_row(title, title, 0, "page") for title in existing}
+    for title in targets:
+        at, hops, seen = targets[title], 1, {title}
+        while profile != "paper" and at in targets and at not in seen:
+            seen.add(at)
+            at, hops = targets[at], hops + 1
+        if at in existing:
+            rows[title] = _title_row(title, at, hops, "redirect")
+        elif profile != "paper" and at in seen:
+            rows[title] = _title_row(title, None, None, "loop")
+        else:
+            rows[title] = _title_row(title, at, hops, "missing")
+    return rows
+
+
+def _title_row(title: str, canonical: str | None, hops: int | None, status: str) -> Row:
+    return {"title": title, "canonical": canonical, "hops": hops, "status": status}
+
+
+def follow(target: str, titles: Mapping[str, Row]) -> tuple[str, str]:
+    """(title, status) where a link ends; in a loop, and where nothing is known of the target, its own title."""
+    row = titles.get(target)
+    if row is None:
+        return target, "missing"
+    return row["canonical"] or target, row["status"]
+
+
+def _links(paragraphs: Iterable[Row], titles: Mapping[str, Row]) -> Iterator[tuple[str, str, str]]:
+    """(anchor, title, status) of every link."""
+    for row in paragraphs:
+        for link in row["links"]:
+            yield row["text"][link["start"] : link["end"]], *follow(link["target"], titles)
+
+
+def coverage(pages: Pages, titles: Mapping[str, Row]) -> dict[str, int]:
+    """Number of links by the status of their target."""
+    return dict(Counter(status for _, _, status in _links(pages.paragraphs, titles)))
+
+
+# Entity vocabulary
+
+
+def build_vocab(
+    pages: Pages,
+    titles: Mapping[str, Row],
+    *,
+    size: int,
+    min_count: int = 1,
+    white_list: Collection[str] = (),
+    disambiguation: str = "in",
+) -> list[Row]:
+    """The special entities, then existing articles by falling link count, ties by title.
+
+    The articles that titles of the white list end at take their places first, however rarely they are linked,
+    also where ``disambiguation`` is "out".
+    """
+    page_ids: dict[str, int] = {}
+    for page in pages.pages:
+        page_ids[page["title"]] = min(page["page_id"], page_ids.get(page["title"], page["page_id"]))
+    unwanted = {
+        page["title"] for page in pages.pages if page["is_disambiguation"] and disambiguation == "out"
+    }
+    ends = (title for _, title, status in _links(pages.paragraphs, titles) if status in ("page", "redirect"))
+    counts = Counter(title for title in ends if title in page_ids)
+    forced = {follow(_plain_title(title), titles)[0] for title in white_list} & page_ids.keys()
+    others = {title for title in counts if counts[title] >= min_count} - unwanted - forced
+
+    def ranked(some: Iterable[str]) -> list[str]:
+        return sorted(some, key=lambda title: (-counts[title], title))
+
+    chosen = ranked([*ranked(forced), *ranked(others)][: size - len(SPECIAL_ENTITIES)])
+    rows = [(title, 0, -1) for title in SPECIAL_ENTITIES]
+    rows += [(title, counts[title], page_ids[title]) for title in chosen]
+    names = ("entity_id", "title", "link_count", "page_id")
+    return [dict(zip(names, (number, *row), strict=True)) for number, row in enumerate(rows)]
+
+
+def _plain_title(text: str) -> str:
+    text = re.sub(r"[\s_]+", " ", text).strip().removeprefix(":").partition("#")[0].strip()
+    return text[:1].upper() + text[1:]
+
+
+def entity_ids(vocab: Iterable[Row]) -> dict[str, int]:
+    """Title -> id of the entities that are articles."""
+    return {row["title"]: row["entity_id"] for row in vocab if row["entity_id"] >= len(SPECIAL_ENTITIES)}
+
+
+def aliases(titles: Mapping[str, Row], vocab: Iterable[Row]) -> dict[str, int]:
+    """Every title of a page or redirect that ends at an entity, to the entity's id."""
+    ids = entity_ids(vocab)
+    ends = {title: follow(title, titles)[0] for title, row in titles.items() if row["status"] != "missing"}
+    return {title: ids[end] for title, end in ends.items() if end in ids}
+
+
+# Mention table
+
+_OWN_WORDS = (
+    *("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "IDEOGRAPHIC", "HANGZHOU NUMERAL"),
+    *("HIRAGANA", "HENTAIGANA", "KATAKANA", "HALFWIDTH KATAKANA", "VERTICAL KANA", "THAI", "LAO", "KHMER"),
+)
+
+
+@cache
+def _kind(character: str) -> str:
+    """What a character is in words: a letter, a word of its own, a mark, or (empty) no part of any."""
+    category = unicodedata.category(character)[0]
+    if category in "LN":
+        return "own" if unicodedata.name(character, "").startswith(_OWN_WORDS) else "letter"
+    return "mark" if category == "M" else ""
+
+
+def word_boundaries(text: str) -> list[int]:
+    """The positions where one word ends or another begins, or that lie between no words; both edges, too."""
+    boundaries = []
+    word = ""  # the kind of the word that ends here
+    for position, character in enumerate(text):
+        kind = _kind(character)
+        if not (word and kind == "mark") and not (word == kind == "letter"):
+            boundaries.append(position)
+            word = "letter" if kind == "mark" else kind
+    return [*boundaries, len(text)]
+
+
+def fold(text: str) -> str:
+    """Lower-cased, without accents."""
+    decomposed = unicodedata.normalize("NFD", text.lower())
+    return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
+
+
+def mention_of(anchor: str, profile: str, max_characters: int) -> str:
+    """The mention that an anchor counts for; empty for none."""
+    if profile == "paper":
+        folded = fold(anchor).strip()
+        return folded if len(folded.split()) <= MAX_PAPER_TOKENS else ""
+    return anchor if anchor.strip() and len(anchor) <= max_characters else ""
+
+
+class NameFinder:
+    """Finds names in texts. Only lengths that names of the same beginning have are tried at a position."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = set(names)
+        self.lengths: dict[str, set[int]] = defaultdict(set)
+        for name in self.names:
+            self.lengths[name[:3]].add(len(name))
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where names stand between word boundaries, overlapping ones too; none begins with white space."""
+        boundaries = word_boundaries(text)
+        on_boundary = set(boundaries)
+        for start in boundaries:
+            if text[start : start + 1].isspace():
+                continue
+            for length in {n for size in (1, 2, 3) for n in self.lengths.get(text[start : start + size], ())}:
+                if start + length in on_boundary and text[start : start + length] in self.names:
+                    yield start, start + length
+
+
+def _occurrences(pages: Pages, names: set[str]) -> Counter[str]:
+    """Size of the union of the spans where a name is linked and those where it stands between boundaries."""
+    finder = NameFinder(names)
+    counts: Counter[str] = Counter()
+    for row in pages.paragraphs:
+        linked = {(link["start"], link["end"]) for link in row["links"]}
+        spans = linked | set(finder.spans(row["text"]))
+        counts.update(row["text"][start:end] for start, end in spans)
+    return counts
+
+
+def _pages_with(pages: Pages, names: set[str]) -> Counter[str]:
+    """Number of pages that hold a name, folded, between boundaries or as a link."""
+    finder = NameFinder(names)
+    found = set()
+    for row in pages.paragraphs:
+        text = fold(row["text"])
+        found |= {(row["page_id"], text[start:end]) for start, end in finder.spans(text)}
+        anchors = (row["text"][link["start"] : link["end"]] for link in row["links"])
+        found |= {(row["page_id"], fold(anchor).strip()) for anchor in anchors}
+    return Counter(name for _, name in found)
+
+
+def mention_table(
+    pages: Pages,
+    titles: Mapping[str, Row],
+    vocab: Iterable[Row],
+    profile: str,
+    *,
+    min_links: int = 1,
+    max_mention_characters: int = 100,
+) -> list[Row]:
+    """The rows by mention, then title."""
+    links: dict[str, Counter[str]] = defaultdict(Counter)
+    for anchor, title, _ in _links(pages.paragraphs, titles):
+        if mention := mention_of(anchor, profile, max_mention_characters):
+            links[mention][title] += 1
+    names = {mention for mention, counts in links.items() if counts.total() >= min_links}
+    occurrences = (_pages_with if profile == "paper" else _occurrences)(pages, names)
+    ids = entity_ids(vocab)
+    return [
+        {
+            "mention": mention,
+            "entity_id": ids.get(title),
+            "title": title,
+            "link_count": count,
+            "total_links": links[mention].total(),
+            "occurrences": occurrences[mention],
+            "link_probability": min(1.0, links[mention].total() / occurrences[mention]),
+            "commonness": count / links[mention].total(),
+        }
+        for mention in sorted(names)
+        for title, count in sorted(links[mention].items())
+    ]
