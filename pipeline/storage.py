@@ -14,6 +14,7 @@ import os
 import posixpath
 import re
 import shutil
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -30,6 +31,7 @@ BLOCKS = "blocks"
 KEY = "key.txt"  # says from what the files of an unfinished stage are made
 ROW_GROUP_ROWS = 8192
 _CHUNK = 1 << 20
+_ASIDE = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 
 # Paths and files
@@ -96,10 +98,16 @@ def make_folder(folder: str) -> None:
         ) from error
 
 
+def _aside(path: str) -> str:
+    """A hidden name beside the path that nobody else uses: processes on two machines can have the same id."""
+    folder, name = os.path.split(path)
+    return join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
+
+
 @contextlib.contextmanager
 def atomic_path(path: str) -> Iterator[str]:
     """Give a local path beside `path` to write to; rename it on success, remove it on an exception."""
-    aside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}.tmp")
+    aside = _aside(path)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     try:
         yield aside
@@ -114,8 +122,7 @@ def atomic_path(path: str) -> Iterator[str]:
 @contextlib.contextmanager
 def atomic_folder(folder: str) -> Iterator[str]:
     """Give a local folder to fill; it replaces `folder` on success and goes away on an exception."""
-    aside = os.path.join(os.path.dirname(folder), f".{os.path.basename(folder)}.{os.getpid()}.tmp")
-    shutil.rmtree(aside, ignore_errors=True)
+    aside = _aside(folder)
     os.makedirs(aside)
     try:
         yield aside
@@ -134,7 +141,7 @@ def atomic_output(path: str) -> Iterator[IO[bytes]]:
         return
     filesystem, target = _filesystem(path)
     filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
-    aside = f"{target}.{os.getpid()}.tmp"
+    aside = _aside(target)
     try:
         with filesystem.open(aside, "wb") as stream:
             yield stream
@@ -330,6 +337,13 @@ def sweep(folder: str, blocks: Mapping[int, BlockRecord]) -> int:
     for path in sorted(doomed, key=lambda path: path != MANIFEST):
         remove(join(folder, path))
     return len(doomed)
+
+
+def sweep_aside(folder: str) -> None:
+    """Remove what writers left that were killed while their run went on; for when nobody writes there any more."""
+    for path in list_files(folder):
+        if any(_ASIDE.fullmatch(name) for name in path.split("/")):
+            remove(join(folder, path))
 
 
 def merge_blocks(blocks: Mapping[int, BlockRecord]) -> BlockRecord:

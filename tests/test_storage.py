@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -93,7 +94,8 @@ def test_failed_output_leaves_nothing(folder: str) -> None:
     assert storage.read_bytes(path) == b"whole"
 
 
-def test_output_killed_in_the_middle_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sweep", [lambda folder: storage.sweep(folder, {}), storage.sweep_aside])
+def test_output_killed_in_the_middle_is_not_there(tmp_path: Path, sweep: Callable[[str], object]) -> None:
     """SIGKILL while writing: the name does not exist, and the sweep takes what was begun."""
     code = (
         "import os, signal\n"
@@ -105,8 +107,25 @@ def test_output_killed_in_the_middle_is_not_there(tmp_path: Path) -> None:
     left = storage.list_files(str(tmp_path))
     assert len(left) == 1
     assert left[0] != "x.bin"
-    assert storage.sweep(str(tmp_path), {}) == 1
+    sweep(str(tmp_path))
     assert storage.list_files(str(tmp_path)) == []
+
+
+def test_only_what_writers_leave_is_swept_aside(tmp_path: Path) -> None:
+    for name in ("x.bin", ".y.tmp", f".z.{'0' * 32}.tmp", f".folder.{'0' * 32}.tmp/x.bin"):
+        storage.write_bytes(str(tmp_path / name), b"")
+    storage.sweep_aside(str(tmp_path))
+    assert storage.list_files(str(tmp_path)) == [".y.tmp", "x.bin"]
+
+
+def test_two_writers_of_one_path_never_share_a_file(tmp_path: Path) -> None:
+    """Processes of two machines can have the same id."""
+    target = str(tmp_path / "x.bin")
+    with storage.atomic_path(target) as first, storage.atomic_path(target) as second:
+        Path(first).write_text("first")
+        Path(second).write_text("second")
+    assert Path(target).read_text() == "first"
+    assert storage.list_files(str(tmp_path)) == ["x.bin"]
 
 
 def test_atomic_folder(tmp_path: Path) -> None:
