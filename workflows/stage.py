@@ -82,7 +82,9 @@ class Stage(Settings):
 
     @property
     def folder(self) -> str:
-        return storage.join(self.workdir, f"{self.FOLDER}-{self.hash8}")
+        # A cluster's workers have other working folders.
+        workdir = self.workdir if storage.is_url(self.workdir) else os.path.abspath(self.workdir)
+        return storage.join(workdir, f"{self.FOLDER}-{self.hash8}")
 
     @property
     def where(self) -> str:
