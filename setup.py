@@ -4,6 +4,8 @@ from pathlib import Path
 
 from setuptools import setup
 
+DASK = ["dask", "distributed"]  # for --beam-options='--runner=DaskRunner ...'
+
 setup(
     name="luke-from-wikipedia",
     version="0.1.0",
@@ -38,7 +40,9 @@ setup(
         "transformers>=5.17",
     ],
     extras_require={
+        "dask": DASK,
         "test": [
+            *DASK,
             "duckdb",
             "hypothesis",
             "pandas<3",

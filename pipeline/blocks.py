@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import IO, Any
 
@@ -33,6 +33,28 @@ def error_path(folder: str, number: int) -> str:
 def page_path(folder: str, number: int) -> str:
     """Where a worker leaves the id of the page of a block that it is working on."""
     return storage.join(folder, storage.BLOCKS, f"page-{number:05d}.txt")
+
+
+class PageGate:
+    """Leaves a page's id in a file before it is worked on, so that a page which kills the worker is known.
+
+    Keeps out the pages that have killed one.
+    """
+
+    def __init__(self, path: str, deadly: Collection[int]) -> None:
+        self._deadly = frozenset(deadly)
+        self._path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+
+    def enter(self, page_id: int) -> bool:
+        """Whether the page may be worked on."""
+        os.pwrite(self._file, b"%020d" % page_id, 0)
+        return page_id not in self._deadly
+
+    def close(self) -> None:
+        os.close(self._file)
+        with contextlib.suppress(FileNotFoundError):  # another attempt of a cluster has ended before
+            os.remove(self._path)
 
 
 def run_blocks(

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import functools
 import gc
 import json
 import os
@@ -11,7 +12,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipeline import storage
-from pipeline.blocks import WORKER_DIED, error_path, page_path
+from pipeline.blocks import WORKER_DIED, PageGate, error_path, page_path
 from pipeline.containers import Block
 from pipeline.dump import Page, Rejected, read_pages
 from pipeline.entities import Aliases
@@ -31,6 +32,8 @@ from pipeline.titles import SiteInfo, is_disambiguation, normalize_title
 from pipeline.tokens import WordTokenizer
 from pipeline.wikitext import Link, Paragraph, extract
 
+_DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
+_DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
 LINK_TYPE = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
 SCHEMAS = {
     "pages": pa.schema(
@@ -54,28 +57,6 @@ SCHEMAS = {
     "redirects": pa.schema([("source", pa.string()), ("target", pa.string()), ("fragment", pa.string())]),
     "rejected": pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("reason", pa.string())]),
 }
-
-
-class PageGate:
-    """Leaves a page's id in a file before it is worked on, so that a page which kills the worker is known.
-
-    Keeps out the pages that have killed one.
-    """
-
-    def __init__(self, path: str, deadly: Collection[int]) -> None:
-        self._deadly = frozenset(deadly)
-        self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-
-    def enter(self, page_id: int) -> bool:
-        """Whether the page may be worked on."""
-        os.pwrite(self._file, b"%020d" % page_id, 0)
-        return page_id not in self._deadly
-
-    def close(self) -> None:
-        os.close(self._file)
-        with contextlib.suppress(FileNotFoundError):  # another attempt of a cluster has ended before
-            os.remove(self._path)
 
 
 Work = Callable[[Block, str, PageGate], BlockRecord]
@@ -205,19 +186,33 @@ JOBS: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
 
 # Running blocks on Beam
 
+_loading = threading.Lock()
+
+
+@functools.lru_cache(maxsize=1)
+def _load(job: str, key: str, arguments: str) -> Work:
+    """A job's work with its heavy objects (tokenizer, aliases), loaded; the process's last one is kept.
+
+    A runner may set up anew for every block. The key says from what the work is made: a worker that outlives a
+    run must not take a tokenizer for the one that lay in the same folder before.
+    """
+    work = JOBS[job](json.loads(arguments))
+    # What a block makes is dropped with the block: to look for cycles in it takes a seventh of the time.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    return work
+
 
 class RunBlock(beam.DoFn):
     """Does a job's work on each block and commits it."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.job, self.folder, self.key = spec["job"], spec["folder"], spec["key"]
-        self.arguments, self.deadly = spec["arguments"], spec["deadly"]
+        self.arguments, self.deadly = storage.canonical_json(spec["arguments"]), spec["deadly"]
 
     def setup(self) -> None:
-        # What a block makes is dropped with the block: to look for cycles in it takes a seventh of the time.
-        gc.freeze()
-        gc.set_threshold(50_000, 20, 100)
-        self.work = JOBS[self.job](self.arguments)
+        with _loading:  # a worker may have many threads
+            self.work = _load(self.job, self.key, self.arguments)
 
     def process(self, block: Block) -> Iterator[int]:
         gate = PageGate(page_path(self.folder, block.number), self.deadly.get(str(block.number), ()))
@@ -238,8 +233,11 @@ def local_options(processes: int) -> list[str]:
     return ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
 
 
-def check_options(options: Sequence[str]) -> None:
-    """Look at options for a runner of the user's choice before anything is started.
+def user_options(options: Sequence[str]) -> list[str]:
+    """Options for a runner of the user's choice, checked before anything is started.
+
+    Beam knows its DaskRunner by its full name alone, and gives up to 128 blocks to one Dask worker: here the short
+    name will do, and a block is a partition where the options say nothing else.
 
     Raises:
         ValueError: they are no options, or name no runner that Beam has.
@@ -248,11 +246,18 @@ def check_options(options: Sequence[str]) -> None:
     names = [option.partition("=")[2] for option in options if option.startswith("--runner=")]
     if wrong or len(names) != 1:
         raise ValueError(f"--beam-options={' '.join(options)}: wanted '--runner=NAME --option=value ...'")
+    name, rest = names[0], [option for option in options if not option.startswith("--runner=")]
+    if name.lower() in ("dask", "daskrunner"):
+        name = _DASK_RUNNER
+    if name == _DASK_RUNNER and not any(option.startswith(_DASK_PARTITIONS) for option in rest):
+        rest.append("--dask_partition_size=1")
     try:
-        beam.runners.create_runner(names[0])
-    except (ValueError, ImportError) as error:
+        beam.runners.create_runner(name)
+    except (ValueError, ImportError, AttributeError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(f"--beam-options: no runner {names[0]} ({reason})") from None
+        remedy = "; pip install 'luke-from-wikipedia[dask]'" if name == _DASK_RUNNER else ""
+        raise ValueError(f"--beam-options: no runner {names[0]} ({reason}){remedy}") from None
+    return [f"--runner={name}", *rest]
 
 
 def run_pipeline(blocks: Sequence[Block], work: RunBlock, options: Sequence[str]) -> None:
@@ -284,5 +289,6 @@ def main() -> None:
     spec = json.loads(sys.stdin.readline())
     threading.Thread(target=_follow_parent, daemon=True).start()
     threading.excepthook = _end_with_worker
-    options = spec["beam_options"] or local_options(spec["processes"])
+    options = spec["beam_options"]
+    options = user_options(options) if options else local_options(spec["processes"])
     run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)

@@ -92,3 +92,43 @@ def test_deadly_pages_are_rejected() -> None:
     page = pages()[0]
     rows = page_rows(page, SITE, "fixed", Counter(), deadly=True)
     assert rows == {"rejected": [(page.page_id, page.title, "worker_died")]}
+
+
+DASK = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
+
+
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        (
+            ["--runner=DaskRunner", "--dask_client_address=x"],
+            [DASK, "--dask_client_address=x", "--dask_partition_size=1"],
+        ),
+        ([DASK], [DASK, "--dask_partition_size=1"]),
+        (["--runner=DaskRunner", "--dask_npartitions=7"], [DASK, "--dask_npartitions=7"]),
+        (["--runner=DaskRunner", "--dask_partition_size=5"], [DASK, "--dask_partition_size=5"]),
+        (["--runner=DirectRunner", "--x=1"], ["--runner=DirectRunner", "--x=1"]),
+    ],
+)
+def test_each_block_is_a_partition_on_dask_unless_the_user_says_otherwise(
+    given: list[str], options: list[str]
+) -> None:
+    assert jobs_beam.user_options(given) == options
+
+
+def test_a_job_is_loaded_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runners set up anew for every block; another key stands for other files, perhaps in the same folders."""
+    loads = []
+
+    def load(arguments: dict[str, Any]) -> Any:
+        loads.append(arguments)
+        return lambda *rest: None
+
+    monkeypatch.setattr(jobs_beam, "JOBS", {"job": load})
+    spec = {"job": "job", "folder": "f", "key": "one", "arguments": {"a": 1}, "deadly": {}}
+    workers = [jobs_beam.RunBlock(each) for each in (spec, dict(spec), {**spec, "key": "two"})]
+    for worker in workers:
+        worker.setup()
+        worker.setup()
+    assert loads == [{"a": 1}, {"a": 1}]
+    assert workers[0].work is workers[1].work is not workers[2].work

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from workflows.stage import Stage
 
 MIN_JAVA = 17
+_CONNECT_SECONDS = 5
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
 
 
@@ -71,19 +73,47 @@ def beam_options(stage: "Stage") -> list[str]:
 
 
 def check_beam_options(stage: "Stage") -> None:
-    """Whether Beam knows the runner that the user wants."""
+    """Whether Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
     if options := beam_options(stage):
         logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here
         from pipeline import jobs_beam
 
         logging.disable(logging.NOTSET)
-        jobs_beam.check_options(options)
+        jobs_beam.user_options(options)
+        for option in options:
+            if match := re.fullmatch(r"--dask_client_address=(?:tcp://)?([^/]+:\d+)", option):
+                check_reachable(f"--beam-options: {option}", match[1])
+
+
+@functools.cache
+def check_reachable(parameter: str, *addresses: str) -> None:
+    """Whether one of a service's addresses answers; asked once. Spark itself looks for its master for a minute.
+
+    Args:
+        parameter: of the user's command line, as "--spark-master spark://host:7077".
+        addresses: each HOST:PORT.
+
+    Raises:
+        ValueError: none does.
+    """
+    problems = []
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+            return
+        except (OSError, ValueError, OverflowError) as error:
+            problems.append(str(error))
+    raise ValueError(f"{parameter}: nobody answers there ({problems[0]}); is the cluster running?")
 
 
 def spark_session(stage: "Stage", dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline import spark
 
+    if stage.spark_master.startswith("spark://"):
+        addresses = stage.spark_master.removeprefix("spark://").split(",")
+        check_reachable(f"--spark-master {stage.spark_master}", *addresses)
     master = stage.spark_master or f"local[{stage.processes}]"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     heap = max(_MIN_HEAP, min(_MAX_HEAP, memory // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
