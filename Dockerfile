@@ -13,4 +13,4 @@ COPY examples examples
 RUN pip install --no-cache-dir -c constraints.txt --editable . \
     && pip install --no-cache-dir -c constraints.txt --no-deps gensim
 ENTRYPOINT []
-CMD ["luigi", "--module", "workflows", "RunAll", "--workdir", "/data"]
+CMD ["luigi", "--module", "workflows", "RunAll"]

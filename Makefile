@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 WORKDIR ?= work
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check clean
+.PHONY: help install demo cluster test check clean
 
 help: ## print every target with a line each
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-9s %s\n", $$1, $$2}'
@@ -22,6 +22,9 @@ $(INSTALLED): setup.py constraints.txt
 
 demo: $(INSTALLED) ## run every stage on a real excerpt of Wikipedia, from the dump to the report
 	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR)
+
+cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until Ctrl-C; ports and sizes stand in .env
+	@$(BIN)/python -m workflows.cluster
 
 test: $(INSTALLED) check ## check, then run the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
