@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,9 @@ _CHUNK = 1 << 20
 _PAGE = re.compile(rb"[ \t]*<page>.*?</page>\n?", re.DOTALL)
 _TITLE = re.compile(rb"<title>(.*?)</title>", re.DOTALL)
 _ID = re.compile(rb"<id>(\d+)</id>")  # the first of a page is the page's own
+_REDIRECT = re.compile(rb'<redirect title="([^"]*)"')
+# A link's target as it stands in XML; of "[[AT&amp;T#History|AT&amp;T]]" it is "AT&amp;T".
+_TARGET = re.compile(rb"\[\[([^\[\]|#<>{}\n]*[^\[\]|#<>{}\n\s])(?<!&amp;)(?=\s*[|#\]])")
 _ARTICLE = b"""  <page>
     <title>Almost empty</title>
     <ns>0</ns>
@@ -111,6 +114,55 @@ def repeated(source: Path, folder: Path, copies: int) -> tuple[Dump, Dump]:
     )
 
 
+def linked(source: Path, folder: Path, copies: int) -> Dump:
+    """A dump with every page of the source `copies` times, whose links and redirects stay within their copy.
+
+    Copy n of a page has the title `<title> (copy n)`, and so have its links' targets and its redirect's: titles,
+    redirects, entities, missing pages, and the names that unpiped links show grow as the dump does. Targets with a
+    prefix (files, categories, other languages) stay, unless the source has a page of that title.
+    """
+    name = f"{source.name.removesuffix('.xml.bz2')}-linked-{copies}x"
+    facts_path = folder / f"{name}.json"
+    wanted: dict[str, Any] = {"version": VERSION, "source": _sha256(source), "copies": copies}
+    facts = _read_facts(facts_path, folder)
+    if any(facts.get(key) != value for key, value in wanted.items()):
+        folder.mkdir(parents=True, exist_ok=True)
+        facts_path.unlink(missing_ok=True)
+        facts = {**wanted, **_write_linked(source, folder / f"{name}.xml.bz2", copies)}
+        facts_path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    return Dump(name, folder / f"{name}.xml.bz2", facts["xml_bytes"], facts["pages"], copies)
+
+
+def _write_linked(source: Path, path: Path, copies: int) -> dict[str, Any]:
+    head, pages, tail = _split(source)
+    titles = {match[1] for page in pages if (match := _TITLE.search(page))}
+    compressor = bz2.BZ2Compressor()
+    count, xml_bytes, step = 0, len(head) + len(tail), _step(pages)
+    with open(path, "wb") as stream:
+        stream.write(compressor.compress(head))
+        for number, _, page in _copies(pages, copies):
+            page = link_within(page, b" (copy %d)" % (number // step), titles)
+            stream.write(compressor.compress(page))
+            count, xml_bytes = count + 1, xml_bytes + len(page)
+        stream.write(compressor.compress(tail) + compressor.flush())
+    return {"xml_bytes": xml_bytes, "pages": count, "files": {path.name: os.path.getsize(path)}}
+
+
+def link_within(page: bytes, ending: bytes, titles: Set[bytes]) -> bytes:
+    """A page's XML with the ending behind the targets of its links and of its redirect."""
+
+    def stays(target: bytes) -> bool:
+        return b":" in target and target.replace(b"_", b" ").strip() not in titles
+
+    def link(match: re.Match[bytes]) -> bytes:
+        return match[0] if stays(match[1]) else match[0] + ending
+
+    def redirect(match: re.Match[bytes]) -> bytes:
+        return match[0] if stays(match[1]) else match[0][:-1] + ending + b'"'
+
+    return _TARGET.sub(link, _REDIRECT.sub(redirect, page, count=1))
+
+
 def _read_facts(path: Path, folder: Path) -> dict[str, Any]:
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
@@ -138,13 +190,18 @@ def _copies(pages: list[bytes], copies: int) -> Iterator[tuple[int, bytes, bytes
         if not title or not number or title.end() > number.start():
             raise ValueError(f"a page without <title> before <id>: {page[:200]!r}")
         places.append((page, title, number))
-    step = 10 ** max(len(number[1]) for _, _, number in places)
+    step = _step(pages)
     for copy in range(1, copies + 1):
         for page, title, number in places:
             new_title, new_id = title[1] + b" (copy %d)" % copy, copy * step + int(number[1])
             middle = page[title.end(1) : number.start(1)]
             new_page = page[: title.start(1)] + new_title + middle + b"%d" % new_id + page[number.end(1) :]
             yield new_id, new_title, new_page
+
+
+def _step(pages: list[bytes]) -> int:
+    """What is added to the ids of a copy: a power of ten above all of them."""
+    return 10 ** max(len(number[1]) for page in pages if (number := _ID.search(page)))
 
 
 def _write(source: Path, folder: Path, name: str, copies: int) -> dict[str, Any]:

@@ -155,7 +155,9 @@ def run(contestant: Contestant, dump: Dump, scratch: Path) -> Record:
             output = read_output(Path(folder))
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     facts = {"worker_rss_mb": result.worker_rss_mb(), "output_bytes": size, "output": output}
-    return {"dump": dump.name, "program": contestant.name, **asdict(result), **facts}
+    measured = asdict(result)
+    del measured["moments"]
+    return {"dump": dump.name, "program": contestant.name, **measured, **facts}
 
 
 def run_all(dumps: Sequence[Dump], entrants: Sequence[Contestant], most: int, scratch: Path) -> list[Record]:
@@ -214,11 +216,11 @@ def read_options() -> argparse.Namespace:
     if options.repetitions < 1:
         parser.error("--repetitions: wanted 1 or more")
     if options.peers:
-        options.peers = _python(options.peers) or parser.error(f"--peers: no python in {options.peers}")
+        options.peers = python_of(options.peers) or parser.error(f"--peers: no python in {options.peers}")
     return options
 
 
-def _python(place: Path) -> Path | None:
+def python_of(place: Path) -> Path | None:
     """The interpreter itself, or the one of a folder; a link stays one, as it tells the environment."""
     found = [path for path in (place, place / "python", place / "bin/python") if path.is_file()]
     return found[0].absolute() if found else None

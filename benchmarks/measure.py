@@ -21,7 +21,9 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("apache-beam", "mwparserfromhell", "psutil", "pyarrow")
+PACKAGES = tuple(
+    "apache-beam marisa-trie mwparserfromhell psutil pyarrow pyspark sentencex tokenizers".split()
+)
 PEER_PACKAGES = ("lmdb", "mwparserfromhell", "wikiextractor", "wikipedia2vec")
 _SAMPLE_SECONDS = 0.1
 _SAMPLING_SHARE = 0.01  # of a processor, at most
@@ -38,6 +40,23 @@ class ProcessMemory:
     pss_mb: float = 0.0
 
 
+@dataclass(frozen=True)
+class Moment:
+    """A command's processes at one look.
+
+    Attributes:
+        time: seconds since the epoch.
+        cpu_seconds: what they and their ended children have taken so far.
+        pss_mb: the sum of their proportional sizes, 10^6 bytes.
+        rss_mb: the largest resident size by role, 10^6 bytes.
+    """
+
+    time: float
+    cpu_seconds: float
+    pss_mb: float
+    rss_mb: dict[str, float]
+
+
 @dataclass
 class Measurement:
     """What a command took.
@@ -49,6 +68,7 @@ class Measurement:
         tree_pss_mb: largest sum of the processes' proportional sizes, 10^6 bytes.
         other_cores: how many processors were busy with something else, on average: the noise.
         processes: each of its processes.
+        moments: each look at them.
         answer: the last line of its output where that is JSON.
     """
 
@@ -58,6 +78,7 @@ class Measurement:
     tree_pss_mb: float = 0.0
     other_cores: float = 0.0
     processes: list[ProcessMemory] = field(default_factory=list)
+    moments: list[Moment] = field(default_factory=list, repr=False)
     answer: dict[str, Any] = field(default_factory=dict)
 
     def worker_rss_mb(self) -> float:
@@ -74,10 +95,17 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def measure(command: Sequence[str], environment: Mapping[str, str], *, timeout: float) -> Measurement:
+def measure(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    timeout: float,
+    sampling_share: float = _SAMPLING_SHARE,
+) -> Measurement:
     """Run a command to its end and measure it with all its descendants. Call `adopt_orphans` before.
 
-    It runs in the project's root: Python's `-c` looks for modules in the current folder first.
+    It runs in the project's root: Python's `-c` looks for modules in the current folder first. Looking at the
+    processes takes `sampling_share` of a processor at most.
     """
     result = Measurement()
     memory: dict[tuple[int, float], ProcessMemory] = {}
@@ -102,8 +130,8 @@ def measure(command: Sequence[str], environment: Mapping[str, str], *, timeout: 
                     result.failure = f"not finished after {timeout:.0f} s"
                     break
                 sampled = time.perf_counter()
-                result.tree_pss_mb = max(result.tree_pss_mb, _sample(process.pid, memory))
-                waiter.pause = max(_SAMPLE_SECONDS, (time.perf_counter() - sampled) / _SAMPLING_SHARE)
+                result.moments.append(_sample(process.pid, memory))
+                waiter.pause = max(_SAMPLE_SECONDS, (time.perf_counter() - sampled) / sampling_share)
         finally:
             if not waiter.ended.is_set():
                 _kill_descendants()
@@ -114,12 +142,18 @@ def measure(command: Sequence[str], environment: Mapping[str, str], *, timeout: 
         others = _busy_seconds() - busy - result.cpu_seconds
         result.other_cores = max(0.0, others / (time.perf_counter() - begin))
         result.processes = list(memory.values())
+        result.tree_pss_mb = max((moment.pss_mb for moment in result.moments), default=0.0)
         if process.returncode and not result.failure:
             result.failure = f"exit status {process.returncode}: {_last_line(errors) or _last_line(output)}"
-        with contextlib.suppress(ValueError):
-            answer = json.loads(_last_line(output, whole=True))
-            result.answer = answer if isinstance(answer, dict) else {}
+        result.answer = _answer(output)
     return result
+
+
+def _answer(output: Any) -> dict[str, Any]:
+    with contextlib.suppress(ValueError):
+        answer = json.loads(_last_line(output, whole=True))
+        return answer if isinstance(answer, dict) else {}
+    return {}
 
 
 class _Waiter(threading.Thread):
@@ -167,24 +201,27 @@ def _kill_descendants() -> None:
             process.send_signal(signal.SIGKILL)
 
 
-def _sample(root: int, memory: dict[tuple[int, float], ProcessMemory]) -> float:
-    """Note the sizes of all descendants; the sum of their proportional sizes in 10^6 bytes."""
-    total = 0.0
-    own = psutil.Process().cmdline()
+def _sample(root: int, memory: dict[tuple[int, float], ProcessMemory]) -> Moment:
+    """Look at all descendants, and note the largest sizes of each."""
+    pss, cpu = 0.0, 0.0
+    rss: dict[str, float] = {}
+    own, now = psutil.Process().cmdline(), time.time()
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error, OSError):
             command = process.cmdline()
             if not command or command == own:  # ended, or between fork and exec
                 continue
             sizes = process.memory_full_info()
-            entry = memory.setdefault(
-                (process.pid, process.create_time()), ProcessMemory(_role(command, process.pid == root))
-            )
+            role = _role(command, process.pid == root)
+            entry = memory.setdefault((process.pid, process.create_time()), ProcessMemory(role))
+            entry.role = role  # a shell's script may have become the Java machine
             # The kernel remembers the largest resident size, so that nothing is missed between two looks.
             entry.rss_mb = max(entry.rss_mb, sizes.rss / 1e6, _high_water_mark(process.pid) / 1e6)
             entry.pss_mb = max(entry.pss_mb, getattr(sizes, "pss", 0) / 1e6)
-            total += getattr(sizes, "pss", sizes.uss) / 1e6
-    return total
+            pss += getattr(sizes, "pss", sizes.uss) / 1e6
+            cpu += sum(process.cpu_times()[:4])  # user, system, and those of ended children
+            rss[role] = max(rss.get(role, 0.0), sizes.rss / 1e6)
+    return Moment(now, cpu, pss, rss)
 
 
 def _high_water_mark(pid: int) -> int:
@@ -200,11 +237,15 @@ def _role(command: list[str], is_root: bool) -> str:
         return "worker"
     if "pipeline.jobs_beam" in line:
         return "runner"
+    if "pyspark.daemon" in line or "pyspark.worker" in line:
+        return "spark worker"
+    if os.path.basename(command[0]) == "java":
+        return "jvm"
     return "main" if is_root else "child"
 
 
 def _last_line(stream: Any, *, whole: bool = False) -> str:
-    stream.seek(max(0, stream.seek(0, os.SEEK_END) - (1 << 16)))
+    stream.seek(max(0, stream.seek(0, os.SEEK_END) - (1 << 20)))
     lines = stream.read().decode("utf-8", "replace").strip().splitlines() or [""]
     # Results hold no paths of the machine.
     return lines[-1] if whole else re.sub(r"(?<![\w<])/[^\s'\"]*/", "", lines[-1])[:300]

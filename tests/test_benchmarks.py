@@ -1,0 +1,349 @@
+"""The parts of the benchmarks that decide what their figures mean; nothing is measured here."""
+
+import bz2
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.jobs_beam import SCHEMAS
+from pipeline.sequences import Limits, build_page
+from pipeline.titles import SiteInfo, normalize_title
+from pipeline.tokens import WordTokenizer, train_tokenizer
+from pipeline.wikitext import Link, Paragraph, extract
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+
+import carry_over
+import corpora
+import corpus_report
+import luke_compare
+import luke_method
+import luke_places
+import stages
+from measure import Moment
+
+SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (6, "File"), (14, "Category")))
+HEAD = (
+    '<mediawiki xml:lang="en"><siteinfo><dbname>enwiki</dbname><case>first-letter</case><namespaces>'
+    '<namespace key="0" case="first-letter" /><namespace key="6">File</namespace></namespaces></siteinfo>\n'
+)
+
+
+def page_xml(title: str, number: int, text: str, redirect: str = "") -> str:
+    mark = f'<redirect title="{redirect}" />' if redirect else ""
+    return (
+        f"  <page><title>{title}</title><ns>0</ns><id>{number}</id>{mark}<revision><id>1</id>"
+        f"<model>wikitext</model><format>text/x-wiki</format><text>{text}</text></revision></page>\n"
+    )
+
+
+def write_dump(path: Path, pages: list[str]) -> Path:
+    path.write_bytes(bz2.compress((HEAD + "".join(pages) + "</mediawiki>\n").encode()))
+    return path
+
+
+# Made dumps
+
+
+def test_links_and_redirects_of_a_copy_stay_in_the_copy(tmp_path: Path) -> None:
+    text = (
+        "[[beta]] [[Beta#Part|b]] [[gone_page]]s [[File:X.png|thumb|of [[Alpha]]]] [[de:Beta]] [[Foo: Bar]] "
+        "[[AT&amp;T]] [[#Part]] [[Beta ]]"
+    )
+    pages = [
+        page_xml("Alpha", 7, text),
+        page_xml("Beta", 12, "none"),
+        page_xml("Foo: Bar", 13, "none"),
+        page_xml("Old", 14, "#REDIRECT [[Beta]]", redirect="Beta"),
+    ]
+    made = corpora.linked(write_dump(tmp_path / "small.xml.bz2", pages), tmp_path / "made", 2)
+    xml = bz2.decompress(made.path.read_bytes()).decode()
+    assert (made.pages, made.xml_bytes) == (8, len(xml.encode()))
+    assert xml.count('<redirect title="Beta (copy 2)" />') == xml.count("#REDIRECT [[Beta (copy 2)]]") == 1
+    source = xml[xml.index("<title>Alpha (copy 2)") :].split("<text>")[1].split("</text>")[0]
+    found = extract(source.replace("&amp;", "&"), SITE).paragraphs[0]
+    assert [link.target for link in found.links] == [
+        "Beta (copy 2)",
+        "Beta (copy 2)",
+        "Gone page (copy 2)",
+        "Foo: Bar (copy 2)",
+        "AT&T (copy 2)",
+        "Beta (copy 2)",
+    ]
+    assert "[[de:Beta]]" in source
+    assert "[[File:X.png|thumb|of [[Alpha (copy 2)]]]]" in source
+    assert "[[#Part]]" in source
+
+
+def test_a_made_dump_is_taken_again_only_for_the_same_source(tmp_path: Path) -> None:
+    source = write_dump(tmp_path / "small.xml.bz2", [page_xml("Alpha", 1, "a")])
+    first = corpora.linked(source, tmp_path / "made", 2)
+    stamp = first.path.stat().st_mtime_ns
+    assert corpora.linked(source, tmp_path / "made", 2) == first
+    assert first.path.stat().st_mtime_ns == stamp
+    write_dump(source, [page_xml("Alpha", 1, "a"), page_xml("Beta", 2, "b")])
+    assert corpora.linked(source, tmp_path / "made", 2).pages == 4
+
+
+# LUKE's method
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    text = "The lowest of the low newer lows don't follow, naïve slow 10,000 owls… Ελλάδα 東京 \U0001d518"
+    train_tokenizer([text, text.lower()], folder, 400)
+    plain = luke_method.PlainTokenizer(folder / "vocab.json", folder / "merges.txt")
+    return SimpleNamespace(fast=WordTokenizer.load(folder), plain=plain)
+
+
+@given(text=st.text(alphabet="low enrstf ,.'’…1０éΕ東\U0001d518\t", max_size=40), leading=st.booleans())
+def test_the_plain_tokenizer_gives_the_ids_of_the_fast_one(
+    tokenizer: SimpleNamespace, text: str, leading: bool
+) -> None:
+    text = text.strip()
+    plain = tokenizer.plain
+    ids = plain.convert_tokens_to_ids(plain.tokenize(text, add_prefix_space=leading))
+    assert [ids] == tokenizer.fast.encode([text], [leading])
+
+
+def test_lukes_method_gives_the_sequences_of_the_pipeline(tokenizer: SimpleNamespace) -> None:
+    text = "The newer lows follow the slow owls. Don't follow the lowest of the low! Slow."
+    links = (Link(4, 14, "Lows"), Link(26, 35, "Owls"), Link(38, 40, "Do"))
+    pages = [[Paragraph("", text, links)] * count for count in (1, 5)] + [[Paragraph("", text, ())]]
+    limits = {"max_words": 60, "max_entities": 4, "max_mention_words": 2, "min_sentence_words": 3}
+    ids = {"Lows": 7, "Owls": 8}
+    from corpus_workloads import as_text
+
+    from pipeline.sentences import split
+
+    for page in pages:
+        options: dict[str, Any] = {"language": "en", "profile": "fixed", "entity_id": ids.get}
+        ours = build_page(page, tokenizer=tokenizer.fast, limits=Limits(**limits), **options)[0]
+        told = [as_text(paragraph, ids.get, split(paragraph.text, "en")) for paragraph in page]
+        theirs, tokens = luke_method.build_page(told, tokenizer.plain, limits)
+        assert theirs == [luke_method.Row(**vars(row)) for row in ours]
+        assert tokens >= sum(len(row.word_ids) for row in theirs)
+    assert luke_method.digests([theirs, theirs]) == [luke_method.digests([[]])[0]] * 2  # the last has no link
+
+
+def test_rounds_begin_with_an_empty_cache(tokenizer: SimpleNamespace) -> None:
+    made: list[Any] = []
+    plain = tokenizer.plain
+
+    def make() -> Any:
+        made.append(luke_method.PlainTokenizer.__new__(luke_method.PlainTokenizer))
+        made[-1].__dict__ = {**plain.__dict__, "cache": {}}
+        return made[-1]
+
+    limits = {"max_words": 60, "max_entities": 4, "max_mention_words": 2, "min_sentence_words": 1}
+    pages = [[luke_method.Text("low owls", [(1, 0, 3)], [(0, 8)])]]
+    found = luke_method.measure(pages, make, limits, 3)
+    assert len(made) == 3
+    assert all(tokenizer.cache for tokenizer in made)
+    assert {kind: len(seconds) for kind, seconds in found["seconds"].items()} == {"first": 3, "again": 3}
+
+
+# What of a command belongs to a stage
+
+
+def test_cpu_seconds_between_two_looks_are_in_proportion() -> None:
+    moments = [
+        Moment(10.0, 4.0, 100.0, {"main": 50.0}),
+        Moment(12.0, 8.0, 300.0, {"main": 60.0, "jvm": 70.0}),
+    ]
+    assert [stages.cpu_at(moments, when) for when in (9.0, 10.0, 11.0, 12.0, 20.0)] == [0, 4, 6, 8, 8]
+    found = stages.within([moments], 10.5, 12.0)
+    assert found == {"cpu_seconds": 3.0, "tree_pss_mb": 300.0, "rss_mb": {"main": 60.0, "jvm": 70.0}}
+    assert stages.within([moments], 10.5, 11.0) == {"cpu_seconds": None, "tree_pss_mb": None, "rss_mb": {}}
+
+
+def test_rows_are_counted_where_they_are_read() -> None:
+    manifests = {
+        "ExtractPages": {
+            "rows": {"pages": 5, "redirects": 2, "paragraphs": 40, "links": 90, "rejected": 1},
+            "facts": {"pages_read": 9},
+        },
+        "ResolveRedirects": {"rows": {"titles": 7}},
+        "BuildSequences": {"rows": {"sequences": 11, "held_out": 1}},
+    }
+    assert stages.rows_of("ExtractPages", manifests) == {"rows_read": 9, "rows_written": 48}
+    assert stages.rows_of("ResolveRedirects", manifests) == {"rows_read": 7, "rows_written": 7}
+    assert stages.rows_of("BuildSequences", manifests) == {"rows_read": 40, "rows_written": 12}
+
+
+# LUKE's builder
+
+
+def test_links_are_told_by_the_part_of_the_page() -> None:
+    text = (
+        "A [[one]] <ref>see [[two]]</ref>\n== On [[three]] ==\n* item [[four]]\n{| \n| [[five]]\n|}\n"
+        "[[File:X.png|thumb|of [[six]]]] {{box|a=[[seven]]|{{b}}}} <!-- [[eight]] --> ''by [[nine]]''"
+    )
+    found = {target: part for target, part in luke_places.places(text) if not target.startswith("File")}
+    assert found == {
+        "one": "running text",
+        "two": "reference",
+        "three": "heading",
+        "four": "list item",
+        "five": "table",
+        "six": "caption",
+        "seven": "template",
+        "eight": "comment",
+        "nine": "bold or italics",
+    }
+    parts = luke_places.parts_of("[[a]] <ref>[[A]]</ref> [[b]]", {"A": 1, "B": 2}, str.upper)
+    assert list(parts) == [("reference", 1), ("running text", 1), ("not found in the source", 1)]
+
+
+def export(path: Path, pages: dict[str, list[Any]], redirects: dict[str, str]) -> luke_compare.Database:
+    head = {"titles": list(pages), "redirects": redirects, "resolved": {"Older": "Beta"}}
+    lines = [head, *([title, paragraphs] for title, paragraphs in pages.items())]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return luke_compare.Database.open(path)
+
+
+def write_table(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema), path)
+
+
+def test_from_lukes_links_to_ours_every_link_has_a_cause(tmp_path: Path) -> None:
+    targets = ["Beta", "Old", "Older", "Beta#Part", " Beta  ", "Category:C", "Gone", "De:Beta"]
+    pages = {
+        "Alpha": [["x" * 9, [[target, 0, 1] for target in targets]]],
+        "Beta": [["Category:C", [["Category:C", 0, 10]]]],
+    }
+    database = export(tmp_path / "db.jsonl", pages, {"Old": "Beta", "Older": "Old"})
+    source = (
+        "[[Beta]] [[Old]] [[Older]] [[Beta#Part]] [[ Beta  ]] [[Category:C]] [[Gone]] <ref>[[Beta]]</ref>"
+    )
+    dump = write_dump(tmp_path / "d.xml.bz2", [page_xml("Alpha", 1, source.replace("<", "&lt;"))])
+    kinds = {row["LUKE's links"]: row["links"] for row in luke_compare.link_kinds(database)}
+    assert kinds == {
+        "end at a page": 1,
+        "end at a page through one redirect": 1,
+        "end at a page through two or more redirects": 1,
+        "with a fragment, of another page": 1,
+        "to categories": 2,
+        "page missing": 2,
+        "with a colon (other languages, other namespaces), no such page": 1,
+    }
+    titles = [("Beta", "Beta", 0, "page"), ("Old", "Beta", 1, "redirect"), ("Gone", "Gone", 1, "missing")]
+    schema = pa.schema(
+        [("title", pa.string()), ("canonical", pa.string()), ("hops", pa.int32()), ("status", pa.string())]
+    )
+    rows = [dict(zip(schema.names, row, strict=True)) for row in titles]
+    write_table(tmp_path / "titles-1/titles/a.parquet", rows, schema)
+    links = [{"start": 0, "end": 1, "target": target} for target in (*["Beta"] * 6, "Old", "Gone")]
+    paragraph = {"page_id": 1, "title": "Alpha", "paragraph": 0, "section": "", "text": "x", "links": links}
+    write_table(tmp_path / "pages-1/paragraphs/a.parquet", [paragraph], SCHEMAS["paragraphs"])
+    for folder in ("titles-1", "pages-1"):
+        (tmp_path / folder / "manifest.json").write_text("{}")
+    found = luke_compare.steps(database, tmp_path, dump, SITE)
+    assert [(row["cause"], row["links"]) for row in found] == [
+        ("LUKE's builder", 2),
+        ("the #fragment is removed", 1),
+        ("titles are normalised as MediaWiki does", 1),
+        ("redirects are followed to their end", 1),
+        ("only ours: reference", 1),
+        ("only ours: running text", 1),
+        ("ours", 7),
+    ]
+    assert luke_compare.category_links(database) == {
+        "prefix shown, so blanked": 1,
+        "prefix hidden, so kept as text": 1,
+    }
+    assert normalize_title(" Beta  ", SITE)[0] == "Beta"
+
+
+def test_overlap_counts_entities_and_equal_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(luke_compare, "TOP", (2, 100))
+    counts = luke_compare.vocabulary(
+        {"A": 1, "C": 9, "Category:X": 20, "No page": 3, "B": 9}, frozenset("ABC")
+    )
+    assert list(counts.items()) == [("C", 9), ("B", 9), ("A", 1)]
+    assert luke_compare.tied(counts) == 2
+    rows = luke_compare.overlap({"C": 9, "A": 4, "B": 3}, counts)
+    assert [(row["top"], row["in both"], row["the same count"]) for row in rows] == [(2, 1, 1), (3, 3, 1)]
+
+
+# The report
+
+
+def stage_record(scale: float) -> dict[str, Any]:
+    return {
+        "seconds": 1 + scale,
+        "share": 0.1,
+        "cpu_seconds": 2 + 3 * scale,
+        "rows_read": 10 * scale,
+        "rows_written": 10 * scale,
+        "tree_pss_mb": 500.0,
+        "rss_mb": {"main": 100 + 50 * scale, "jvm": 400.0},
+        "bytes": int(5_000_000 * scale),
+        "files": {"names.marisa": 600, "aliases.marisa": 1700},
+        "manifest_sha256": f"{scale}",
+        "rows": {"pages": 10, "names": int(1_000_000 * scale), "aliases": 100},
+    }
+
+
+def run_record(name: str, scale: float, failure: str = "") -> dict[str, Any]:
+    facts = {"dump": name, "profile": "fixed", "failure": failure, "wall_seconds": 6 + 6 * scale}
+    sizes = {"cpu_seconds": 1.0, "tree_pss_mb": 500.0, "rss_mb": {"main": 100.0, "jvm": 300 + 50 * scale}}
+    found = {stage: stage_record(scale) for stage in stages.FOLDERS}
+    return {**facts, **sizes, "stages": {} if failure else found}
+
+
+@pytest.fixture
+def report() -> dict[str, Any]:
+    scales = {"real": 1, "real-linked-1x": 1, "real-linked-2x": 2, "real-linked-4x": 4}
+    dumps = [
+        {"name": name, "xml_bytes": 10**8 * scale, "file_bytes": 3 * 10**7, "copies": scale}
+        for name, scale in scales.items()
+    ]
+    runs = [run_record(name, scale) for name, scale in scales.items()]
+    absent = {"failure": "absent"}
+    measured = {"dumps": dumps, "runs": runs, "sequences": absent, "mention_counting": absent, "luke": {}}
+    return corpus_report.make_report(measured)
+
+
+def test_growth_is_set_against_the_growth_of_the_dump(report: dict[str, Any]) -> None:
+    first, whole = report["growth"][0], report["growth"][-1]
+    assert (first["1x, s"], first["4x, s"], first["4x over 1x"]) == (2, 5, 2.5)
+    assert first["over the dump's growth"] == 2.5 / 4
+    assert first["s more a 100 MB of XML"] == pytest.approx(1)
+    assert (whole["stage"], whole["4x, s"]) == ("all", 30)
+    assert report["memory"][1]["last over first"] == pytest.approx(500 / 350)
+    met = {row["target"]: row["met"] for row in report["targets"]}
+    assert met["memory of a process, jvm, 4x over 1x, at most"] is False
+    assert met["memory of a process, main, 4x over 1x, at most"] is True
+    assert met["time at 4x over 1x, over the dump's growth, at most"] is True
+    assert met["sequences, tokens a second and core, at least"] is None
+    assert all(row["passed"] for row in report["checks"])
+
+
+def test_the_full_dump_is_carried_over_by_what_the_larger_dump_takes_more(report: dict[str, Any]) -> None:
+    row = report["full dump"][0]
+    hours = (14 - 5) / 300e6 * carry_over.XML_BYTES / 3600
+    assert row["core-hours"] == pytest.approx(hours)
+    assert row["disk GB"] == pytest.approx(5)
+    lines = "\n".join(report["arithmetic"])
+    assert "(14.0 - 5.0 CPU s) / (400.0 - 100.0 MB) x 100,000 MB / 3,600 = 0.8" in lines
+    assert "aliases.marisa, mapped and shared: 17.00 bytes x 17,000,000" in lines
+    assert "300 MB at 4,000,000 names, 150 MB at 1,000,000: 50 bytes a name, x 15,000,000 = 750 MB" in lines
+
+
+def test_runs_that_differ_or_fail_fail_a_check(report: dict[str, Any]) -> None:
+    report["runs"] += [run_record("real", 3), run_record("real-linked-2x", 2, failure="exit status 30")]
+    passed = {(row["dump"], row["check"]): row["passed"] for row in corpus_report.checks(report)}
+    assert passed["real", "2 runs: the same manifests"] is False
+    assert passed["real-linked-2x", "2 runs: the same manifests"] is False
+    assert passed["real-linked-4x", "1 runs: the same manifests"] is True
