@@ -21,9 +21,8 @@ from typing import Any
 import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = tuple(
-    "apache-beam marisa-trie mwparserfromhell psutil pyarrow pyspark sentencex tokenizers".split()
-)
+ENGINES = ("apache-beam", "pyspark")
+PACKAGES = (*ENGINES, "marisa-trie", "mwparserfromhell", "psutil", "pyarrow", "sentencex", "tokenizers")
 PEER_PACKAGES = ("lmdb", "mwparserfromhell", "wikiextractor", "wikipedia2vec")
 _SAMPLE_SECONDS = 0.1
 _SAMPLING_SHARE = 0.01  # of a processor, at most
