@@ -43,6 +43,7 @@ setup(
         "dask": DASK,
         "test": [
             *DASK,
+            "datasets",
             "duckdb",
             "hypothesis",
             "pandas<3",

@@ -95,7 +95,7 @@ def _memory(once: Record, first: Record, last: Record) -> Lines:
                 f"{file}, mapped and shared: {each:.2f} bytes x {wanted:,} {what} = {each * wanted / 1e6:,.0f} MB"
             )
 
-    file_line("BuildMentionTable", "names.marisa", "names", NAMES, "names")
+    file_line("BuildMentionTable", "lookup.marisa", "names", NAMES, "names")
     file_line(
         "BuildEntityVocab", "aliases.marisa", "aliases", ARTICLES + REDIRECTS, "titles and redirects, at most"
     )

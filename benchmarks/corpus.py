@@ -108,7 +108,8 @@ class Benchmark:
             "mention_counting",
             paragraphs=sorted(map(str, (extracted / "paragraphs").glob("*.parquet"))),
             every=2 if self.options.quick else EVERY_MENTIONS,
-            names=str(table / "names.marisa"),
+            candidates=str(table / "candidates.arrow"),
+            names=str(self.scratch / "names.marisa"),
             rounds=self.options.repetitions,
         )
 

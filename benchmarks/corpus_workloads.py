@@ -125,12 +125,15 @@ def as_text(paragraph: Any, entity_id: Callable[[str], int | None], sentences: A
     return Text(paragraph.text, links, sentences)
 
 
-def mention_counting(*, paragraphs: list[str], every: int, names: str, rounds: int) -> dict[str, Any]:
-    """Counting the names in every so many-th page."""
-    from pipeline import mentions
+def mention_counting(
+    *, paragraphs: list[str], every: int, candidates: str, names: str, rounds: int
+) -> dict[str, Any]:
+    """Counting the table's names in every so many-th page; `names` is where they are written for that."""
+    from pipeline import mentions, storage
 
-    pages, known = sample_pages(paragraphs, every), mentions.Names(names)
-    occurrences = getattr(mentions, "occurrences", None) or mentions.count_occurrences
+    wanted = storage.open_arrow(candidates).column("mention").to_pylist()
+    mentions.write_names(names, wanted)
+    pages, known = sample_pages(paragraphs, every), mentions.Names(names, max(map(len, wanted)))
     rows = [
         (paragraph.text, [(link.start, link.end) for link in paragraph.links])
         for page in pages
@@ -140,7 +143,7 @@ def mention_counting(*, paragraphs: list[str], every: int, names: str, rounds: i
     def count() -> Counter[str]:
         counts: Counter[str] = Counter()
         for text, links in rows:
-            counts.update(occurrences(text, links, known))
+            counts.update(mentions.occurrences(text, links, known))
         return counts
 
     counts = count()

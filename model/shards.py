@@ -152,12 +152,11 @@ def check_file(folder: Path, entry: Mapping[str, Any]) -> None:
 
 
 def open_batches(path: Path) -> list[pa.RecordBatch]:
-    """The record batches of an Arrow IPC file, memory-mapped."""
+    """The record batches of an Arrow IPC stream, memory-mapped."""
     try:
-        reader = pa.ipc.open_file(pa.memory_map(str(path)))
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path}: not an Arrow IPC file ({error}); {REMEDY}") from error
-    return [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        return list(pa.ipc.open_stream(pa.memory_map(str(path))))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path}: not an Arrow IPC stream ({error}); {REMEDY}") from error
 
 
 def read_word_starts(folder: Path, files: list[Mapping[str, Any]], word_vocab_size: int) -> NDArray[np.bool_]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline import storage
 
@@ -68,8 +67,11 @@ class EntityVocab:
     def write(self, folder: str) -> list[storage.FileEntry]:
         """Write it as Parquet, in the two formats of LUKE's releases, and as transformers' LukeTokenizer reads it."""
         table = pa.table([range(len(self)), self.titles, self.link_counts, self.page_ids], schema=SCHEMA)
-        with storage.atomic_output(storage.join(folder, f"{FILE}.parquet")) as stream:
-            pq.write_table(table, stream, compression="zstd", row_group_size=storage.ROW_GROUP_ROWS)
+        with (
+            storage.atomic_output(storage.join(folder, f"{FILE}.parquet")) as stream,
+            storage.parquet_writer(stream, SCHEMA) as writer,
+        ):
+            writer.write_table(table, row_group_size=storage.ROW_GROUP_ROWS)
         pairs = list(zip(self.titles, self.link_counts, strict=True))
         tsv = "".join(f"{title}\t{count}\n" for title, count in pairs)
         jsonl = "".join(
@@ -107,10 +109,11 @@ class EntityVocab:
             )
         ending = file.rpartition(".")[2]
         try:
-            entries = sorted(_READERS[ending](file, language))
-        except (UnicodeDecodeError, json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+            entries = list(_READERS[ending](file, language))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise ValueError(f"{path}: not an entity vocabulary in the format .{ending} ({error})") from None
         _check(path, entries)
+        entries.sort()
         _, titles, link_counts, page_ids = zip(*entries, strict=True)
         try:
             return cls(titles, link_counts, page_ids)
@@ -125,8 +128,13 @@ def vocab_file(path: str) -> str:
 
 def _check(path: str, entries: list[Entry]) -> None:
     """Ids are 0, 1, 2, ... and no title stands twice."""
+    for entry in entries:
+        if [type(value) for value in entry] != [int, str, int, int]:
+            raise ValueError(
+                f"{path}: found the entity {entry[:3]}; wanted a whole number, a title and a count"
+            )
     titles: dict[str, int] = {}
-    for wanted, (number, title, _, _) in enumerate(entries):
+    for wanted, (number, title, _, _) in enumerate(sorted(entries)):
         if number != wanted:
             raise ValueError(f"{path}: the entity id {wanted} is missing or there twice; wanted 0, 1, 2, ...")
         if title in titles:
@@ -145,7 +153,7 @@ def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:
     for number, line in enumerate(_lines(path)):
         title, tab, count = line.rpartition("\t")
         if not tab or not count.isdecimal():
-            raise ValueError(f"{path}: line {number + 1} is {line[:80]!r}; wanted a title, a tab and a count")
+            raise ValueError(f"line {number + 1} is {line[:80]!r}; wanted a title, a tab and a count")
         yield number, title, int(count), -1
 
 
@@ -166,7 +174,7 @@ def _read_json(path: str, language: str | None) -> Iterator[Entry]:
     ids = json.loads(storage.read_bytes(path))
     for title, number in ids.items():
         if title != SECOND_MASK or number != len(ids) - 1:
-            yield int(number), title, 0, -1
+            yield number, title, 0, -1
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -33,6 +33,7 @@ from pipeline.tokens import WordTokenizer
 from pipeline.wikitext import Link, Paragraph, extract
 
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
+_DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
 _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
 LINK_TYPE = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
 SCHEMAS = {
@@ -161,21 +162,30 @@ class SequenceBuilder:
                 if not gate.enter(page_id):
                     drops["pages:worker_died"] += 1
                     continue
-                sequences, page_drops, page_facts = build_page(
-                    paragraphs,
-                    language=self.language,
-                    tokenizer=self.tokenizer,
-                    entity_id=self.aliases.get,
-                    limits=self.limits,
-                    profile=self.profile,
-                    splitter=self.splitter,
-                )
+                try:
+                    sequences, page_drops, page_facts = self._build(paragraphs)
+                except ValueError:  # a splitter of the user's that is wrong
+                    raise
+                except Exception as error:  # whatever a page does to the splitter, it does to itself alone
+                    drops[f"pages:{type(error).__name__}"] += 1
+                    continue
                 drops.update(page_drops)
                 facts.update(page_facts)
                 shards[HELD_OUT if is_held_out(page_id, self.held_out) else SEEN].extend(page_id, sequences)
         counts = {part: shards[part].count for part in paths}
         files = tuple(storage.describe(folder, path, counts[part]) for part, path in paths.items())
         return BlockRecord(files, counts, drops, facts)
+
+    def _build(self, paragraphs: Sequence[Paragraph]) -> tuple[list[Any], Counter[str], Counter[str]]:
+        return build_page(
+            paragraphs,
+            language=self.language,
+            tokenizer=self.tokenizer,
+            entity_id=self.aliases.get,
+            limits=self.limits,
+            profile=self.profile,
+            splitter=self.splitter,
+        )
 
 
 JOBS: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
@@ -196,6 +206,8 @@ def _load(job: str, key: str, arguments: str) -> Work:
     A runner may set up anew for every block. The key says from what the work is made: a worker that outlives a
     run must not take a tokenizer for the one that lay in the same folder before.
     """
+    # A page's segments are too few to be worth the threads of the tokenizer; other workers use the processors.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     work = JOBS[job](json.loads(arguments))
     # What a block makes is dropped with the block: to look for cycles in it takes a seventh of the time.
     gc.freeze()
@@ -221,8 +233,11 @@ class RunBlock(beam.DoFn):
         except (ValueError, OSError) as error:
             # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
             storage.write_bytes(error_path(self.folder, block.number), str(error).encode("utf-8", "replace"))
+            gate.close()
             raise
         gate.close()
+        with contextlib.suppress(FileNotFoundError):  # of an attempt before, where a runner tries again
+            storage.remove(error_path(self.folder, block.number))
         storage.commit_block(self.folder, self.key, block.number, record)
         yield block.number
 
@@ -249,8 +264,15 @@ def user_options(options: Sequence[str]) -> list[str]:
     name, rest = names[0], [option for option in options if not option.startswith("--runner=")]
     if name.lower() in ("dask", "daskrunner"):
         name = _DASK_RUNNER
-    if name == _DASK_RUNNER and not any(option.startswith(_DASK_PARTITIONS) for option in rest):
-        rest.append("--dask_partition_size=1")
+    if name == _DASK_RUNNER:
+        if not any(
+            option.startswith(_DASK_ADDRESSES) for option in rest
+        ):  # Beam would start one here, in silence
+            raise ValueError(
+                f"--beam-options={' '.join(options)}: wanted --dask_client_address=tcp://HOST:PORT"
+            )
+        if not any(option.startswith(_DASK_PARTITIONS) for option in rest):
+            rest.append("--dask_partition_size=1")
     try:
         beam.runners.create_runner(name)
     except (ValueError, ImportError, AttributeError) as error:

@@ -1,5 +1,6 @@
 """Joins and counts on Spark: redirects, entity vocabulary, mention table."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import mentions, storage
-from pipeline.entities import ALIASES, SPECIAL_ENTITIES, EntityVocab, alias_rows, write_aliases
+from pipeline.entities import (
+    ALIASES,
+    SECOND_MASK,
+    SPECIAL_ENTITIES,
+    EntityVocab,
+    alias_rows,
+    write_aliases,
+)
 
 TITLES_SCHEMA = pa.schema(
     [("title", pa.string()), ("canonical", pa.string()), ("hops", pa.int32()), ("status", pa.string())]
@@ -137,8 +145,9 @@ def count_links(annotations: DataFrame, pages: DataFrame) -> DataFrame:
     """Every page with its `link_count`: the annotations that end at it, after redirects."""
     reached = annotations.where(F.col("status").isin(*_REACHED))
     counts = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
-    # A title can stand twice in a damaged dump.
-    once = pages.groupBy("title").agg(
+    # Titles of special entities are none in MediaWiki; a title can stand twice in a damaged dump.
+    nameable = pages.where(~F.col("title").isin(*SPECIAL_ENTITIES, SECOND_MASK))
+    once = nameable.groupBy("title").agg(
         F.min("page_id").alias("page_id"), F.min("is_disambiguation").alias("is_disambiguation")
     )
     return once.join(counts, "title", "left").fillna(0, "link_count")
@@ -298,11 +307,11 @@ def _occurrences(paragraphs: DataFrame, names_path: str, longest: int) -> DataFr
     def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = mentions.Names(names_path, longest)
         for batch in batches:
-            found: list[str] = []
+            counts: Counter[str] = Counter()
             for text, spans in _texts_with_links(batch):
-                found += mentions.occurrences(text, spans, names)
-            counts = pa.array(found, pa.string()).value_counts()
-            yield pa.record_batch({"mention": counts.field("values"), "n": counts.field("counts")})
+                counts.update(mentions.occurrences(text, spans, names))
+            arrays = [pa.array(counts.keys(), pa.string()), pa.array(counts.values(), pa.int64())]
+            yield pa.record_batch(arrays, names=["mention", "n"])
 
     found = paragraphs.select("text", "links").mapInArrow(scan, "mention string, n long")
     return found.groupBy("mention").agg(F.sum("n").alias("occurrences"))

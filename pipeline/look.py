@@ -72,12 +72,9 @@ def read_table(path: str) -> tuple[pa.Schema, int, Iterator[dict[str, Any]]]:
         with storage.open_input(path) as stream:
             file = pq.ParquetFile(stream)
             return file.schema_arrow, file.metadata.num_rows, storage.read_rows(path)
-    reader = pa.ipc.open_file(pa.memory_map(path))
-    count = sum(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
-    rows = (
-        row for number in range(reader.num_record_batches) for row in reader.get_batch(number).to_pylist()
-    )
-    return reader.schema, count, rows
+    table = storage.open_arrow(path)
+    rows = (row for batch in table.to_batches() for row in batch.to_pylist())
+    return table.schema, table.num_rows, rows
 
 
 def describe_file(path: str, rows: int) -> Iterator[str]:

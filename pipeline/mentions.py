@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -141,6 +140,13 @@ def fold(text: str) -> str:
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
 
 
+def _fold_in_place(text: str) -> tuple[str, list[int]]:
+    """A folded text, and for each of its positions (and its end) the position in the text that it comes from."""
+    folded = [fold(character) for character in text]
+    places = [position for position, part in enumerate(folded) for _ in part]
+    return "".join(folded), [*places, len(text)]
+
+
 class Names:
     """A set of names in a memory-mapped trie, so that any number of processes share it."""
 
@@ -212,8 +218,7 @@ class MentionTable:
         self.profile: str = manifest.parameters["profile"]
         self.longest: int = manifest.facts["longest_mention"]
         self._rows = marisa_trie.RecordTrie("<I").mmap(storage.join(folder, LOOKUP))
-        self._file = pa.ipc.open_file(pa.memory_map(storage.join(folder, CANDIDATES)))
-        self._batch = lru_cache(64)(self._file.get_batch)
+        self._batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -231,7 +236,7 @@ class MentionTable:
         if not found:
             return None
         batch, row = divmod(found[0][0], _ROWS_PER_BATCH)
-        values = self._batch(batch).slice(row, 1).to_pylist()[0]
+        values = self._batches[batch].slice(row, 1).to_pylist()[0]
         candidates = tuple(
             Candidate(**each, commonness=each["link_count"] / values["total_links"])
             for each in values.pop("candidates")
@@ -239,11 +244,15 @@ class MentionTable:
         return Mention(values.pop("mention"), **values, candidates=candidates)
 
     def find(self, text: str) -> Iterator[tuple[int, int, Mention]]:
-        """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping."""
-        for start, end, name in longest_names(text, self):
+        """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping.
+
+        In the profile `paper` case and accents of the text do not matter.
+        """
+        folded, places = _fold_in_place(text) if self.profile == "paper" else (text, range(len(text) + 1))
+        for start, end, name in longest_names(folded, self):
             mention = self.get(name)
             assert mention is not None
-            yield start, end, mention
+            yield places[start], places[end], mention
 
 
 def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
@@ -257,7 +266,7 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
 
     with (
         storage.atomic_path(storage.join(folder, CANDIDATES)) as aside,
-        pa.ipc.new_file(aside, CANDIDATES_SCHEMA) as writer,
+        pa.ipc.new_stream(aside, CANDIDATES_SCHEMA) as writer,
     ):
         trie = marisa_trie.RecordTrie("<I", _write_candidates(tables, writer))
     with storage.atomic_path(storage.join(folder, LOOKUP)) as aside:
@@ -266,7 +275,7 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
 
 
 def _write_candidates(
-    tables: Sequence[str], writer: pa.ipc.RecordBatchFileWriter
+    tables: Sequence[str], writer: pa.ipc.RecordBatchStreamWriter
 ) -> Iterator[tuple[str, tuple[int]]]:
     """Write a row for each mention; gives each mention with its row's number."""
     rows = itertools.chain.from_iterable(map(storage.read_rows, tables))

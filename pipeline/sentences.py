@@ -2,9 +2,12 @@
 
 import functools
 import importlib
+import sys
 from collections.abc import Callable, Iterable
 
 import sentencex
+
+from pipeline import storage
 
 DEFAULT = "sentencex"
 Splitter = Callable[[str, str], Iterable[tuple[int, int]]]
@@ -52,11 +55,29 @@ def find_splitter(name: str) -> Splitter:
         raise ValueError(f"sentence splitter {name}: wanted {DEFAULT} or module:function")
     try:
         found: Splitter = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever a module of the user's does
         raise ValueError(f"sentence splitter {name}: cannot be imported ({error})") from None
+    if not callable(found):
+        raise ValueError(f"sentence splitter {name}: is a {type(found).__name__}; wanted a function")
     return found
 
 
+def splitter_identity(name: str) -> list[str]:
+    """What decides the sentences of a splitter: its name and, where it is the user's, the SHA-256 of its module."""
+    if find_splitter(name) is _sentencex:
+        return [name]
+    source = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
+    return [name, storage.file_sha256(source) if source else ""]
+
+
 def _sentencex(text: str, language: str) -> Iterable[tuple[int, int]]:
-    for boundary in sentencex.get_sentence_boundaries(language, text):
+    try:
+        boundaries = sentencex.get_sentence_boundaries(language, text)
+    except BaseException as error:
+        if (
+            type(error).__name__ != "PanicException"
+        ):  # of the library's Rust; no Exception, so that few catch it
+            raise
+        raise RuntimeError(f"sentencex: {error}") from None
+    for boundary in boundaries:
         yield boundary["start_index"], boundary["end_index"]

@@ -10,6 +10,7 @@ from pipeline.tokens import WordTokenizer
 from pipeline.wikitext import Link, Paragraph
 
 UNKNOWN_ENTITY = 1
+MAX_WORDS = (1 << 15) + 1  # positions in shards have 16 bits; [CLS] and [SEP] are not in them
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class Limits:
         for name, least in smallest.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: found {getattr(self, name)}, wanted at least {least}")
+        if self.max_words > MAX_WORDS:
+            raise ValueError(f"max_words: found {self.max_words}, wanted at most {MAX_WORDS}")
 
 
 @dataclass(frozen=True)

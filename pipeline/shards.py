@@ -1,4 +1,4 @@
-"""Sequences as Arrow IPC files: one shard for each block of pages."""
+"""Sequences as Arrow IPC streams: one shard for each block of pages."""
 
 import contextlib
 import hashlib
@@ -38,14 +38,14 @@ def sequence_schema(word_vocab_size: int) -> pa.Schema:
 
 
 class ShardWriter:
-    """Streams sequences to an Arrow IPC file in batches of a fixed size, so that the same rows give the same bytes."""
+    """Writes sequences to an Arrow IPC stream in batches of a fixed size: the same rows give the same bytes."""
 
     def __init__(self, path: str | Path, schema: pa.Schema) -> None:
         """Open the file; it is not written atomically."""
         self.count = 0
         self._pending: list[tuple[int, Sequence]] = []
         self._schema = schema
-        self._writer = pa.ipc.new_file(str(path), schema)
+        self._writer = pa.ipc.new_stream(str(path), schema)
 
     def extend(self, page_id: int, sequences: Iterable[Sequence]) -> None:
         """Add the sequences of a page."""
@@ -58,10 +58,13 @@ class ShardWriter:
         self._writer.write_batch(_record_batch(rows, self._schema))
         self.count += len(rows)
 
-    def close(self) -> None:
+    def flush(self) -> None:
+        """Write what has come since the last whole batch."""
         if self._pending:
             self._write(self._pending)
             self._pending = []
+
+    def close(self) -> None:
         self._writer.close()
 
 
@@ -70,8 +73,11 @@ def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
     """Write sequences to a local file that appears whole or not at all."""
     with storage.atomic_path(path) as aside:
         writer = ShardWriter(aside, schema)
-        yield writer
-        writer.close()
+        try:
+            yield writer
+            writer.flush()
+        finally:
+            writer.close()
 
 
 def _record_batch(chunk: list[tuple[int, Sequence]], schema: pa.Schema) -> pa.RecordBatch:
@@ -85,22 +91,12 @@ def _record_batch(chunk: list[tuple[int, Sequence]], schema: pa.Schema) -> pa.Re
     return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
 
-def read_shard(path: str | Path) -> pa.Table:
-    """A shard as a table over the memory-mapped file; ValueError where it is no Arrow file."""
-    try:
-        with pa.memory_map(str(path)) as source:
-            return pa.ipc.open_file(source).read_all()
-    except (pa.ArrowInvalid, FileNotFoundError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{path}: no readable Arrow file ({reason}); build the sequences again") from None
-
-
 def write_word_starts(path: str | Path, word_starts: Iterable[bool]) -> int:
     """Write the table that makes whole words recoverable: one row a token id; the number of rows.
 
     The file is not written atomically.
     """
     table = pa.table({"word_start": pa.array(list(word_starts), pa.bool_())})
-    with open(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+    with open(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)
     return table.num_rows

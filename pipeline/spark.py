@@ -7,12 +7,14 @@ file by rename. So the bytes do not depend on the master, the number of cores, o
 import os
 import re
 import sys
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+from py4j.protocol import Py4JError
 from pyspark import SparkContext, TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline import storage
@@ -21,15 +23,19 @@ from pipeline.storage import BlockRecord
 _BLOCKS_PER_PART = 4
 
 
-def session(master: str, memory_bytes: int) -> SparkSession:
+def session(master: str, memory_bytes: int, *, is_short: bool = False) -> SparkSession:
     """The Spark session of this process, started at the first call.
 
     Args:
         master: a Spark master URL.
         memory_bytes: bound of the driver's heap (in local mode, of all work).
+        is_short: whether the work takes seconds; then Java does without the compiler that pays off in minutes.
     """
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    if re.match(
+        r"local|spark://(localhost|127\.)", master
+    ):  # others have to find the driver by its real name
+        os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("spark_conf")))
     builder = SparkSession.builder.master(master).appName("luke")
     settings = {
@@ -40,10 +46,24 @@ def session(master: str, memory_bytes: int) -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     }
+    if is_short:
+        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def is_own(error: BaseException) -> bool:
+    """Whether Spark, or Java below it, raised this."""
+    return isinstance(error, PySparkException | Py4JError)
+
+
+def unreadable_file(error: BaseException) -> str | None:
+    """The file that Spark could not read, where that is what it complains of."""
+    found = re.search(r"reading file:?\s+file:/+(\S+\.parquet)", str(error))
+    return f"/{urllib.parse.unquote(found[1])}" if found else None
 
 
 def release() -> None:
@@ -126,18 +146,19 @@ def _write_part(
     pending: list[pa.RecordBatch] = []
     with (
         storage.atomic_output(storage.join(folder, path)) as stream,
-        pq.ParquetWriter(stream, schema, compression="zstd") as writer,
+        storage.parquet_writer(stream, schema) as writer,
     ):
         # Spark's batches differ in size from run to run: row groups are cut anew.
         for batch in batches:
             pending.append(batch.cast(schema))
             count += batch.num_rows
             table = pa.Table.from_batches(pending, schema)
-            whole = table.num_rows - table.num_rows % storage.ROW_GROUP_ROWS
-            if whole:
-                writer.write_table(table.slice(0, whole), row_group_size=storage.ROW_GROUP_ROWS)
-                pending = table.slice(whole).to_batches()
-        writer.write_table(pa.Table.from_batches(pending, schema), row_group_size=storage.ROW_GROUP_ROWS)
+            while table.num_rows >= storage.ROW_GROUP_ROWS:
+                # In one piece: a page of Parquet never spans two.
+                writer.write_table(table.slice(0, storage.ROW_GROUP_ROWS).combine_chunks())
+                table = table.slice(storage.ROW_GROUP_ROWS)
+            pending = table.to_batches()
+        writer.write_table(pa.Table.from_batches(pending, schema).combine_chunks())
     record = BlockRecord((storage.describe(folder, path, count),), {_table_name(path): count})
     storage.commit_block(folder, key, number, record)
 

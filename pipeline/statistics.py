@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipeline import storage
 from pipeline.entities import UNK_ID
 
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
@@ -28,15 +29,13 @@ def describe_sequences(paths: Sequence[str]) -> dict[str, Any]:
     sizes: dict[str, Counter[int]] = {name: Counter() for name in SIZES}
     unknown = 0
     for path in paths:
-        with pa.memory_map(path) as source:
-            reader = pa.ipc.open_file(source)
-            for batch in map(reader.get_batch, range(reader.num_record_batches)):
-                entity_ids = batch.column("entity_ids")
-                starts, ends = (batch.column(name).flatten() for name in ("entity_starts", "entity_ends"))
-                _add(sizes["words_per_sequence"], pc.list_value_length(batch.column("word_ids")))
-                _add(sizes["entities_per_sequence"], pc.list_value_length(entity_ids))
-                _add(sizes["words_per_mention"], pc.subtract(ends, starts))
-                unknown += pc.sum(pc.equal(entity_ids.flatten(), UNK_ID)).as_py() or 0
+        for batch in storage.open_arrow(path).to_batches():
+            entity_ids = batch.column("entity_ids")
+            starts, ends = (batch.column(name).flatten() for name in ("entity_starts", "entity_ends"))
+            _add(sizes["words_per_sequence"], pc.list_value_length(batch.column("word_ids")))
+            _add(sizes["entities_per_sequence"], pc.list_value_length(entity_ids))
+            _add(sizes["words_per_mention"], pc.subtract(ends, starts))
+            unknown += pc.sum(pc.equal(entity_ids.flatten(), UNK_ID)).as_py() or 0
     annotations = sizes["words_per_mention"].total()
     return {
         "sequences": sizes["words_per_sequence"].total(),

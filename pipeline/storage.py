@@ -371,6 +371,11 @@ def claim(folder: str, key: str) -> None:
 # Parquet
 
 
+def parquet_writer(stream: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
+    """A writer whose files tell when a bit of them has changed: `read_rows` and Spark check every page's checksum."""
+    return pq.ParquetWriter(stream, schema, compression="zstd", write_page_checksum=True)
+
+
 def to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Values as an Arrow array, lists and structs (sequences in the order of the fields) column by column."""
     if pa.types.is_list(kind):
@@ -394,7 +399,7 @@ class ParquetRows:
         self.schema = schema
         self.count = 0
         self._pending: list[Sequence[Any]] = []
-        self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
+        self._writer = parquet_writer(stream, schema)
 
     def extend(self, rows: Iterable[Sequence[Any]]) -> None:
         self._pending += rows
@@ -426,22 +431,46 @@ def parquet_rows(path: str, schema: pa.Schema) -> Iterator[ParquetRows]:
 
 
 def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
-    """Stream a Parquet file's rows as dicts, holding a batch at a time."""
+    """Stream a Parquet file's rows as dicts, holding a batch at a time.
+
+    Raises:
+        ValueError: the file cannot be read, or its content has changed since it was written.
+    """
+    for batch in _read_batches(path, 1024, columns):
+        yield from batch.to_pylist()
+
+
+def sum_column(paths: Iterable[str], column: str) -> int:
+    """Sum of a column of whole numbers over Parquet files."""
+    batches = chain.from_iterable(_read_batches(path, 1 << 16, [column]) for path in paths)
+    return sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
+
+
+def _read_batches(path: str, rows: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     with open_input(path) as stream:
         try:
-            for batch in pq.ParquetFile(stream).iter_batches(1024, columns=columns):
-                yield from batch.to_pylist()
-        except pa.ArrowException as error:
+            file = pq.ParquetFile(stream, page_checksum_verification=True)
+            yield from file.iter_batches(rows, columns=columns)
+        except (pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"{path}: not readable as Parquet ({error}); delete it and run its stage again"
             ) from error
 
 
-def sum_column(paths: Iterable[str], column: str) -> int:
-    """Sum of a column of whole numbers over Parquet files."""
-    total = 0
-    for path in paths:
-        with open_input(path) as stream:
-            batches = pq.ParquetFile(stream).iter_batches(1 << 16, columns=[column])
-            total += sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
-    return total
+# Arrow
+
+
+def open_arrow(path: str | Path) -> pa.Table:
+    """The rows of an Arrow IPC stream in a local file, memory-mapped: nothing is read before it is asked for.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    try:
+        with pa.memory_map(str(path)) as source:
+            return pa.ipc.open_stream(source).read_all()
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"{path}: no readable Arrow stream ({reason}); delete it and run its stage again"
+        ) from None

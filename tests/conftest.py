@@ -34,6 +34,6 @@ def spark() -> Iterator[object]:
     """One Spark session for a test module's process."""
     from pipeline import spark as engine
 
-    session = engine.session("local[2]", 1 << 30)
+    session = engine.session("local[2]", 1 << 30, is_short=True)
     yield session
     session.stop()

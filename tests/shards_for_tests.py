@@ -34,9 +34,9 @@ def random_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
 
 
 def write_arrow(path: Path, table: pa.Table, rows_per_batch: int = 7) -> None:
-    """Write an Arrow IPC file of several record batches."""
+    """Write an Arrow IPC stream of several record batches."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=rows_per_batch)
 
 

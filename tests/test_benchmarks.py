@@ -289,7 +289,7 @@ def stage_record(scale: float) -> dict[str, Any]:
         "tree_pss_mb": 500.0,
         "rss_mb": {"main": 100 + 50 * scale, "jvm": 400.0},
         "bytes": int(5_000_000 * scale),
-        "files": {"names.marisa": 600, "aliases.marisa": 1700},
+        "files": {"lookup.marisa": 600, "aliases.marisa": 1700},
         "manifest_sha256": f"{scale}",
         "rows": {"pages": 10, "names": int(1_000_000 * scale), "aliases": 100},
     }

@@ -83,6 +83,10 @@ def test_the_application_uses_real_stages_and_parameters() -> None:
     assert option("app", "--workdir") == SETTINGS["DATA_FOLDER"]
     assert SERVICES["app"]["environment"]["SPARK_LOCAL_HOSTNAME"] == SERVICES["app"]["hostname"] == "app"
     assert set(SERVICES["app"]["depends_on"]) == set(SERVICES) - {"app"}
+    assert SERVICES["app"]["depends_on"]["spark-master"] == {"condition": "service_healthy"}
+    probe = SERVICES["spark-master"]["healthcheck"]["test"]
+    assert probe[:3] == ["CMD", "python", "-c"]
+    assert f"('spark-master', {SETTINGS['SPARK_MASTER_PORT']})" in probe[3]
 
 
 def test_addresses_agree() -> None:

@@ -71,7 +71,13 @@ TITLES = [
     ("A", None, 2, "loop"),
     ("Gone", "Further", 1, "missing"),
 ]
-PAGE_ROWS = [("Ape", 1, False), ("Japan", 2, True), ("Unlinked", 3, False)]
+PAGE_ROWS = [
+    ("Ape", 1, False),
+    ("Japan", 2, True),
+    ("Unlinked", 3, False),
+    ("[MASK]", 4, False),
+    ("[MASK2]", 5, False),
+]
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +148,7 @@ def counted(tables: dict[str, Any]) -> Any:
         ({"size": 5, "forced": {"Unlinked"}}, ("Ape", "Unlinked"), {"below_vocab_size": 1}),
         ({"size": 9, "forced": {"Japan"}, "min_count": 9}, ("Japan",), {"below_min_count": 1}),
         ({"size": 9, "forced": {"Japan"}, "disambiguation": False}, ("Ape", "Japan"), {}),
+        ({"size": 9, "forced": {"[MASK]", "[MASK2]"}}, ("Ape", "Japan"), {}),
     ],
 )
 def test_vocabulary(
@@ -234,7 +241,8 @@ def test_mention_table_as_the_paper_counted(tables: dict[str, Any], tmp_path: Pa
 
 def test_parts_are_kept_and_have_the_same_bytes(spark: Any, tmp_path: Path) -> None:
     schema = pa.schema([("word", pa.string()), ("number", pa.int64())])
-    rows = [(f"word {number % 1000}", number) for number in range(30_000)]
+    # Long and many enough that a column of a row group has several pages, which must not follow Spark's batches.
+    rows = [(f"word {number % 1000} " + f"{number:07d}" * 40, number) for number in range(30_000)]
 
     def write(folder: Path, partitions: int) -> dict[int, storage.BlockRecord]:
         frame = spark.createDataFrame(rows, "word string, number long").repartition(partitions)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -143,28 +144,30 @@ ROWS = [
 ]
 
 
+def finished(folder: Path, profile: str, *parts: list[Any]) -> MentionTable:
+    """A finished stage's folder with a file for each part."""
+    files = []
+    for number, rows in enumerate(parts):
+        path = f"mentions/block-{number:05d}.parquet"
+        with storage.parquet_rows(str(folder / path), SCHEMA) as writer:
+            writer.extend((*row, row[4] / row[5], row[3] / row[4]) for row in rows)
+        files.append(storage.describe(str(folder), path, len(rows)))
+    lookup = write_lookup(str(folder), [str(folder / entry.path) for entry in files])
+    manifest = storage.Manifest(
+        stage="BuildMentionTable",
+        version=1,
+        parameters={"profile": profile},
+        inputs={},
+        files=(*files, *lookup),
+        facts={"longest_mention": 9},
+    )
+    storage.write_manifest(str(folder), manifest)
+    return MentionTable(str(folder))
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> MentionTable:
-    """A finished stage's folder with two parts."""
-    files = []
-    for number, rows in enumerate((ROWS[:2], ROWS[2:])):
-        path = f"mentions/block-{number:05d}.parquet"
-        with storage.parquet_rows(str(tmp_path / path), SCHEMA) as writer:
-            writer.extend((*row, row[4] / row[5], row[3] / row[4]) for row in rows)
-        files.append(storage.describe(str(tmp_path), path, len(rows)))
-    lookup = write_lookup(str(tmp_path), [str(tmp_path / entry.path) for entry in files])
-    storage.write_manifest(
-        str(tmp_path),
-        storage.Manifest(
-            stage="BuildMentionTable",
-            version=1,
-            parameters={"profile": "fixed"},
-            inputs={},
-            files=(*files, *lookup),
-            facts={"longest_mention": 9},
-        ),
-    )
-    return MentionTable(str(tmp_path))
+    return finished(tmp_path, "fixed", ROWS[:2], ROWS[2:])
 
 
 def test_names_are_looked_up(table: MentionTable) -> None:
@@ -181,6 +184,17 @@ def test_mentions_of_a_text(table: MentionTable) -> None:
     text = "The new Paris, Parisian 日本, Paris"
     found = [(text[start:end], mention.name) for start, end, mention in table.find(text)]
     assert found == [(name, name) for name in ("new Paris", "日本", "Paris")]
+
+
+def test_mentions_of_a_text_in_the_papers_profile(tmp_path: Path) -> None:
+    """The names are folded, and so is the text; the spans are the text's."""
+    rows = [("ete", 3, "Summer", 1, 1, 1), ("paris", 4, "Paris", 1, 1, 2)]
+    text = "Ét\u0301é, new PÁRIS"
+    found = finished(tmp_path, "paper", rows).find(text)
+    assert [(text[start:end], mention.name) for start, end, mention in found] == [
+        ("Ét\u0301é", "ete"),
+        ("PÁRIS", "paris"),
+    ]
 
 
 def test_another_stages_folder_is_no_mention_table(tmp_path: Path) -> None:

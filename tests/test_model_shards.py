@@ -62,7 +62,7 @@ def test_file_of_another_format_is_refused(tmp_path: Path) -> None:
     folder = write_sequences(tmp_path, random_rows(9))
     path = folder / "sequences" / "block-00001.arrow"
     path.write_bytes(b"x" * path.stat().st_size)
-    with pytest.raises(ValueError, match=r"block-00001\.arrow: not an Arrow IPC file"):
+    with pytest.raises(ValueError, match=r"block-00001\.arrow: not an Arrow IPC stream"):
         Corpus(folder)
 
 

@@ -182,7 +182,7 @@ def test_sequences(made: Made) -> None:
         assert len(paths) == len(expected) > 1
         for path, block in zip(paths, expected, strict=True):
             with pa.memory_map(path) as source:
-                rows = pa.ipc.open_file(source).read_all().to_pylist()
+                rows = pa.ipc.open_stream(source).read_all().to_pylist()
             assert rows == block[part], path
     assert sum(len(block["sequences"]) for block in expected) > 20
     assert manifest.drops == +maker.drops

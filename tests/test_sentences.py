@@ -1,8 +1,11 @@
+import hashlib
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.sentences import split
+from pipeline.sentences import split, splitter_identity
 
 
 def sentences(text: str, language: str) -> list[str]:
@@ -66,7 +69,20 @@ def test_a_splitter_whose_spans_are_wrong_is_named(name: str) -> None:
         split("one  two", "en", f"{__name__}:{name}")
 
 
-@pytest.mark.parametrize("name", ["nltk", "no_such_module:split", f"{__name__}:no_such_function", ":f", "m:"])
+def test_the_librarys_panic_is_an_ordinary_error() -> None:
+    with pytest.raises(RuntimeError, match="sentencex: "):
+        split("J\xa0.", "en")
+
+
+def test_what_decides_a_splitters_sentences() -> None:
+    assert splitter_identity("sentencex") == ["sentencex"]
+    name = f"{__name__}:halves"
+    assert splitter_identity(name) == [name, hashlib.sha256(Path(__file__).read_bytes()).hexdigest()]
+
+
+@pytest.mark.parametrize(
+    "name", ["string:digits", "nltk", "no_such_module:split", f"{__name__}:no_such_function", ":f", "m:"]
+)
 def test_an_unknown_splitter_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"sentence splitter {name}: "):
         split("One.", "en", name)

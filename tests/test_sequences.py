@@ -136,6 +136,12 @@ def test_mentions_without_tokens_are_counted(tokenizer: WordTokenizer) -> None:
     assert +drops == {"links:empty_after_tokenising": 1}
 
 
+def test_positions_have_sixteen_bits() -> None:
+    Limits(max_words=32769)
+    with pytest.raises(ValueError, match="max_words: found 32770, wanted at most 32769"):
+        Limits(max_words=32770)
+
+
 def test_bad_limits_are_refused() -> None:
     with pytest.raises(ValueError, match="max_words: found 2, wanted at least 3"):
         Limits(max_words=2)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.sequences import Sequence
-from pipeline.shards import ROWS_PER_BATCH, is_held_out, read_shard, sequence_schema, shard
+from pipeline.shards import ROWS_PER_BATCH, is_held_out, sequence_schema, shard
+from pipeline.storage import open_arrow
 
 
 def rows(count: int) -> list[tuple[int, Sequence]]:
@@ -26,7 +27,7 @@ def write(path: Path, rows: list[tuple[int, Sequence]], word_vocab_size: int = 5
 def test_rows_come_back(tmp_path: Path) -> None:
     count = 2 * ROWS_PER_BATCH + 3
     assert write(tmp_path / "a.arrow", rows(count)) == count
-    table = read_shard(tmp_path / "a.arrow")
+    table = open_arrow(tmp_path / "a.arrow")
     assert table.schema == sequence_schema(50265)
     back = [
         (
@@ -37,8 +38,7 @@ def test_rows_come_back(tmp_path: Path) -> None:
     ]
     assert back == rows(count)
     with pa.memory_map(str(tmp_path / "a.arrow")) as source:
-        batches = pa.ipc.open_file(source)
-        assert [batches.get_batch(i).num_rows for i in range(batches.num_record_batches)] == [1024, 1024, 3]
+        assert [batch.num_rows for batch in pa.ipc.open_stream(source)] == [1024, 1024, 3]
 
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_shard_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_an_empty_shard_is_a_file(tmp_path: Path) -> None:
     assert write(tmp_path / "a", [], 100_000) == 0
-    assert read_shard(tmp_path / "a").num_rows == 0
+    assert open_arrow(tmp_path / "a").num_rows == 0
 
 
 def test_word_ids_are_as_wide_as_the_vocabulary_needs() -> None:
@@ -75,8 +75,8 @@ def test_word_ids_are_as_wide_as_the_vocabulary_needs() -> None:
 def test_other_files_are_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("shard") / "broken.arrow"
     path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"broken\.arrow: no readable Arrow file"):
-        read_shard(path)
+    with pytest.raises(ValueError, match=r"broken\.arrow: no readable Arrow stream"):
+        open_arrow(path)
 
 
 def test_a_cut_shard_is_refused(tmp_path: Path) -> None:
@@ -84,8 +84,22 @@ def test_a_cut_shard_is_refused(tmp_path: Path) -> None:
     data = (tmp_path / "a.arrow").read_bytes()
     (tmp_path / "cut.arrow").write_bytes(data[: len(data) // 2])
     for name in ("cut.arrow", "missing.arrow"):
-        with pytest.raises(ValueError, match="build the sequences again"):
-            read_shard(tmp_path / name)
+        with pytest.raises(ValueError, match="run its stage again"):
+            open_arrow(tmp_path / name)
+
+
+def test_other_libraries_open_shards(tmp_path: Path) -> None:
+    import duckdb
+    from datasets import Dataset
+
+    path = tmp_path / "a.arrow"
+    write(path, rows(2000))
+    data = Dataset.from_file(str(path))
+    assert len(data) == 2000
+    assert data[1999]["word_ids"] == [1999, 65535, 0]
+    with pa.memory_map(str(path)) as source:
+        shard_rows = duckdb.from_arrow(pa.ipc.open_stream(source))
+        assert shard_rows.aggregate("sum(len(word_ids)), max(page_id)").fetchone() == (6000, 1 << 40 | 1999)
 
 
 @given(st.integers(0, 1 << 62), st.floats(0, 1), st.floats(0, 1))

@@ -13,14 +13,14 @@ from pathlib import Path
 import luigi
 import psutil
 import pytest
-from conftest import DATA
+from conftest import DATA, ROOT
 from test_commandline import DUMP, LUIGI
 from test_commandline import luigi as run_luigi
 
 from pipeline import storage
 from pipeline.entities import ALIASES, Aliases, EntityVocab
 from pipeline.mentions import MentionTable
-from pipeline.shards import HELD_OUT, SEEN, is_held_out, read_shard
+from pipeline.shards import HELD_OUT, SEEN, is_held_out
 from workflows import (
     BuildEntityVocab,
     BuildMentionTable,
@@ -327,6 +327,61 @@ def test_a_vocabulary_of_another_language(everything: RunAll, tmp_path: Path) ->
         stage.clone(BuildEntityVocab, entity_vocab=str(other)).run()
 
 
+@pytest.mark.parametrize("table", ["pages", "paragraphs"])
+def test_a_changed_bit_in_a_part_is_noticed(everything: RunAll, tmp_path: Path, table: str) -> None:
+    """Its size is the same, and its footer is whole: only the checksum of its pages tells."""
+    stage = copied(everything, tmp_path)
+    part = Path(stage.clone(ExtractPages).folder) / table / "block-00000.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 3] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
+        stage.clone(BuildEntityVocab, vocab_size="6").run()
+
+
+def test_a_changed_bit_is_noticed_by_the_sequences(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    part = Path(stage.clone(ExtractPages).folder) / "paragraphs/block-00000.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 3] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
+        stage.clone(BuildSequences, max_words=100).run()
+
+
+def test_no_entity_is_left(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    with pytest.raises(ValueError, match=r"no entity is left, all were dropped: .*entities:below_min_count"):
+        stage.clone(BuildEntityVocab, min_count=1000).run()
+
+
+def test_everything_held_out(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    with pytest.raises(ValueError, match=r"--held-out 1.0: all \d+ sequences are held out"):
+        stage.clone(BuildSequences, held_out=1).run()
+
+
+def failing(text: str, language: str) -> list[tuple[int, int]]:
+    """A splitter that breaks on a page."""
+    if "lighthouse" in text:
+        raise KeyError(text)
+    return [(0, len(text))]
+
+
+def test_a_page_that_breaks_the_splitter_is_counted(
+    everything: RunAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), str(ROOT)]))
+    stage = copied(everything, tmp_path).clone(
+        BuildSequences, sentence_splitter=f"{__name__}:failing", max_rejected=1
+    )
+    run_in_process(stage)
+    assert stage.manifest().drops["pages:KeyError"] >= 1
+    assert stage.manifest().rows["sequences"] > 0
+    with pytest.raises(ValueError, match=r"pages .* were dropped .*KeyError.* --max-rejected 0.001 allows"):
+        stage.clone(BuildSequences, max_rejected=0.001).run()
+
+
 def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
     """All sequences are there, each page's in one part, and what is held out depends on the page alone."""
     stage = copied(everything, tmp_path, held_out=0.3).clone(BuildSequences)
@@ -336,7 +391,7 @@ def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
 
     def rows(stage: BuildSequences, part: str) -> list[dict[str, object]]:
         paths = stage.manifest().paths(stage.folder, f"{part}/")
-        return [row for path in paths for row in read_shard(path).to_pylist()]
+        return [row for path in paths for row in storage.open_arrow(path).to_pylist()]
 
     seen, held_out = rows(stage, SEEN), rows(stage, HELD_OUT)
     assert rows(none, HELD_OUT) == []

@@ -25,9 +25,9 @@ ROOTS = {
         "pipeline.wikitext",
         "pipeline.titles",
     ],
-    "ResolveRedirects": ["workflows.tables", "pipeline.jobs_spark", "pipeline.storage"],
-    "BuildEntityVocab": ["workflows.tables", "pipeline.jobs_spark", "pipeline.entities"],
-    "BuildMentionTable": ["workflows.tables", "pipeline.jobs_spark", "pipeline.mentions"],
+    "ResolveRedirects": ["workflows.tables", "pipeline.spark", "pipeline.jobs_spark", "pipeline.storage"],
+    "BuildEntityVocab": ["workflows.tables", "pipeline.spark", "pipeline.jobs_spark", "pipeline.entities"],
+    "BuildMentionTable": ["workflows.tables", "pipeline.spark", "pipeline.jobs_spark", "pipeline.mentions"],
     "TrainTokenizer": ["workflows.sequences", "pipeline.tokens", "pipeline.storage"],
     "BuildSequences": [
         "workflows.sequences",

@@ -225,7 +225,9 @@ class Cluster:
     def end(self) -> None:
         """End every process with all that it started."""
         family: list[psutil.Process] = []
-        for process in self.processes.values():
+        # The number of a process that has ended, and was seen to, may be a stranger's by now.
+        alive = [process for process in self.processes.values() if process.returncode is None]
+        for process in alive:
             with contextlib.suppress(psutil.NoSuchProcess):
                 parent = psutil.Process(process.pid)
                 family += [parent, *parent.children(recursive=True)]
@@ -233,7 +235,7 @@ class Cluster:
             with contextlib.suppress(psutil.NoSuchProcess):
                 member.terminate()
         psutil.wait_procs(family, _GRACE_SECONDS)
-        for process in self.processes.values():
+        for process in alive:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)  # also those that have lost their parent
             process.wait()

@@ -116,22 +116,43 @@ def spark_session(stage: "Stage", dump_bytes: int) -> Any:
         check_reachable(f"--spark-master {stage.spark_master}", *addresses)
     master = stage.spark_master or f"local[{stage.processes}]"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    heap = max(_MIN_HEAP, min(_MAX_HEAP, memory // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
+    wanted = _HEAP_PER_DUMP_BYTE * dump_bytes
+    heap = max(_MIN_HEAP, min(_MAX_HEAP, memory // 4, wanted))
     # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
     with ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(spark.session, master, heap).result()
+            return thread.submit(spark.session, master, heap, is_short=wanted <= _MIN_HEAP).result()
         except Exception as error:
             reason = str(error).strip().splitlines()[0]
             raise ValueError(f"--spark-master {master}: Spark did not start ({reason})") from None
 
 
-def release_spark() -> None:
-    """Forget the tables that the run's Spark session holds, if there is one."""
-    if "pyspark" in sys.modules:
+@contextlib.contextmanager
+def spark_work(name: str) -> Iterator[None]:
+    """Work of Spark's: it leaves no table behind in the session, and its failures are told in a line.
+
+    Raises:
+        ValueError: a file cannot be read, or Spark failed.
+    """
+    try:
+        yield
+    except Exception as error:
         from pipeline import spark
 
-        spark.release()
+        if not spark.is_own(error):
+            raise
+        if path := spark.unreadable_file(error):
+            raise ValueError(
+                f"{path}: not readable as Parquet, its content has changed; delete it and run its stage again"
+            ) from error
+        lines = str(error).strip().splitlines()
+        raise ValueError(f"{name}: Spark failed ({lines[0] if lines else type(error).__name__})") from error
+    finally:
+        if "pyspark" in sys.modules:
+            from pipeline import spark
+
+            with contextlib.suppress(Exception):  # the JVM may be gone, and the failure is told already
+                spark.release()
 
 
 def stop_spark() -> None:

@@ -174,7 +174,7 @@ class ExtractPages(CorpusStage):
     """Pages, paragraphs with their links, redirects and rejected pages."""
 
     FOLDER = "pages"
-    VERSION = 2
+    VERSION = 3
     KEEPS = "whole"
 
     def check_needs(self) -> None:

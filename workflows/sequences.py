@@ -102,11 +102,13 @@ class BuildSequences(TokenizedStage):
         return {name: getattr(self, name) for name in LIMITS}
 
     def bytes_parameters(self) -> dict[str, Any]:
+        from pipeline.sentences import splitter_identity
+
         return {
             "profile": self.profile,
             "limits": self.limits(),
             "tokenizer": self.tokenizer_identity(),
-            "sentence_splitter": self.sentence_splitter,
+            "sentence_splitter": splitter_identity(self.sentence_splitter),
             "held_out": self.held_out,
         }
 
@@ -166,10 +168,17 @@ class BuildSequences(TokenizedStage):
         return replace(result, files=files, facts=facts)
 
     def _check(self, result: Result) -> None:
-        read = result.facts["sentences_read"]
+        read = result.facts.get("sentences_read", 0)
+        failed = {reason: count for reason, count in result.drops.items() if reason.startswith("pages:")}
+        pages = self.clone(ExtractPages).manifest().rows["pages"]
+        check_share("pages", failed, pages, self.max_rejected, "--max-rejected")
         drops = {reason: result.drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
         check_share("sentences", drops, read, self.max_dropped_sentences, "--max-dropped-sentences")
         if not result.rows.get("sequences"):
+            if held_out := result.rows.get("held_out"):
+                raise ValueError(
+                    f"--held-out {self.held_out}: all {held_out:,} sequences are held out, none is left for training"
+                )
             raise ValueError(
                 f"--dump {self.dump}: no sequence with an entity came out of its {read:,} sentences"
             )

@@ -151,7 +151,9 @@ class Stage(Settings):
         )  # before the work: what changes below it meanwhile must not pass for its input
         storage.claim(self.folder, storage.digest(identity))
         result = self.work()
-        storage.sweep_aside(self.folder)  # a cluster's worker may have been killed, and others have done its work
+        storage.sweep_aside(
+            self.folder
+        )  # a cluster's worker may have been killed, and others have done its work
         manifest = storage.Manifest(
             **identity, files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
         )

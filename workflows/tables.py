@@ -44,11 +44,9 @@ class SparkStage(CorpusStage):
         return spark
 
     def run(self) -> None:
-        """As every stage; afterwards the session that serves the next one holds no table of this one."""
-        try:
+        """As every stage; the session serves the next one, too."""
+        with engines.spark_work(type(self).__name__):
             super().run()
-        finally:
-            engines.release_spark()
 
     def read(self, stage: Stage, table: str) -> Any:
         """A table of a finished stage (a folder or a file of it) as a DataFrame."""
@@ -159,17 +157,23 @@ class BuildEntityVocab(SparkStage):
         else:
             entities, unknown = self._built(counted, titles)
             facts["white_list_unknown"] = unknown
-        if not entities.ids:
-            raise ValueError(
-                f"--dump {self.dump}: no link ends at one of its articles, so there is no entity to learn; "
-                "take more of the dump"
-            )
+        self._check_not_empty(entities)
         files = self.jobs.write_vocab(
             entities, self.folder, resolved.manifest().paths(resolved.folder, "titles/")
         )
         facts["links_in_vocab"] = sum(entities.vocab.link_counts)
         rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
         return Result(tuple(files), rows=rows, drops=+Counter(entities.drops), facts=facts)
+
+    def _check_not_empty(self, entities: "Entities") -> None:
+        if entities.ids:
+            return
+        if left_out := {reason: count for reason, count in entities.drops.items() if count}:
+            raise ValueError(f"--dump {self.dump}: no entity is left, all were dropped: {left_out}")
+        raise ValueError(
+            f"--dump {self.dump}: no link ends at one of its articles, so there is no entity to learn; "
+            "take more of the dump"
+        )
 
     def _given(self, counted: Any, titles: Any) -> "Entities":
         from pipeline.entities import EntityVocab
@@ -213,9 +217,8 @@ class BuildEntityVocab(SparkStage):
 
     def headline(self, manifest: storage.Manifest) -> str:
         total, inside = sum(manifest.facts["links_by_status"].values()), manifest.facts["links_in_vocab"]
-        return (
-            f"{super().headline(manifest)} | {inside:,} of {total:,} links ({inside / total:.1%}) end at them"
-        )
+        share = inside / total if total else 0
+        return f"{super().headline(manifest)} | {inside:,} of {total:,} links ({share:.1%}) end at them"
 
 
 def _sha256(flag: str, path: str) -> str:
