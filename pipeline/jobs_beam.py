@@ -265,9 +265,8 @@ def user_options(options: Sequence[str]) -> list[str]:
     if name.lower() in ("dask", "daskrunner"):
         name = _DASK_RUNNER
     if name == _DASK_RUNNER:
-        if not any(
-            option.startswith(_DASK_ADDRESSES) for option in rest
-        ):  # Beam would start one here, in silence
+        # Without an address Beam would start a cluster on this machine, in silence.
+        if not any(option.startswith(_DASK_ADDRESSES) for option in rest):
             raise ValueError(
                 f"--beam-options={' '.join(options)}: wanted --dask_client_address=tcp://HOST:PORT"
             )

@@ -94,19 +94,20 @@ def test_deadly_pages_are_rejected() -> None:
     assert rows == {"rejected": [(page.page_id, page.title, "worker_died")]}
 
 
+ADDRESS = "--dask_client_address=x"
 DASK = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
 
 
 @pytest.mark.parametrize(
     ("given", "options"),
     [
+        (["--runner=DaskRunner", ADDRESS], [DASK, ADDRESS, "--dask_partition_size=1"]),
+        ([DASK, ADDRESS], [DASK, ADDRESS, "--dask_partition_size=1"]),
+        (["--runner=DaskRunner", ADDRESS, "--dask_npartitions=7"], [DASK, ADDRESS, "--dask_npartitions=7"]),
         (
-            ["--runner=DaskRunner", "--dask_client_address=x"],
-            [DASK, "--dask_client_address=x", "--dask_partition_size=1"],
+            ["--runner=DaskRunner", ADDRESS, "--dask_partition_size=5"],
+            [DASK, ADDRESS, "--dask_partition_size=5"],
         ),
-        ([DASK], [DASK, "--dask_partition_size=1"]),
-        (["--runner=DaskRunner", "--dask_npartitions=7"], [DASK, "--dask_npartitions=7"]),
-        (["--runner=DaskRunner", "--dask_partition_size=5"], [DASK, "--dask_partition_size=5"]),
         (["--runner=DirectRunner", "--x=1"], ["--runner=DirectRunner", "--x=1"]),
     ],
 )
@@ -114,6 +115,11 @@ def test_each_block_is_a_partition_on_dask_unless_the_user_says_otherwise(
     given: list[str], options: list[str]
 ) -> None:
     assert jobs_beam.user_options(given) == options
+
+
+def test_dask_without_an_address_is_refused() -> None:
+    with pytest.raises(ValueError, match="wanted --dask_client_address=tcp://HOST:PORT"):
+        jobs_beam.user_options(["--runner=DaskRunner", "--dask_client_adress=tcp://127.0.0.1:8786"])
 
 
 def test_a_job_is_loaded_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:

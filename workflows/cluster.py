@@ -31,7 +31,7 @@ SPARK_MASTER = "org.apache.spark.deploy.master.Master"
 SPARK_WORKER = "org.apache.spark.deploy.worker.Worker"
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = ROOT / ".env"
-_START_SECONDS, _GRACE_SECONDS = 90, 5
+_START_SECONDS, _GRACE_SECONDS = 90, 2
 
 
 def read_settings(path: Path = SETTINGS) -> dict[str, str]:

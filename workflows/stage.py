@@ -146,14 +146,12 @@ class Stage(Settings):
             storage.remove(self.output().path)
         if self.KEEPS == "nothing" or (self.KEEPS == "unfinished" and was_finished):
             storage.sweep(self.folder, {})
-        identity = (
-            self.identity()
-        )  # before the work: what changes below it meanwhile must not pass for its input
+        # Before the work: what changes below it meanwhile must not pass for its input.
+        identity = self.identity()
         storage.claim(self.folder, storage.digest(identity))
         result = self.work()
-        storage.sweep_aside(
-            self.folder
-        )  # a cluster's worker may have been killed, and others have done its work
+        # A cluster's worker may have been killed, and others have done its work.
+        storage.sweep_aside(self.folder)
         manifest = storage.Manifest(
             **identity, files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
         )
