@@ -220,7 +220,9 @@ def their_sequences(
     for title, paragraphs in database.pages():
         if title.partition(":")[0].lower() in ("image", "file", "category") and ":" in title:
             continue
-        page = [_paragraph(text, links, database) for text, links in paragraphs]
+        # The splitter fails on wide blanks, of which the pipeline's own text has none; the offsets stay.
+        texts = ((re.sub(r"\s", " ", text), links) for text, links in paragraphs)
+        page = [_paragraph(text, links, database) for text, links in texts]
         _, drops, found = build_page(
             page,
             language=language,
