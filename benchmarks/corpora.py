@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -98,14 +98,7 @@ def repeated(source: Path, folder: Path, copies: int) -> tuple[Dump, Dump]:
     Dumps that an earlier run made in the folder from the same source are taken as they are.
     """
     name = f"{source.name.removesuffix('.xml.bz2')}-{copies}x"
-    facts_path = folder / f"{name}.json"
-    wanted: dict[str, Any] = {"version": VERSION, "source": _sha256(source), "copies": copies}
-    facts = _read_facts(facts_path, folder)
-    if any(facts.get(key) != value for key, value in wanted.items()):
-        folder.mkdir(parents=True, exist_ok=True)
-        facts_path.unlink(missing_ok=True)
-        facts = {**wanted, **_write(source, folder, name, copies)}
-        facts_path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    facts = _made_once(folder, name, source, copies, lambda: _write(source, folder, name, copies))
     size, pages = facts["xml_bytes"], facts["pages"]
     one, many = (folder / f"{name}{ending}.xml.bz2" for ending in ("", "-multistream"))
     return (
@@ -122,15 +115,24 @@ def linked(source: Path, folder: Path, copies: int) -> Dump:
     prefix (files, categories, other languages) stay, unless the source has a page of that title.
     """
     name = f"{source.name.removesuffix('.xml.bz2')}-linked-{copies}x"
+    path = folder / f"{name}.xml.bz2"
+    facts = _made_once(folder, name, source, copies, lambda: _write_linked(source, path, copies))
+    return Dump(name, path, facts["xml_bytes"], facts["pages"], copies)
+
+
+def _made_once(
+    folder: Path, name: str, source: Path, copies: int, make: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """The facts about dumps of that name: those on disk, where they were made of the same, or else of new ones."""
     facts_path = folder / f"{name}.json"
     wanted: dict[str, Any] = {"version": VERSION, "source": _sha256(source), "copies": copies}
     facts = _read_facts(facts_path, folder)
     if any(facts.get(key) != value for key, value in wanted.items()):
         folder.mkdir(parents=True, exist_ok=True)
         facts_path.unlink(missing_ok=True)
-        facts = {**wanted, **_write_linked(source, folder / f"{name}.xml.bz2", copies)}
+        facts = {**wanted, **make()}
         facts_path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    return Dump(name, folder / f"{name}.xml.bz2", facts["xml_bytes"], facts["pages"], copies)
+    return facts
 
 
 def _write_linked(source: Path, path: Path, copies: int) -> dict[str, Any]:
