@@ -14,8 +14,8 @@ _HEAP = "the Java heap is bounded by the stage: at most 16 GiB, at most a quarte
 # What of a stage's memory grows with Wikipedia, beside its processes, whose size does not.
 _GROWS = {
     "ResolveRedirects": "jvm: bounded",
-    "BuildEntityVocab": "jvm: bounded; main: builds the aliases",
-    "BuildMentionTable": "jvm: bounded; main: builds the names; spark worker: maps the names",
+    "BuildEntityVocab": "jvm: bounded; main: builds the aliases, a group at a time",
+    "BuildMentionTable": "jvm: bounded; main: builds the names, a group at a time; spark worker: maps them",
     "BuildSequences": "worker: maps the aliases",
 }
 
@@ -95,9 +95,9 @@ def _memory(once: Record, first: Record, last: Record) -> Lines:
                 f"{file}, mapped and shared: {each:.2f} bytes x {wanted:,} {what} = {each * wanted / 1e6:,.0f} MB"
             )
 
-    file_line("BuildMentionTable", "lookup.marisa", "names", NAMES, "names")
+    file_line("BuildMentionTable", "lookup.tries", "names", NAMES, "names")
     file_line(
-        "BuildEntityVocab", "aliases.marisa", "aliases", ARTICLES + REDIRECTS, "titles and redirects, at most"
+        "BuildEntityVocab", "aliases.tries", "aliases", ARTICLES + REDIRECTS, "titles and redirects, at most"
     )
     names: Callable[[Record], int] = lambda run: run["stages"]["BuildMentionTable"]["rows"]["names"]  # noqa: E731
     sizes = [run["stages"]["BuildMentionTable"]["rss_mb"].get("main") for run in (first, last)]

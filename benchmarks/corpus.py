@@ -83,7 +83,7 @@ class Benchmark:
             paragraphs=sorted(map(str, (extracted / "paragraphs").glob("*.parquet"))),
             every=2 if options.quick else EVERY_SEQUENCES,
             tokenizer=str(options.tokenizer),
-            aliases=str(vocab / "aliases.marisa"),
+            aliases=str(vocab / "aliases.tries"),
             language="en",
             limits=LIMITS,
             rounds=options.repetitions,
@@ -109,7 +109,7 @@ class Benchmark:
             paragraphs=sorted(map(str, (extracted / "paragraphs").glob("*.parquet"))),
             every=2 if self.options.quick else EVERY_MENTIONS,
             candidates=str(table / "candidates.arrow"),
-            names=str(self.scratch / "names.marisa"),
+            names=str(self.scratch / "names.tries"),
             rounds=self.options.repetitions,
         )
 

@@ -12,10 +12,10 @@ Every stage writes a folder with a `manifest.json` that lists its files, rows an
 | ResolveRedirects | titles | title, canonical, hops, status (page, redirect, loop, missing) |
 | BuildEntityVocab | entity_vocab.parquet | entity_id, title, link_count, page_id |
 | | entity_vocab.{tsv,jsonl,json} | the same as LUKE's releases and transformers' LukeTokenizer have it |
-| | aliases.marisa | title or redirect -> entity_id, memory-mapped (`entities.Aliases`) |
+| | aliases.tries | title or redirect -> entity_id, memory-mapped (`entities.Aliases`) |
 | BuildMentionTable | mentions | mention, entity_id, title, link_count, total_links, occurrences, |
 | | | link_probability, commonness |
-| | candidates.arrow, lookup.marisa | the same by name, memory-mapped (`mentions.MentionTable`) |
+| | candidates.arrow, lookup.tries | the same by name, memory-mapped (`mentions.MentionTable`) |
 | TrainTokenizer | tokenizer | vocab.json, merges.txt |
 | BuildSequences | sequences, held_out | word_ids, entity_ids, entity_starts, entity_ends, page_id |
 | | word_starts.arrow | for each token id whether a word begins there |

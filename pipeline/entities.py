@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline import storage
+from pipeline.tries import TextMap
 
 PAD, UNK, MASK = "[PAD]", "[UNK]", "[MASK]"
 SPECIAL_ENTITIES = (PAD, UNK, MASK)
 PAD_ID, UNK_ID, MASK_ID = range(3)
 SECOND_MASK = "[MASK2]"  # transformers wants it behind the entities, for its heads over pairs of entities
 FILE = "entity_vocab"
-ALIASES = "aliases.marisa"
+ALIASES = "aliases.tries"
 
 SCHEMA = pa.schema(
     [("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64()), ("page_id", pa.int64())]
@@ -203,21 +204,8 @@ def read_titles(path: str) -> list[str]:
         raise ValueError(f"{path}: not to be read as a list of titles ({error}); wanted one a line") from None
 
 
-class Aliases:
-    """Every title or redirect that ends at a vocabulary entity -> its id, in a memory-mapped file."""
-
-    def __init__(self, path: str) -> None:
-        import marisa_trie
-
-        self._trie = marisa_trie.RecordTrie("<i").mmap(path)
-
-    def __len__(self) -> int:
-        return len(self._trie)
-
-    def get(self, title: str) -> int | None:
-        """Entity id of the title, after redirects; None where it leads to no entity of the vocabulary."""
-        found = self._trie.get(title)
-        return found[0][0] if found else None
+class Aliases(TextMap):
+    """Every title or redirect that ends at a vocabulary entity -> its id (`get`), memory-mapped."""
 
 
 def alias_rows(
@@ -231,13 +219,3 @@ def alias_rows(
         number = entity_ids.get(row["canonical"]) if row["status"] in ("page", "redirect") else None
         if number is not None:
             yield row["title"], number
-
-
-def write_aliases(path: str, rows: Iterable[tuple[str, int]]) -> int:
-    """Write the memory-mapped alias file to a local path; returns how many aliases it holds."""
-    import marisa_trie
-
-    trie = marisa_trie.RecordTrie("<i", ((title, (number,)) for title, number in rows))
-    with storage.atomic_path(path) as aside:
-        trie.save(aside)
-    return len(trie)

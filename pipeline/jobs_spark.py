@@ -9,14 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import mentions, storage
-from pipeline.entities import (
-    ALIASES,
-    SECOND_MASK,
-    SPECIAL_ENTITIES,
-    EntityVocab,
-    alias_rows,
-    write_aliases,
-)
+from pipeline.entities import ALIASES, SECOND_MASK, SPECIAL_ENTITIES, EntityVocab, alias_rows
+from pipeline.spark import keep
+from pipeline.tries import write_numbers, write_texts
 
 TITLES_SCHEMA = pa.schema(
     [("title", pa.string()), ("canonical", pa.string()), ("hops", pa.int32()), ("status", pa.string())]
@@ -79,7 +74,7 @@ def _follow(steps: DataFrame) -> DataFrame:
 
     A round in which no chain ends leaves only chains that lead into a loop, so it is the last.
     """
-    current = steps.persist()
+    current = keep(steps)
     going = None
     while True:
         nexts = current.select(
@@ -94,7 +89,7 @@ def _follow(steps: DataFrame) -> DataFrame:
         hops = F.least(F.col("hops").cast("long") + F.coalesce("more", F.lit(0)), F.lit(2**31 - 1)).cast(
             "int"
         )
-        current = joined.select("title", F.coalesce("next", "at").alias("at"), hops.alias("hops")).persist()
+        current = keep(joined.select("title", F.coalesce("next", "at").alias("at"), hops.alias("hops")))
 
 
 # Links
@@ -231,7 +226,7 @@ def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
 def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:
     """Write the vocabulary and its aliases; `titles` are the files of the titles table."""
     rows = (row for path in titles for row in storage.read_rows(path))
-    count = write_aliases(storage.join(folder, ALIASES), alias_rows(rows, entities.ids))
+    count = write_numbers(storage.join(folder, ALIASES), alias_rows(rows, entities.ids))
     return [*entities.vocab.write(folder), storage.describe(folder, ALIASES, count)]
 
 
@@ -263,9 +258,9 @@ def count_anchors(annotations: DataFrame, *, profile: str, min_links: int, max_c
 
 def write_names(anchors: DataFrame, path: str) -> tuple[int, int]:
     """Write the set of mentions for `count_mentions`: (how many, characters of the longest)."""
-    names = anchors.select("mention").distinct().persist()
+    names = keep(anchors.select("mention").distinct())
     longest = names.agg(F.max(F.length("mention"))).collect()[0][0] or 0
-    count = mentions.write_names(path, (row["mention"] for row in names.toLocalIterator()))
+    count = write_texts(path, (row["mention"] for row in names.toLocalIterator()))
     names.unpersist()
     return count, longest
 

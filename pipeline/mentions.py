@@ -7,7 +7,7 @@ count. `link_probability` = links / occurrences, `commonness` = links to the tar
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,9 +15,10 @@ import pyarrow as pa
 import regex
 
 from pipeline import storage
+from pipeline.tries import TextMap, TextSet, write_numbers
 
-NAMES = "names.marisa"
-LOOKUP = "lookup.marisa"
+NAMES = "names.tries"
+LOOKUP = "lookup.tries"
 CANDIDATES = "candidates.arrow"
 SCHEMA = pa.schema(
     [
@@ -147,34 +148,12 @@ def _fold_in_place(text: str) -> tuple[str, list[int]]:
     return "".join(folded), [*places, len(text)]
 
 
-class Names:
-    """A set of names in a memory-mapped trie, so that any number of processes share it."""
+class Names(TextSet):
+    """A set of names, memory-mapped."""
 
     def __init__(self, path: str, longest: int) -> None:
-        import marisa_trie
-
-        self._trie = marisa_trie.Trie().mmap(path)
+        super().__init__(path)
         self.longest = longest
-
-    def prefixes(self, text: str) -> list[str]:
-        """The names with which the text begins."""
-        return self._trie.prefixes(text)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._trie
-
-    def __len__(self) -> int:
-        return len(self._trie)
-
-
-def write_names(path: str, names: Iterable[str]) -> int:
-    """Write the set of names, in any order, to a local path; returns how many there are."""
-    import marisa_trie
-
-    trie = marisa_trie.Trie(names)
-    with storage.atomic_path(path) as aside:
-        trie.save(aside)
-    return len(trie)
 
 
 # The finished table
@@ -210,14 +189,12 @@ class MentionTable:
         Raises:
             ValueError: it is no such folder, or not whole.
         """
-        import marisa_trie
-
         manifest = storage.read_manifest(folder)
         if manifest.stage != "BuildMentionTable":
             raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of BuildMentionTable")
         self.profile: str = manifest.parameters["profile"]
         self.longest: int = manifest.facts["longest_mention"]
-        self._rows = marisa_trie.RecordTrie("<I").mmap(storage.join(folder, LOOKUP))
+        self._rows = TextMap(storage.join(folder, LOOKUP))
         self._batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
 
     def __len__(self) -> int:
@@ -232,10 +209,10 @@ class MentionTable:
 
     def get(self, name: str) -> Mention | None:
         """What the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
-        found = self._rows.get(name)
-        if not found:
+        number = self._rows.get(name)
+        if number is None:
             return None
-        batch, row = divmod(found[0][0], _ROWS_PER_BATCH)
+        batch, row = divmod(number, _ROWS_PER_BATCH)
         values = self._batches[batch].slice(row, 1).to_pylist()[0]
         candidates = tuple(
             Candidate(**each, commonness=each["link_count"] / values["total_links"])
@@ -262,21 +239,17 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
         folder: the stage's folder.
         tables: the table's files, each ordered by mention and title, every mention in one of them.
     """
-    import marisa_trie
-
     with (
         storage.atomic_path(storage.join(folder, CANDIDATES)) as aside,
         pa.ipc.new_stream(aside, CANDIDATES_SCHEMA) as writer,
     ):
-        trie = marisa_trie.RecordTrie("<I", _write_candidates(tables, writer))
-    with storage.atomic_path(storage.join(folder, LOOKUP)) as aside:
-        trie.save(aside)
-    return [storage.describe(folder, name, len(trie)) for name in (CANDIDATES, LOOKUP)]
+        count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
+    return [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
 
 
 def _write_candidates(
     tables: Sequence[str], writer: pa.ipc.RecordBatchStreamWriter
-) -> Iterator[tuple[str, tuple[int]]]:
+) -> Iterator[tuple[str, int]]:
     """Write a row for each mention; gives each mention with its row's number."""
     rows = itertools.chain.from_iterable(map(storage.read_rows, tables))
     mentions = (
@@ -289,7 +262,7 @@ def _write_candidates(
         arrays = [storage.to_array(column, field.type) for column, field in fields]
         writer.write_batch(pa.record_batch(arrays, schema=CANDIDATES_SCHEMA))
         for row in batch:
-            yield row[0], (number,)
+            yield row[0], number
             number += 1
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark import SparkContext, TaskContext
+from pyspark import SparkContext, StorageLevel, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -66,8 +66,13 @@ def unreadable_file(error: BaseException) -> str | None:
     return f"/{urllib.parse.unquote(found[1])}" if found else None
 
 
+def keep(frame: DataFrame) -> DataFrame:
+    """The same rows, computed once and kept on disk until `release`: kept in memory they would grow with the dump."""
+    return frame.persist(StorageLevel.DISK_ONLY)
+
+
 def release() -> None:
-    """Forget the tables that this process's session keeps in memory and on disk, if there is a session."""
+    """Forget the tables that this process's session keeps, if there is a session."""
     if SparkContext._active_spark_context is not None:
         SparkSession.builder.getOrCreate().catalog.clearCache()
 

@@ -1,8 +1,10 @@
 """RoBERTa's byte-level BPE on pieces of text, and training one from a corpus."""
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from itertools import chain, filterfalse
 from pathlib import Path
 
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
@@ -10,10 +12,14 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
 _FILES = (("vocab.json", "merges.txt"), ("vocab", "merges"))
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+# White space as Unicode has it (Python's own \s holds four control characters more).
+_WHITE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
+_MAX_REMEMBERED, _MAX_REMEMBERED_LENGTH = 1 << 17, 32
 
 
 class WordTokenizer:
-    """Two byte-level BPE encoders of one vocabulary: one puts a blank before the text, the other does not.
+    """Byte-level BPE that remembers words: whatever stands between blanks has the same ids everywhere.
 
     Texts never become special tokens: "<mask>" in an article is six ordinary characters.
     """
@@ -34,7 +40,8 @@ class WordTokenizer:
             vocab[token] for token in SPECIAL_TOKENS
         )
         self.special_ids = frozenset((self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id))
-        self._encoders = tuple(_encoder(vocab, merges, add_prefix_space=leading) for leading in (False, True))
+        self._encoder = _encoder(vocab, merges)
+        self._remembered: dict[str, list[int]] = {}  # ids of words, with the blanks before them
 
     @classmethod
     def load(cls, folder: str | Path) -> "WordTokenizer":
@@ -58,13 +65,20 @@ class WordTokenizer:
         Segments are stripped first; where ``leading_space`` holds, the first word is tokenised as after a
         blank.
         """
-        assert len(segments) == len(leading_space)
-        ids: list[list[int]] = [[] for _ in segments]
-        for leading, encoder in zip((False, True), self._encoders, strict=True):
-            chosen = [index for index, wanted in enumerate(leading_space) if bool(wanted) is leading]
-            texts = [segments[index].strip() for index in chosen]
-            for index, text, encoding in zip(chosen, texts, encoder.encode_batch_fast(texts), strict=True):
-                ids[index] = encoding.ids if text else []
+        stripped = (segment.strip() for segment in segments)
+        texts = (
+            f" {text}" if leading else text for text, leading in zip(stripped, leading_space, strict=True)
+        )
+        words = [_WORD.findall(text) for text in texts]
+        known = self._remembered
+        new = list({*filterfalse(known.__contains__, chain.from_iterable(words))})
+        known.update(zip(new, (found.ids for found in self._encoder.encode_batch_fast(new)), strict=True))
+        ids = [list(chain.from_iterable(map(known.__getitem__, parts))) for parts in words]
+        # Memory is full of the words that came first, which are the frequent ones.
+        is_full = len(known) > _MAX_REMEMBERED
+        for word in new:
+            if is_full or len(word) > _MAX_REMEMBERED_LENGTH:
+                del known[word]
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -107,14 +121,14 @@ def _read_merges(path: Path) -> list[tuple[str, str]]:
     return merges
 
 
-def _encoder(vocab: dict[str, int], merges: list[tuple[str, str]], *, add_prefix_space: bool) -> Tokenizer:
+def _encoder(vocab: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:
     try:
         encoder = Tokenizer(models.BPE(vocab=vocab, merges=merges))
     except Exception as error:  # the library raises plain Exception for merges that the vocabulary lacks
         raise ValueError(
             f"merges.txt does not fit vocab.json ({error}); take both from one tokenizer"
         ) from None
-    encoder.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    encoder.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     return encoder
 
 

@@ -289,7 +289,7 @@ def stage_record(scale: float) -> dict[str, Any]:
         "tree_pss_mb": 500.0,
         "rss_mb": {"main": 100 + 50 * scale, "jvm": 400.0},
         "bytes": int(5_000_000 * scale),
-        "files": {"lookup.marisa": 600, "aliases.marisa": 1700},
+        "files": {"lookup.tries": 600, "aliases.tries": 1700},
         "manifest_sha256": f"{scale}",
         "rows": {"pages": 10, "names": int(1_000_000 * scale), "aliases": 100},
     }
@@ -337,7 +337,7 @@ def test_the_full_dump_is_carried_over_by_what_the_larger_dump_takes_more(report
     assert row["disk GB"] == pytest.approx(5)
     lines = "\n".join(report["arithmetic"])
     assert "(14.0 - 5.0 CPU s) / (400.0 - 100.0 MB) x 100,000 MB / 3,600 = 0.8" in lines
-    assert "aliases.marisa, mapped and shared: 17.00 bytes x 17,000,000" in lines
+    assert "aliases.tries, mapped and shared: 17.00 bytes x 17,000,000" in lines
     assert "300 MB at 4,000,000 names, 150 MB at 1,000,000: 50 bytes a name, x 15,000,000 = 750 MB" in lines
 
 

@@ -24,7 +24,7 @@ from conftest import DATA
 from test_commandline import LUIGI
 from test_stages import SEVERAL_BLOCKS, ended, family, manifests, wait_for
 
-from workflows import ExtractPages, cluster, engines
+from workflows import ExtractPages, ResolveRedirects, cluster
 
 pytestmark = pytest.mark.slow
 
@@ -224,7 +224,7 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=rf"--spark-master spark://{nowhere}: nobody .* is the cluster running\?"
     ):
-        engines.spark_session(stage, 0)
+        stage.clone(ResolveRedirects).check_needs()
 
 
 # Kills

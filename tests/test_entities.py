@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.entities import MASK_ID, Aliases, EntityVocab, alias_rows, read_titles, write_aliases
+from pipeline.entities import MASK_ID, Aliases, EntityVocab, alias_rows, read_titles
+from pipeline.tries import write_numbers
 
 COUNTS = [
     ("Zebra", 5, 30),
@@ -174,8 +175,8 @@ def test_aliases(tmp_path: Path) -> None:
         {"title": "😀", "canonical": "😀", "status": "page"},
     ]
     ids = {"Ape": 3, "😀": 4}
-    path = str(tmp_path / "aliases.marisa")
-    assert write_aliases(path, alias_rows(titles, ids)) == 3
+    path = str(tmp_path / "aliases.tries")
+    assert write_numbers(path, alias_rows(titles, ids)) == 3
     aliases = Aliases(path)
     assert len(aliases) == 3
     found = {

@@ -23,14 +23,14 @@ from pipeline.mentions import (
     occurrences,
     tokens,
     write_lookup,
-    write_names,
 )
+from pipeline.tries import write_texts
 
 TEXTS = st.text(alphabet="ab A.-'日本éß\u0301😀1", max_size=30)
 
 
 def names_of(folder: Path, *names: str) -> Names:
-    write_names(str(folder / "names"), names)
+    write_texts(str(folder / "names"), names)
     return Names(str(folder / "names"), max(map(len, names), default=0))
 
 
@@ -127,13 +127,6 @@ def test_occurrences_are_the_union_of_links_and_places(
 )
 def test_mention_of_an_anchor_in_the_papers_profile(anchor: str, mention: str) -> None:
     assert normalize_mention(anchor) == mention
-
-
-def test_the_order_of_names_does_not_matter(tmp_path: Path) -> None:
-    names = [f"name {number}" for number in range(500)]
-    for path, ordered in (("a", names), ("b", names[::-1])):
-        assert write_names(str(tmp_path / path), ordered) == 500
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 ROWS = [

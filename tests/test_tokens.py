@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pipeline.tokens import SPECIAL_TOKENS, WordTokenizer, train_tokenizer
 
@@ -23,7 +24,7 @@ def corpus_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
     return WordTokenizer.load(folder)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def roberta(shared: Path) -> WordTokenizer:
     return WordTokenizer.load(shared / "data" / "roberta-tokenizer")
 
@@ -91,6 +92,53 @@ def test_texts_never_become_special_tokens(corpus_tokenizer: WordTokenizer) -> N
 def test_blank_segments_have_no_tokens(corpus_tokenizer: WordTokenizer) -> None:
     assert corpus_tokenizer.encode(["", " ", "\n"], [True, False, True]) == [[], [], []]
     assert corpus_tokenizer.encode([], []) == []
+
+
+PIECES = st.one_of(
+    st.sampled_from(
+        [
+            "word",
+            "'s",
+            "...",
+            "3",
+            " ",
+            "  ",
+            "\n",
+            "\t",
+            "\xa0",
+            "\u3000",
+            "\u2009",
+            "\x1c",
+            "\x85",
+            "日本",
+            "é",
+        ]
+    ),
+    st.characters(exclude_categories=["Cs"]),
+)
+
+
+@given(st.lists(st.tuples(st.lists(PIECES, max_size=8).map("".join), st.booleans()), max_size=5))
+def test_remembered_words_have_the_ids_of_the_whole_text(
+    roberta: WordTokenizer, segments: list[tuple[str, bool]]
+) -> None:
+    encoder = Tokenizer(models.BPE(vocab=roberta.vocab, merges=roberta.merges))
+    encoder.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    texts = [f"{' ' * leading}{text.strip()}" if text.strip() else "" for text, leading in segments]
+    wanted = [encoding.ids for encoding in encoder.encode_batch(texts)]
+    for _ in range(2):
+        assert roberta.encode([text for text, _ in segments], [leading for _, leading in segments]) == wanted
+
+
+def test_words_are_remembered_up_to_a_number_and_a_length(
+    corpus_tokenizer: WordTokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.tokens._MAX_REMEMBERED", 5)
+    texts = ["a b c", "x" * 100, "a d e f g", "a b c d e f g h", "y"]
+    together = corpus_tokenizer.encode(texts, [True] * len(texts))
+    fresh = WordTokenizer(corpus_tokenizer.vocab, corpus_tokenizer.merges)
+    assert [fresh.encode([text], [True])[0] for text in texts] == together
+    assert set(fresh._remembered) == {" a", " b", " c", " y"}
 
 
 @given(st.lists(st.tuples(st.text(max_size=20), st.booleans()), max_size=5))

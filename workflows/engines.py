@@ -107,13 +107,18 @@ def check_reachable(parameter: str, *addresses: str) -> None:
     raise ValueError(f"{parameter}: nobody answers there ({problems[0]}); is the cluster running?")
 
 
+def check_spark(stage: "Stage") -> None:
+    """Whether Java is here (a cluster's driver runs here, too), and a cluster's master answers where one is named."""
+    check_java()
+    if stage.spark_master.startswith("spark://"):
+        addresses = stage.spark_master.removeprefix("spark://").split(",")
+        check_reachable(f"--spark-master {stage.spark_master}", *addresses)
+
+
 def spark_session(stage: "Stage", dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline import spark
 
-    if stage.spark_master.startswith("spark://"):
-        addresses = stage.spark_master.removeprefix("spark://").split(",")
-        check_reachable(f"--spark-master {stage.spark_master}", *addresses)
     master = stage.spark_master or f"local[{stage.processes}]"
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     wanted = _HEAP_PER_DUMP_BYTE * dump_bytes

@@ -24,7 +24,7 @@ class SparkStage(CorpusStage):
     priority = 10  # before Beam's and torch's stages, so that one session serves them all
 
     def check_needs(self) -> None:
-        engines.check_java()  # also a cluster's driver runs here
+        engines.check_spark(self)
 
     def extracted(self) -> ExtractPages:
         return self.clone(ExtractPages)
@@ -91,11 +91,9 @@ class ResolveRedirects(SparkStage):
         pages = self.read(extracted, "pages/")
         if twice := self.jobs.find_duplicate(pages):
             raise ValueError(f"--dump {self.dump}: holds the page {twice!r} twice; do its parts overlap?")
-        titles = self.jobs.resolve_redirects(
-            pages,
-            self.read(extracted, "redirects/"),
-            max_hops=1 if self.profile == "paper" else None,
-        ).persist()
+        redirects = self.read(extracted, "redirects/")
+        max_hops = 1 if self.profile == "paper" else None
+        titles = self.spark.keep(self.jobs.resolve_redirects(pages, redirects, max_hops=max_hops))
         blocks = self.write(titles, self.jobs.TITLES_SCHEMA, "titles", "title", ["title"])
         statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
         result = self.result(blocks, statuses=statuses)
@@ -109,7 +107,7 @@ class BuildEntityVocab(SparkStage):
     """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
-    VERSION = 2
+    VERSION = 3
 
     def requires(self) -> dict[str, Stage]:
         return {"ExtractPages": self.extracted(), "ResolveRedirects": self.clone(ResolveRedirects)}
@@ -149,8 +147,9 @@ class BuildEntityVocab(SparkStage):
         self.start()
         resolved = self.clone(ResolveRedirects)
         pages, titles = self.read(self.extracted(), "pages/"), self.read(resolved, "titles/")
-        annotations = self.jobs.links(self.read(self.extracted(), "paragraphs/"), titles).persist()
-        counted = self.jobs.count_links(annotations, pages).persist()
+        keep = self.spark.keep
+        annotations = keep(self.jobs.links(self.read(self.extracted(), "paragraphs/"), titles))
+        counted = keep(self.jobs.count_links(annotations, pages))
         facts = {"links_by_status": self.jobs.link_coverage(annotations)}
         if self.entity_vocab:
             entities = self._given(counted, titles)
@@ -232,7 +231,7 @@ class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, link probability and commonness."""
 
     FOLDER = "mentions"
-    VERSION = 2
+    VERSION = 3
 
     def requires(self) -> dict[str, Stage]:
         return {
@@ -254,12 +253,14 @@ class BuildMentionTable(SparkStage):
 
         paragraphs = self.read(self.extracted(), "paragraphs/")
         annotations = self.jobs.links(paragraphs, self.read(self.clone(ResolveRedirects), "titles/"))
-        anchors = self.jobs.count_anchors(
-            annotations,
-            profile=self.profile,
-            min_links=self.min_links,
-            max_characters=self.max_mention_characters,
-        ).persist()
+        anchors = self.spark.keep(
+            self.jobs.count_anchors(
+                annotations,
+                profile=self.profile,
+                min_links=self.min_links,
+                max_characters=self.max_mention_characters,
+            )
+        )
         names = storage.join(self.folder, mentions.NAMES)
         count, longest = self.jobs.write_names(anchors, names)
         vocab = self.read(self.clone(BuildEntityVocab), "entity_vocab.parquet").select("entity_id", "page_id")

@@ -1,0 +1,134 @@
+"""Texts in one memory-mapped file: a trie for each group of first characters.
+
+While it is built a trie takes some 200 bytes a text, gigabytes for all the names of a large Wikipedia. So texts are
+dealt out to files on disk by their first characters, and one group of them is in memory at a time.
+"""
+
+import contextlib
+import mmap
+import os
+import struct
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import IO, Any
+
+from pipeline import storage
+
+_GROUPS = 64
+_MAGIC = b"tries 1\n"
+_HEADER = struct.Struct(f"<8s{_GROUPS + 1}Q")  # and where each group's trie begins, and the last one ends
+_ALIGNMENT = 8
+_RECORD = struct.Struct("<Ii")  # bytes of the text behind it, its number
+_NUMBER = "<i"
+
+
+class TextSet:
+    """A set of texts in a file, so that any number of processes share it."""
+
+    def __init__(self, path: str) -> None:
+        """Map the file.
+
+        Raises:
+            ValueError: it is none of `write_texts`, or not whole.
+        """
+        with open(path, "rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            # Kept, since tries do not hold on to what they lie in.
+            self._mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        magic, *offsets = _HEADER.unpack_from(self._mapped) if size >= _HEADER.size else (b"", size)
+        if magic != _MAGIC or offsets[-1] != size:
+            raise ValueError(
+                f"{path}: no file of tries, or not a whole one; delete it and run its stage again"
+            )
+        view, empty = memoryview(self._mapped), self._trie()
+        self._tries = [
+            self._trie().map(view[begin:end]) if begin < end else empty for begin, end in pairwise(offsets)
+        ]
+
+    @staticmethod
+    def _trie() -> Any:
+        import marisa_trie
+
+        return marisa_trie.Trie()
+
+    def prefixes(self, text: str) -> list[str]:
+        """The texts with which this one begins."""
+        return self._tries[_group(text)].prefixes(text)
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._tries[_group(text)]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tries))
+
+
+class TextMap(TextSet):
+    """Texts and a number for each, in a file of `write_numbers`."""
+
+    @staticmethod
+    def _trie() -> Any:
+        import marisa_trie
+
+        return marisa_trie.RecordTrie(_NUMBER)
+
+    def get(self, text: str) -> int | None:
+        """The text's number; None for a text that is not there."""
+        found = self._tries[_group(text)].get(text)
+        return found[0][0] if found else None
+
+
+def write_texts(path: str, texts: Iterable[str]) -> int:
+    """Write a set of texts, in any order, to a local path; returns how many there are."""
+    import marisa_trie
+
+    rows = ((text, 0) for text in texts)
+    return _write(path, rows, lambda group: marisa_trie.Trie(text for text, _ in group))
+
+
+def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
+    """Write texts, each there once, with their numbers of 32 bits to a local path; returns how many there are."""
+    import marisa_trie
+
+    return _write(
+        path,
+        rows,
+        lambda group: marisa_trie.RecordTrie(_NUMBER, ((text, (number,)) for text, number in group)),
+    )
+
+
+def _group(text: str) -> int:
+    return ord(text[0]) % _GROUPS if text else 0
+
+
+def _write(
+    path: str, rows: Iterable[tuple[str, int]], build: Callable[[Iterator[tuple[str, int]]], Any]
+) -> int:
+    count = 0
+    offsets = [_HEADER.size]
+    folder = os.path.dirname(path) or "."
+    os.makedirs(folder, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS)]
+        for text, number in rows:
+            data = text.encode()
+            spilled[_group(text)].write(_RECORD.pack(len(data), number) + data)
+        out = stack.enter_context(open(stack.enter_context(storage.atomic_path(path)), "wb"))
+        out.write(bytes(_HEADER.size))
+        for file in spilled:
+            if file.tell():
+                trie = build(_read(file))
+                count += len(trie)
+                data = trie.tobytes()
+                out.write(data.ljust(-(-len(data) // _ALIGNMENT) * _ALIGNMENT, b"\0"))
+            offsets.append(out.tell())
+        out.seek(0)
+        out.write(_HEADER.pack(_MAGIC, *offsets))
+    return count
+
+
+def _read(file: IO[bytes]) -> Iterator[tuple[str, int]]:
+    file.seek(0)
+    while head := file.read(_RECORD.size):
+        length, number = _RECORD.unpack(head)
+        yield file.read(length).decode(), number
