@@ -119,8 +119,9 @@ def _write(
             if file.tell():
                 trie = build(_read(file))
                 count += len(trie)
-                data = trie.tobytes()
-                out.write(data.ljust(-(-len(data) // _ALIGNMENT) * _ALIGNMENT, b"\0"))
+                out.flush()
+                trie.write(out)
+                out.write(bytes(-out.seek(0, os.SEEK_END) % _ALIGNMENT))
             offsets.append(out.tell())
         out.seek(0)
         out.write(_HEADER.pack(_MAGIC, *offsets))
