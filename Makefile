@@ -6,10 +6,10 @@ INSTALLED := $(VENV)/.installed
 WORKDIR ?= work
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo cluster test check clean
+.PHONY: help install demo cluster test test-model check clean
 
 help: ## print every target with a line each
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-9s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
 install: $(INSTALLED) ## make .venv and install the project with the pinned versions
 
@@ -28,6 +28,10 @@ cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until
 
 test: $(INSTALLED) check ## check, then run the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# Without .venv: the python that is there (or PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
+test-model: ## run the tests of model/ and tasks/ alone with $$(PYTHON), as on a GPU machine
+	$(PYTHON) -m pytest $(wildcard tests/test_model_*.py $(patsubst tasks/%.py,tests/test_%.py,$(wildcard tasks/*.py)))
 
 check: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff check .

@@ -1,59 +1,35 @@
 """Model folders: written so that a file is whole or absent, and read from whoever wrote them.
 
-A folder of this project holds config.json and model.safetensors; transformers' LUKE and RoBERTa folders are
-told apart by the `model_type` in their config.json.
+A folder of this project holds config.json and model.safetensors; transformers' LUKE, RoBERTa and BERT folders
+are told apart by the `model_type` in their config.json, and the authors' release of LUKE has a metadata.json.
 """
 
 import hashlib
-import json
 import logging
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from model import hf
+from model import hf, original
 from model.attention import ENTITY_AWARE_QUERIES, EntityAwareAttention, copy_missing_queries
 from model.config import BASE, SPECIAL_ENTITIES, LukeConfig
 from model.encoder import LukeModel
+from model.files import (
+    CONFIG,
+    INDEX,
+    OLD_WEIGHTS,
+    WEIGHTS,
+    read_json,
+    read_weights,
+    write_aside,
+    write_tensors,
+)
 from model.heads import LukeForPretraining
 
 logger = logging.getLogger(__name__)
-CONFIG, WEIGHTS, INDEX, OLD_WEIGHTS = (
-    "config.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-)
-
-
-def write_aside(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file under another name, force it to disk, then rename it: it is never seen half-written."""
-    aside = path.with_name(f"{path.name}.partial")
-    aside.unlink(missing_ok=True)
-    aside.touch()
-    # safetensors makes files that only their owner can read; what the user's umask allows is right.
-    mode = aside.stat().st_mode
-    write(aside)
-    aside.chmod(mode)
-    with aside.open("rb+") as file:
-        os.fsync(file.fileno())
-    aside.replace(path)
-
-
-def write_tensors(
-    path: Path, tensors: Mapping[str, Tensor], note: tuple[str, str] = ("format", "pt")
-) -> None:
-    """Write tensors as safetensors, with one note (name, value) in the header."""
-    # One note only: safetensors writes several in an order that differs from call to call.
-    written = {key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}
-    write_aside(path, lambda aside: save_file(written, aside, metadata=dict([note])))
 
 
 def save_model(
@@ -73,37 +49,13 @@ def read_config(folder: Path) -> LukeConfig:
     return LukeConfig.from_json(path.read_text(encoding="utf-8"), str(path))
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All tensors of a folder: safetensors (whole or in parts) or else pytorch_model.bin."""
-    if (folder / WEIGHTS).is_file():
-        return read_tensors(folder / WEIGHTS)
-    if (folder / INDEX).is_file():
-        parts = sorted(set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values()))
-        return {key: tensor for part in parts for key, tensor in read_tensors(folder / part).items()}
-    if (folder / OLD_WEIGHTS).is_file():
-        return dict(torch.load(folder / OLD_WEIGHTS, map_location="cpu", weights_only=True))
-    raise ValueError(
-        f"{folder}: none of {WEIGHTS}, {INDEX}, {OLD_WEIGHTS}; give a folder with a model's weights"
-    )
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of one safetensors file; a broken file is a ValueError that names it."""
-    try:
-        return load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise ValueError(
-            f"{path}: not a whole safetensors file ({error}); write or download it again"
-        ) from error
-
-
 def load_luke(path: str, *, use_entity_aware_attention: bool) -> LukeModel:
-    """A LUKE encoder from a folder of this project, or from a LUKE or RoBERTa model of transformers.
+    """A LUKE encoder from a folder of this project, the authors' release, or a model of transformers.
 
-    `path` is a folder or, for transformers, a name on its hub. What RoBERTa lacks (the entity side, for the
-    three special entities) is drawn from torch's generator. Entity-aware queries that the weights lack start
-    as copies of Q; those that are not asked for are left out; both are logged. Raises ValueError for missing
-    or unexpected keys.
+    `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two lack
+    (the entity side, for the three special entities) is drawn from torch's generator. Entity-aware queries
+    that the weights lack start as copies of Q; those that are not asked for are left out; all of that is
+    logged. Raises ValueError for missing or unexpected keys.
     """
     config, weights = read_model(path, with_heads=False)
     encoder = {
@@ -127,7 +79,9 @@ def load_encoder(
     queries = {key for key in wanted | set(weights) if is_entity_aware_query(key)}
     optional = set() if entities_required else {key for key in wanted if key.startswith("entity_embeddings.")}
     left_out = (queries & set(weights)) - wanted
-    absent = (queries & wanted) - set(weights)
+    absent = missing_queries(wanted, weights, source)
+    if not entities_required:
+        logger.info("%s: no entity side in the weights; it is drawn at random", source)
     if left_out:
         logger.info(
             "%s: %d entity-aware query tensors are left out, original attention is asked for",
@@ -147,6 +101,17 @@ def load_encoder(
                 copy_missing_queries(part)
 
 
+def missing_queries(wanted: Iterable[str], weights: Iterable[str], source: str) -> set[str]:
+    """The entity-aware queries that are wanted and not in the weights: all or none, or a ValueError."""
+    queries = {key for key in wanted if is_entity_aware_query(key)}
+    absent = queries - set(weights)
+    if absent and absent != queries:
+        raise ValueError(
+            f"{source}: missing keys {', '.join(sorted(absent))}; the weights have the other entity-aware queries"
+        )
+    return absent
+
+
 def is_entity_aware_query(key: str) -> bool:
     """Whether a key (our names) belongs to one of the three further query matrices."""
     return any(f".{name}." in key for name in ENTITY_AWARE_QUERIES)
@@ -157,6 +122,14 @@ def load_strictly(
 ) -> None:
     """Load weights; keys missing (unless optional), unexpected or of another shape are ValueErrors."""
     state = module.state_dict()
+    check_fit(state, weights, source=source, optional=optional)
+    module.load_state_dict({**state, **weights})
+
+
+def check_fit(
+    state: Mapping[str, Tensor], weights: Mapping[str, Tensor], *, source: str, optional: set[str]
+) -> None:
+    """Raise a ValueError unless the weights have the keys (but for optional ones) and shapes of `state`."""
     missing = sorted(set(state) - set(weights) - optional)
     unexpected = sorted(set(weights) - set(state))
     if missing or unexpected:
@@ -170,16 +143,19 @@ def load_strictly(
                 f"{source}: {key} has shape {tuple(tensor.shape)}, the configuration wants "
                 f"{tuple(state[key].shape)}; config.json and weights are of different models"
             )
-    module.load_state_dict({**state, **weights})
 
 
 def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[str, Tensor]]:
     """Configuration and weights of any model that can be read, under the names of `LukeForPretraining`."""
     folder = Path(path)
+    original.refuse_archive(folder)
     if is_ours(folder):
         weights = read_weights(folder)
         prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
         return read_config(folder), {f"{prefix}{key}": tensor for key, tensor in weights.items()}
+    if original.is_original(folder):
+        config = original.read_original_config(folder)
+        return config, hf.from_transformers(read_weights(folder), path, with_heads=with_heads)
     values, folder = read_transformers(path)
     config = hf.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=BASE.entity_emb_size
@@ -192,7 +168,7 @@ def fingerprint_model(path: str) -> str:
     folder = Path(path) if Path(path).is_dir() else download(path)
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.name == CONFIG or file.suffix == ".safetensors" or file.name == OLD_WEIGHTS:
+        if file.name in (CONFIG, OLD_WEIGHTS, original.METADATA) or file.suffix == ".safetensors":
             digest.update(file.name.encode())
             with file.open("rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
@@ -203,12 +179,15 @@ def is_ours(folder: Path) -> bool:
     """Whether a folder holds a model that this project wrote."""
     if not (folder / CONFIG).is_file():
         return False
-    values = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    return "model_type" not in values
+    return "model_type" not in read_json(folder / CONFIG)
 
 
 def read_transformers(path: str) -> tuple[dict[str, Any], Path]:
-    """The configuration of a transformers model, defaults filled in, and the folder of its weights."""
+    """The configuration of a transformers model, defaults filled in, and the folder of its weights.
+
+    Raises ValueError for another architecture than LUKE, RoBERTa or BERT, and for impossible values.
+    """
+    from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoConfig
 
     folder = Path(path)
@@ -216,7 +195,11 @@ def read_transformers(path: str) -> tuple[dict[str, Any], Path]:
         folder = download(path)
     if not (folder / CONFIG).is_file():
         raise ValueError(f"{folder / CONFIG}: no such file; give a folder with a model")
-    return AutoConfig.from_pretrained(folder).to_dict(), folder
+    hf.check_model_type(read_json(folder / CONFIG), path)
+    try:
+        return AutoConfig.from_pretrained(folder).to_dict(), folder
+    except (StrictDataclassError, ValueError, TypeError) as error:
+        raise ValueError(f"{folder / CONFIG}: {' '.join(str(error).split())}") from error
 
 
 def download(name: str) -> Path:

@@ -11,6 +11,9 @@ from typing import Any
 
 ACTIVATIONS = ("gelu", "gelu_new", "relu")
 ENTITY_HEADS = ("released", "paper")
+WORD_ENCODERS = ("roberta", "bert")
+# Fields of LukeConfig that transformers' has not.
+TRANSFORMERS_LACK = ("entity_head", "word_encoder")
 PAD_ENTITY, UNKNOWN_ENTITY, MASK_ENTITY = 0, 1, 2
 SPECIAL_ENTITIES = 3
 
@@ -20,6 +23,8 @@ class LukeConfig:
     """What defines a LUKE model; the field names are those of transformers' LukeConfig where one exists.
 
     `entity_head` is "released" (as in the public checkpoints) or "paper" (section 3.3, not exchangeable).
+    `word_encoder` is "roberta" or "bert", by where word positions are counted from (after the padding id, or
+    from 0) and the activation in the word head (gelu, or `hidden_act`).
     Raises ValueError for a value no model can have.
     """
 
@@ -40,6 +45,7 @@ class LukeConfig:
     pad_token_id: int = 1
     use_entity_aware_attention: bool = False
     entity_head: str = "released"
+    word_encoder: str = "roberta"
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -60,6 +66,12 @@ class LukeConfig:
         for name in ("layer_norm_eps", "initializer_range"):
             _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
         _check(
+            self.word_encoder in WORD_ENCODERS,
+            "word_encoder",
+            self.word_encoder,
+            f"one of {', '.join(WORD_ENCODERS)}",
+        )
+        _check(
             0 <= self.pad_token_id < self.vocab_size,
             "pad_token_id",
             self.pad_token_id,
@@ -69,7 +81,7 @@ class LukeConfig:
             self.max_position_embeddings > self.first_position,
             "max_position_embeddings",
             self.max_position_embeddings,
-            f"above pad_token_id + 1 = {self.first_position}",
+            f"above pad_token_id + 1 = {self.first_position}" if self.first_position else "at least 1",
         )
         _check(
             self.hidden_size % self.num_attention_heads == 0,
@@ -90,7 +102,7 @@ class LukeConfig:
     @property
     def first_position(self) -> int:
         """The row of the position table that the first word takes (RoBERTa counts from the padding id on)."""
-        return self.pad_token_id + 1
+        return self.pad_token_id + 1 if self.word_encoder == "roberta" else 0
 
     @property
     def max_words(self) -> int:
@@ -108,7 +120,10 @@ class LukeConfig:
 
     @classmethod
     def from_json(cls, text: str, source: str = "config.json") -> "LukeConfig":
-        """The configuration that `to_json` wrote; ValueError for unknown or missing keys."""
+        """The configuration that `to_json` wrote; ValueError for unknown or missing keys.
+
+        Only `word_encoder`, which older files lack, may be missing: they are RoBERTa's.
+        """
         try:
             values = json.loads(text)
         except json.JSONDecodeError as error:
@@ -135,7 +150,7 @@ def _check_type(name: str, value: object, wanted: type) -> None:
 
 def _check_keys(values: Mapping[str, Any], source: str) -> None:
     known = {field.name for field in fields(LukeConfig)}
-    unknown, missing = sorted(set(values) - known), sorted(known - set(values))
+    unknown, missing = sorted(set(values) - known), sorted(known - set(values) - {"word_encoder"})
     if unknown or missing:
         found = f"unknown keys {', '.join(unknown) or 'none'}; missing keys {', '.join(missing) or 'none'}"
         raise ValueError(f"{source}: {found}; use a config.json of the same version of this project")

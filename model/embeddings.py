@@ -10,13 +10,16 @@ SEGMENT = 0
 
 
 class WordEmbeddings(nn.Module):
-    """RoBERTa's input: token (A), position (C) and token type, then layer norm and dropout."""
+    """RoBERTa's or BERT's input: token (A), position (C) and token type, then layer norm and dropout."""
 
     def __init__(self, config: LukeConfig) -> None:
         super().__init__()
-        self.padding_row = padding = config.pad_token_id
+        padding = config.pad_token_id
+        self.padding_row = padding if config.word_encoder == "roberta" else None
         self.token = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=padding)
-        self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size, padding_idx=padding)
+        self.position = nn.Embedding(
+            config.max_position_embeddings, config.hidden_size, padding_idx=self.padding_row
+        )
         self.token_type = nn.Embedding(config.type_vocab_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -28,8 +31,14 @@ class WordEmbeddings(nn.Module):
         return self.dropout(self.norm(summed))
 
 
-def word_positions(word_mask: Tensor, padding_row: int) -> Tensor:
-    """Rows of the position table: real words count up from `padding_row` + 1, padding takes `padding_row`."""
+def word_positions(word_mask: Tensor, padding_row: int | None) -> Tensor:
+    """Rows of the position table (batch, words).
+
+    Real words count up from `padding_row` + 1 and padding takes `padding_row`; without such a row (BERT) all
+    words, padding too, count up from 0.
+    """
+    if padding_row is None:
+        return torch.arange(word_mask.shape[1], device=word_mask.device).expand_as(word_mask)
     return word_mask.cumsum(dim=1) * word_mask + padding_row
 
 

@@ -16,17 +16,19 @@ WORD_LOSS, ENTITY_LOSS = "masked_word", "masked_entity"
 
 
 class WordHead(nn.Module):
-    """RoBERTa's masked language model head; its output matrix is the word embedding table."""
+    """RoBERTa's or BERT's masked language model head; its output matrix is the word embedding table."""
 
     def __init__(self, config: LukeConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        # RoBERTa's and LUKE's head has gelu whatever the layers have, BERT's has what they have.
+        self.activation = ACTIVATION[config.hidden_act if config.word_encoder == "bert" else "gelu"]
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
         """Logits (..., words in the vocabulary) of states (..., hidden)."""
-        return functional.linear(self.norm(functional.gelu(self.dense(states))), table, self.bias)
+        return functional.linear(self.norm(self.activation(self.dense(states))), table, self.bias)
 
 
 class EntityHead(nn.Module):

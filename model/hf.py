@@ -1,22 +1,21 @@
 """Exchange with Hugging Face transformers: one key table, used in both directions, strictly.
 
-Reads LUKE and RoBERTa weights, writes a folder that `LukeForMaskedLM` and `LukeTokenizer` load as it is.
+`python -m model.hf check DIR` compares a model of transformers in both implementations, and
+`python -m model.hf export SOURCE OUTPUT --tokenizer DIR --entity-vocab FILE` writes one that transformers loads.
 """
 
-import json
+import argparse
 import re
-import shutil
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from model.attention import ENTITY_AWARE_QUERIES
-from model.config import MASK_ENTITY, LukeConfig
+from model.config import TRANSFORMERS_LACK, LukeConfig
 
 # A module (or single parameter) of ours, and what transformers calls it; {} is the number of a layer.
 ENCODER_KEYS = {
@@ -49,23 +48,44 @@ HEAD_KEYS = {
     "entity_head.norm": "entity_predictions.transform.LayerNorm",
     "entity_head": "entity_predictions",
 }
-HEAD_PREFIXES = ("lm_head.", "entity_predictions.")
+# The head of BERT, in its own checkpoints and in those of a LUKE that started from BERT.
+BERT_HEAD_KEYS = {
+    "word_head.dense": "cls.predictions.transform.dense",
+    "word_head.norm": "cls.predictions.transform.LayerNorm",
+    "word_head": "cls.predictions",
+}
+FINE_TUNED_PREFIXES = ("classifier.", "qa_outputs.")
+HEAD_PREFIXES = ("lm_head.", "entity_predictions.", "cls.", *FINE_TUNED_PREFIXES)
 OURS_TO_THEIRS = {**{f"luke.{ours}": f"luke.{theirs}" for ours, theirs in ENCODER_KEYS.items()}, **HEAD_KEYS}
-THEIRS_TO_OURS = {theirs: ours for ours, theirs in OURS_TO_THEIRS.items()}
+THEIRS_TO_OURS = {
+    theirs: ours for table in (OURS_TO_THEIRS, BERT_HEAD_KEYS) for ours, theirs in table.items()
+}
 # Copies of other tensors in a checkpoint: theirs, and the key (theirs too) that it must equal.
 COPIES = {
     "lm_head.decoder.weight": "luke.embeddings.word_embeddings.weight",
     "lm_head.decoder.bias": "lm_head.bias",
     "entity_predictions.decoder.weight": "luke.entity_embeddings.entity_embeddings.weight",
 }
-# The pooler serves sentence classification only, and position ids are a constant that old versions saved.
-WITHOUT_COUNTERPART = re.compile(r"luke\.(pooler\.dense\.(weight|bias)|embeddings\.position_ids)")
+BERT_COPIES = {
+    "cls.predictions.decoder.weight": "luke.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+ALL_COPIES = COPIES | BERT_COPIES
+# The pooler serves sentence classification only, as does the next-sentence head of BERT, and position ids are
+# a constant that old versions saved.
+WITHOUT_COUNTERPART = re.compile(
+    r"(luke\.pooler\.dense|cls\.seq_relationship)\.(weight|bias)|luke\.embeddings\.position_ids"
+)
+ENCODER_PREFIXES = ("luke.", "roberta.", "bert.")
+# As the first BERT named them, and its checkpoints still do.
+OLD_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
 ROBERTA_TYPES = ("roberta", "xlm-roberta", "camembert")
+MODEL_TYPES = ("luke", *ROBERTA_TYPES, "bert")
 LAYER_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
-MARKERS = {"<ent>": "@", "<ent2>": "#"}
-WANTED_WORDS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *MARKERS.values())
-SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
-SECOND_MASK = "[MASK2]"
+
+
+class UntiedError(ValueError):
+    """Weights that are one here differ in a checkpoint."""
 
 
 def rename(key: str, table: Mapping[str, str]) -> str | None:
@@ -84,201 +104,116 @@ def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def from_transformers(state: Mapping[str, Tensor], source: str, *, with_heads: bool) -> dict[str, Tensor]:
-    """LUKE or RoBERTa weights of transformers under our names, those of `LukeForPretraining`.
+    """LUKE, RoBERTa or BERT weights of transformers under our names, those of `LukeForPretraining`.
 
-    Raises ValueError, naming the keys and `source`, for keys that are not of the architecture and, with
-    heads, for tied weights that are not equal.
+    Of weights that are tied one copy is enough. Without heads, those of pretraining and of fine-tuning are
+    left out. Raises ValueError, naming the keys and `source`, for keys that are not of the architecture, and
+    UntiedError for tied weights that are not equal.
     """
-    if not with_heads:
-        state = {key: value for key, value in state.items() if not key.startswith(HEAD_PREFIXES)}
-    has_prefix = any(key.startswith(("luke.", "roberta.")) for key in state)
-    theirs = {
-        key if key.startswith("luke.") else _luke_key(key, has_prefix): value for key, value in state.items()
-    }
-    renamed, unexpected = {}, []
-    for key, tensor in theirs.items():
-        ours = None if key in COPIES else rename(key, THEIRS_TO_OURS)
-        if ours is not None:
-            renamed[ours] = tensor
-        elif key not in COPIES and not WITHOUT_COUNTERPART.fullmatch(key):
-            unexpected.append(key)
+    has_prefix = any(key.startswith(ENCODER_PREFIXES) for key in state)
+    keys = {key: luke_key(key, has_prefix) for key in state}
+    renamed: dict[str, Tensor] = {}
+    origins: dict[str, str] = {}
+    unexpected = []
+    for key in sorted(state, key=lambda key: keys[key] in ALL_COPIES):
+        theirs = keys[key]
+        if WITHOUT_COUNTERPART.fullmatch(theirs) or (not with_heads and theirs.startswith(HEAD_PREFIXES)):
+            continue
+        ours = rename(ALL_COPIES.get(theirs, theirs), THEIRS_TO_OURS)
+        if ours is None:
+            unexpected.append(theirs)
+        elif ours not in renamed:
+            renamed[ours], origins[ours] = state[key], theirs
+        elif not torch.equal(renamed[ours], state[key]):
+            raise UntiedError(
+                f"{source}: {theirs} differs from {origins[ours]}, to which it is tied here; "
+                "tie them first, or load the encoder alone"
+            )
     if unexpected:
         raise ValueError(
             f"{source}: unexpected keys {', '.join(sorted(unexpected))}; "
-            "only LUKE and RoBERTa encoders with their pretraining heads can be read"
+            "only LUKE, RoBERTa and BERT encoders with their pretraining heads can be read"
         )
-    for copy, original in COPIES.items():
-        if copy in theirs and original in theirs and not torch.equal(theirs[copy], theirs[original]):
-            raise ValueError(
-                f"{source}: {copy} differs from {original}, to which it is tied here; "
-                "load the encoder alone or tie them first"
-            )
     return renamed
 
 
-def _luke_key(key: str, has_prefix: bool) -> str:
-    if has_prefix:
-        return f"luke.{key.removeprefix('roberta.')}" if key.startswith("roberta.") else key
-    return key if key.startswith(HEAD_PREFIXES) else f"luke.{key}"
+def luke_key(key: str, has_prefix: bool) -> str:
+    """The key as LukeForMaskedLM (or BERT's head) has it; an encoder that stands alone has no prefix."""
+    key = OLD_NORM.sub(lambda match: "weight" if match.group() == "gamma" else "bias", key)
+    for prefix in ENCODER_PREFIXES:
+        if key.startswith(prefix):
+            return f"luke.{key.removeprefix(prefix)}"
+    return key if has_prefix or key.startswith(HEAD_PREFIXES) else f"luke.{key}"
+
+
+def check_model_type(values: Mapping[str, Any], source: str) -> None:
+    """Raise a ValueError for a transformers configuration of another architecture."""
+    model_type = values.get("model_type")
+    if model_type not in MODEL_TYPES or values.get("is_decoder"):
+        decoder = ", a decoder," if values.get("is_decoder") else ""
+        raise ValueError(
+            f"{source}: model_type {model_type!r}{decoder} is not supported; "
+            f"use a model of type {', '.join(MODEL_TYPES)}"
+        )
 
 
 def config_from_transformers(
     values: Mapping[str, Any], source: str, *, entity_vocab_size: int, entity_emb_size: int
 ) -> LukeConfig:
-    """Our configuration for a transformers config of LUKE or RoBERTa; the sizes given are for RoBERTa.
+    """Our configuration for a transformers config of LUKE, RoBERTa or BERT; the sizes given are for the latter.
 
     Raises ValueError for another architecture.
     """
-    model_type = values.get("model_type")
-    if model_type not in ("luke", *ROBERTA_TYPES) or values.get("is_decoder"):
-        raise ValueError(
-            f"{source}: model_type {model_type!r} is not supported; "
-            f"use a model of type luke, {', '.join(ROBERTA_TYPES)}"
-        )
+    check_model_type(values, source)
+    fields = set(asdict(LukeConfig())) - set(TRANSFORMERS_LACK)
     entity = {
         "entity_vocab_size": entity_vocab_size,
         "entity_emb_size": entity_emb_size,
         "use_entity_aware_attention": False,
     }
-    known = {name: values[name] for name in asdict(LukeConfig()) if name in values and name != "entity_head"}
-    missing = sorted(set(asdict(LukeConfig())) - set(known) - set(entity) - {"entity_head"})
-    if missing:
+    given = entity | {name: values[name] for name in sorted(fields) if name in values}
+    if missing := sorted(fields - set(given)):
         raise ValueError(f"{source}: {', '.join(missing)} missing from the configuration")
     try:
-        return LukeConfig(**(entity | known))
+        return LukeConfig(**given, word_encoder="bert" if values["model_type"] == "bert" else "roberta")
     except ValueError as error:
         raise ValueError(f"{source}: {error}") from error
 
 
-def export(source: Path, output: Path, *, tokenizer: Path, entity_vocab: Path) -> None:
-    """Write a pretrained model as a folder that transformers' LukeForMaskedLM and LukeTokenizer load.
-
-    The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from
-    [MASK]), as in the public checkpoints; the markers stand in vocab.json, since versions of transformers give
-    different ids to a token that does not. Raises ValueError for what cannot be exchanged or does not
-    fit together.
-    """
-    from model.checkpoint import read_config, read_weights, write_aside, write_tensors
-
-    config = read_config(source)
-    if config.entity_head != "released":
-        raise ValueError(
-            f"{source}: entity_head is {config.entity_head!r}, but transformers has only the head of the "
-            "public checkpoints; pretrain with entity_head 'released' to export"
-        )
-    words = read_vocabulary(tokenizer / "vocab.json", config.vocab_size, WANTED_WORDS)
-    entities = read_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
-    if tuple(entities)[: len(SPECIAL_TITLES)] != SPECIAL_TITLES:
-        raise ValueError(f"{entity_vocab}: begins with {tuple(entities)[:3]}, wanted {SPECIAL_TITLES}")
-    if not (tokenizer / "merges.txt").is_file():
-        raise ValueError(f"{tokenizer / 'merges.txt'}: no such file; give a tokenizer in RoBERTa's format")
-    weights = read_weights(source)
-    if "word_head.bias" not in weights:
-        raise ValueError(f"{source}: no prediction heads in the weights; export a pretrained model")
-    markers = {marker: initial for marker, initial in MARKERS.items() if marker not in words}
-    rows = [words[initial] for initial in markers.values()]
-    tensors = exported_tensors(to_transformers(weights), config, rows)
-    words |= {marker: len(words) + number for number, marker in enumerate(markers)}
-    entities |= {SECOND_MASK: len(entities)}
-    exported = replace(
-        config,
-        vocab_size=len(words),
-        entity_vocab_size=len(entities),
-        use_entity_aware_attention=True,
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line: `check` and `export`; 1 where models differ, 2 for what cannot be read."""
+    parser = argparse.ArgumentParser(prog="python -m model.hf", description="Exchange with transformers.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser(
+        "check", help="compare a LUKE, RoBERTa or BERT folder in both implementations"
     )
-    output.mkdir(parents=True, exist_ok=True)
-    for name, content in (
-        ("vocab.json", words),
-        ("entity_vocab.json", entities),
-        ("tokenizer_config.json", tokenizer_config(entities, config.max_words)),
-        ("config.json", transformers_config(exported, words)),
-    ):
-        write_aside(output / name, partial(_write_json, content))
-    write_aside(output / "merges.txt", partial(shutil.copyfile, tokenizer / "merges.txt"))
-    write_tensors(output / "model.safetensors", tensors)
-
-
-def exported_tensors(
-    state: dict[str, Tensor], config: LukeConfig, marker_rows: Sequence[int]
-) -> dict[str, Tensor]:
-    """All that LukeForMaskedLM has: our tensors with the rows added, copies, queries and a pooler."""
-    for key, rows in (
-        ("luke.embeddings.word_embeddings.weight", list(marker_rows)),
-        ("lm_head.bias", list(marker_rows)),
-        ("luke.entity_embeddings.entity_embeddings.weight", [MASK_ENTITY]),
-        ("entity_predictions.bias", [MASK_ENTITY]),
-    ):
-        state[key] = torch.cat([state[key], state[key][rows]])
-    queries = ENCODER_KEYS["layers.{}.attention.query"]
-    for layer in range(config.num_hidden_layers):
-        for name in ENTITY_AWARE_QUERIES:
-            copy = ENCODER_KEYS[f"layers.{{}}.attention.{name}"].format(layer)
-            for part in ("weight", "bias"):
-                original = state[f"luke.{queries.format(layer)}.{part}"]
-                state.setdefault(f"luke.{copy}.{part}", original.clone())
-    # LukeForMaskedLM has a pooler that it never uses; without one in the file it would be drawn at random.
-    state["luke.pooler.dense.weight"] = torch.eye(config.hidden_size)
-    state["luke.pooler.dense.bias"] = torch.zeros(config.hidden_size)
-    return state | {copy: state[original].clone() for copy, original in COPIES.items()}
-
-
-def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
-    """A JSON vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError.
-
-    A second mask behind the entities, which transformers wants to see there, is none of the model's.
-    """
-    remedy = "give the vocabulary that the model was pretrained with"
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; {remedy}")
+    check.add_argument("folder", type=Path, metavar="DIR")
+    export = commands.add_parser("export", help="write a folder that transformers' LukeForMaskedLM loads")
+    export.add_argument("source", type=Path, help="folder of a pretrained LUKE")
+    export.add_argument("output", type=Path)
+    export.add_argument("--tokenizer", type=Path, required=True, help="folder with vocab.json and merges.txt")
+    export.add_argument("--entity-vocab", type=Path, required=True, help="entity_vocab.json or .tsv")
+    export.add_argument("--lite", action="store_true", help="keep only the special entities")
+    export.add_argument(
+        "--statistics", type=Path, help="statistics.json of the sequences, for the model card"
+    )
+    options = vars(parser.parse_args(arguments))
+    command = options.pop("command")
     try:
-        vocabulary: dict[str, int] = json.loads(path.read_text(encoding="utf-8"))
+        if command == "check":
+            from model.hf_check import check_and_print
+
+            return check_and_print(**options)
+        from model.card import read_figures
+        from model.hf_export import export as run_export
+
+        statistics = options.pop("statistics")
+        run_export(**options, figures=read_figures(statistics) if statistics else {})
     except ValueError as error:
-        raise ValueError(f"{path}: not JSON ({error}); {remedy}") from error
-    if isinstance(vocabulary, dict) and vocabulary.get(SECOND_MASK) == size:
-        del vocabulary[SECOND_MASK]
-    if len(vocabulary) != size or set(vocabulary.values()) != set(range(size)):
-        raise ValueError(f"{path}: {len(vocabulary)} entries, but the model has {size}; {remedy}")
-    missing = [entry for entry in wanted if entry not in vocabulary]
-    if missing:
-        raise ValueError(f"{path}: {', '.join(missing)} missing; {remedy}")
-    return dict(sorted(vocabulary.items(), key=lambda item: item[1]))
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
-def transformers_config(config: LukeConfig, words: Mapping[str, int]) -> dict[str, Any]:
-    """The configuration as transformers' LukeConfig reads it."""
-    values = asdict(config)
-    del values["entity_head"]
-    return {
-        "model_type": "luke",
-        "architectures": ["LukeForMaskedLM"],
-        **values,
-        "bos_token_id": words["<s>"],
-        "eos_token_id": words["</s>"],
-        "tie_word_embeddings": True,
-        "dtype": "float32",
-    }
-
-
-def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, Any]:
-    """The tokenizer's configuration, with the entity vocabulary: versions differ in where they look."""
-    mask = {
-        "__type": "AddedToken",
-        "content": "<mask>",
-        "lstrip": True,
-        "rstrip": False,
-        "single_word": False,
-        "normalized": True,
-        "special": True,
-    }
-    return {
-        "tokenizer_class": "LukeTokenizer",
-        "model_max_length": max_words,
-        "mask_token": mask,
-        "entity_token_1": "<ent>",
-        "entity_token_2": "<ent2>",
-        "entity_vocab": dict(entities),
-    }
-
-
-def _write_json(value: object, path: Path) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+if __name__ == "__main__":
+    sys.exit(main())

@@ -18,12 +18,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from model.checkpoint import (
-    WEIGHTS,
-    fingerprint_model,
-    save_model,
-    write_aside,
-)
+from model.checkpoint import fingerprint_model, save_model
+from model.files import WEIGHTS, write_aside
 from model.heads import LukeForPretraining
 from model.initial import SCRATCH, build_model
 from model.loader import Loader, MicroBatch

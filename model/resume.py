@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.checkpoint import read_tensors, save_model, write_aside, write_tensors
+from model.checkpoint import save_model
+from model.files import read_tensors, write_aside, write_tensors
 from model.heads import LukeForPretraining
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from shards_for_tests import ENTITIES, WORDS
 
 from model.batch import Batch
 from model.checkpoint import load_strictly
-from model.config import PRESETS, LukeConfig
+from model.config import PRESETS, TRANSFORMERS_LACK, LukeConfig
 from model.encoder import LukeModel
 from model.hf import from_transformers
 
@@ -49,9 +49,7 @@ def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, e
 
 def transformers_values(config: LukeConfig) -> dict[str, object]:
     """The arguments of transformers' LukeConfig for the same model."""
-    values = asdict(config)
-    del values["entity_head"]
-    return values
+    return {name: value for name, value in asdict(config).items() if name not in TRANSFORMERS_LACK}
 
 
 def transformers_pair(config: LukeConfig) -> tuple[LukeModel, torch.nn.Module]:

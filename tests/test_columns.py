@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from properties import given, st
 
 from tasks.columns import check_same_words, lines_with_tags, read_columns
 from tasks.spans import SCHEMES, Span

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from properties import given, st
 
 from pipeline.tokens import WordTokenizer
 from tasks.columns import Document, Sentence

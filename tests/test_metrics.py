@@ -4,16 +4,15 @@ import warnings
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from seqeval.metrics import classification_report
-from seqeval.scheme import IOB1, IOB2, IOBES
+from properties import given, settings, st
 
 from tasks.metrics import span_scores
 from tasks.spans import Span, parse_tag, spans_of_tags, tags_of_spans
 
+metrics = pytest.importorskip("seqeval.metrics")
+schemes = pytest.importorskip("seqeval.scheme")
 TYPES = ("LOC", "ORG", "PER")
-STRICT = {"IOB1": IOB1, "IOB2": IOB2, "IOBES": IOBES}
+STRICT = {name: getattr(schemes, name) for name in ("IOB1", "IOB2", "IOBES")}
 
 
 def tags_with(prefixes: str) -> st.SearchStrategy[str]:
@@ -84,7 +83,7 @@ def test_counts_equal_conlleval(sentences: list[list[tuple[str, str]]]) -> None:
 def assert_equals_report(found: dict, gold: list[list[str]], predicted: list[list[str]], **mode) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        report = classification_report(gold, predicted, output_dict=True, zero_division=0, **mode)
+        report = metrics.classification_report(gold, predicted, output_dict=True, zero_division=0, **mode)
     for ours, theirs in [
         (found, report["micro avg"]),
         *((found["types"][t], report[t]) for t in found["types"]),

@@ -4,8 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from properties import given, settings, st
 from shards_for_tests import SPECIAL_IDS, WORDS, random_rows, write_sequences
 
 from model.batch import IGNORED, Masker, choose_words, collate, masked_count

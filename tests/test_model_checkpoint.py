@@ -10,8 +10,9 @@ import torch
 from models_for_tests import TINY, random_batch, run_transformers, shake, transformers_values
 from safetensors.torch import load_file, save_file
 
-from model.checkpoint import fingerprint_model, load_luke, read_config, save_model, write_aside
+from model.checkpoint import fingerprint_model, load_luke, read_config, save_model
 from model.encoder import LukeModel
+from model.files import write_aside
 from model.heads import LukeForPretraining
 
 
@@ -155,9 +156,9 @@ def test_other_models_and_missing_folders_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=r"config\.json: no such file; give a folder with a model"):
         load_luke(str(tmp_path), use_entity_aware_attention=False)
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
     with pytest.raises(
-        ValueError, match="model_type 'bert' is not supported; use a model of type luke, roberta"
+        ValueError, match="model_type 'gpt2' is not supported; use a model of type luke, roberta"
     ):
         load_luke(str(tmp_path), use_entity_aware_attention=False)
     with pytest.raises(ValueError, match="neither a folder nor a model on the hub"):

@@ -10,7 +10,8 @@ from models_for_tests import TINY, random_batch, shake, transformers_values
 
 from model.checkpoint import load_luke, load_strictly, save_model
 from model.heads import LukeForPretraining
-from model.hf import ENCODER_KEYS, OURS_TO_THEIRS, export, from_transformers, rename, to_transformers
+from model.hf import ENCODER_KEYS, OURS_TO_THEIRS, from_transformers, rename, to_transformers
+from model.hf_export import export
 
 TITLES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Beyoncé": 3, "Los Angeles": 4, "東京": 5}
 
@@ -173,6 +174,7 @@ def test_export_has_the_same_bytes_each_time(
     run_export(shared, source, tmp_path / "again")
     names = sorted(path.name for path in exported.iterdir())
     assert names == [
+        "README.md",
         "config.json",
         "entity_vocab.json",
         "merges.txt",

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from properties import given, settings, st
 from shards_for_tests import WORDS, random_rows, write_arrow, write_sequences
 
 from model.shards import Corpus, epoch_order, random_bits

@@ -143,6 +143,9 @@ def test_the_export_loads_in_transformers(everything: RunAll) -> None:
     _, info = LukeForMaskedLM.from_pretrained(folder, output_loading_info=True)
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
+    card = (folder / "README.md").read_text()
+    assert "wiki-40" in card
+    assert "| annotations |" in card
     tokenizer = LukeTokenizer.from_pretrained(folder)
     vocab = json.loads((Path(everything.clone(BuildEntityVocab).folder) / "entity_vocab.json").read_text())
     title = next(title for title, number in vocab.items() if number == 3)

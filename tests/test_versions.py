@@ -39,7 +39,7 @@ ROOTS = {
     ],
     "Pretrain": ["workflows.training", "model.pretrain"],
     "PretrainRoberta": ["workflows.training", "model.pretrain"],
-    "ExportHuggingFace": ["workflows.training", "model.hf"],
+    "ExportHuggingFace": ["workflows.training", "model.hf_export"],
     "FineTune": ["workflows.training", "tasks.finetune"],
     "Report": ["workflows.report"],
 }

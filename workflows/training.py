@@ -1,6 +1,7 @@
 """From sequences to a model: pretraining, export, fine-tuning."""
 
 import functools
+import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ import luigi
 
 from pipeline import storage
 from workflows import engines, parameters
-from workflows.sequences import BuildSequences, TokenizedStage, copy_tokenizer
+from workflows.extraction import FetchDump
+from workflows.sequences import STATISTICS, BuildSequences, TokenizedStage, copy_tokenizer
 from workflows.settings import SCRATCH
 from workflows.stage import RUN_RECORD, Result, Stage
 from workflows.tables import BuildEntityVocab
@@ -91,19 +93,37 @@ class ExportHuggingFace(TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
+    VERSION = 2
+
+    lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 
     def requires(self) -> dict[str, Stage]:
         return {
             "Pretrain": self.clone(Pretrain),
             "BuildEntityVocab": self.clone(BuildEntityVocab),
+            "BuildSequences": self.clone(BuildSequences),
             **self.tokenizer_requires(),
         }
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"tokenizer": self.tokenizer_identity()}
+        return {"tokenizer": self.tokenizer_identity(), "lite": self.lite}
+
+    def figures(self) -> dict[str, Any]:
+        """What the model card says of the corpus."""
+        facts = self.clone(FetchDump).manifest().facts
+        statistics = storage.read_bytes(storage.join(self.clone(BuildSequences).folder, STATISTICS))
+        return {
+            **json.loads(statistics),
+            "corpus": {
+                "dump": ", ".join(part["name"] for part in facts["parts"]),
+                "language": facts["site"]["language"],
+                "profile": self.profile,
+                "words started from": os.path.basename(os.path.normpath(self.base_model)),
+            },
+        }
 
     def work(self) -> Result:
-        from model.hf import export
+        from model.hf_export import export
 
         with (
             storage.atomic_folder(os.path.join(self.folder, "model")) as aside,
@@ -115,6 +135,8 @@ class ExportHuggingFace(TorchStage):
                 Path(aside),
                 tokenizer=Path(tokenizer),
                 entity_vocab=Path(self.clone(BuildEntityVocab).folder) / "entity_vocab.json",
+                lite=self.lite,
+                figures=self.figures(),
             )
         return Result(self.described())
 
