@@ -29,8 +29,8 @@ cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until
 test: $(INSTALLED) check ## check, then run the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-# Without .venv: the python that is there (or PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
-test-model: ## run the tests of model/ and tasks/ alone with $$(PYTHON), as on a GPU machine
+# Without .venv: the python that is there (or that of PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
+test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine
 	$(PYTHON) -m pytest $(wildcard tests/test_model_*.py $(patsubst tasks/%.py,tests/test_%.py,$(wildcard tasks/*.py)))
 
 check: $(INSTALLED) ## ruff and mypy

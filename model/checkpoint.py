@@ -137,10 +137,10 @@ def check_fit(
             f"{source}: missing keys {', '.join(missing) or 'none'}; "
             f"unexpected keys {', '.join(unexpected) or 'none'}; the weights are of another model"
         )
-    for key, tensor in weights.items():
-        if tensor.shape != state[key].shape:
+    for key in sorted(weights):
+        if weights[key].shape != state[key].shape:
             raise ValueError(
-                f"{source}: {key} has shape {tuple(tensor.shape)}, the configuration wants "
+                f"{source}: {key} has shape {tuple(weights[key].shape)}, the configuration wants "
                 f"{tuple(state[key].shape)}; config.json and weights are of different models"
             )
 

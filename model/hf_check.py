@@ -162,7 +162,7 @@ def random_batch(config: LukeConfig, *, entities: bool, size: int = 4) -> Batch:
     entity_mask = torch.ones(size, 6, dtype=torch.bool)
     entity_mask[2, 3:] = False
     entity_ids = torch.randint(0, config.entity_vocab_size, entity_mask.shape).masked_fill(~entity_mask, 0)
-    lengths = torch.randint(1, 5, (*entity_mask.shape, 1))
+    lengths = 1 + torch.arange(entity_mask.shape[1])[:, None] % 4
     starts = words // 4 + torch.randint(0, max(1, words // 2 - 4), (*entity_mask.shape, 1))
     offsets = torch.arange(4)
     is_mention = (offsets < lengths) & entity_mask[..., None]

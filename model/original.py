@@ -86,8 +86,6 @@ def read_entity_titles(text: str) -> dict[str, int]:
     for number, line in enumerate(text.removesuffix("\n").split("\n")):
         title, tab, _ = line.partition("\t")
         if not tab or title in titles:
-            raise ValueError(
-                f"line {number + 1}: {line!r} is {'a second ' if tab else 'no '}`title TAB count`"
-            )
+            raise ValueError(f"line {number + 1}: {line!r} is {'a second ' if tab else 'no '}title TAB count")
         titles[title] = number
     return titles

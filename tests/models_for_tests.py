@@ -1,6 +1,7 @@
 """Tiny models and batches, and transformers' models with the same weights as references."""
 
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import torch
 from shards_for_tests import ENTITIES, WORDS
@@ -84,3 +85,33 @@ def shake(module: torch.nn.Module) -> torch.nn.Module:
         for parameter in module.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.1)
     return module
+
+
+def words_of_transformers(kind: str, **changes: object) -> torch.nn.Module:
+    """A random RoBERTa or BERT of transformers of this class, as small as TINY."""
+    import transformers
+
+    values = transformers_values(TINY) | changes
+    for name in ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention"):
+        del values[name]
+    config = transformers.BertConfig if kind.startswith("Bert") else transformers.RobertaConfig
+    torch.manual_seed(6)
+    return shake(getattr(transformers, kind)(config(**values)).eval())
+
+
+def save_tied(theirs: torch.nn.Module, folder: Path) -> torch.nn.Module:
+    """Save a model of transformers; LUKE's word head is made equal to the word embeddings, as it is trained."""
+    if hasattr(theirs, "entity_predictions"):
+        with torch.no_grad():
+            theirs.lm_head.decoder.weight.copy_(theirs.luke.embeddings.word_embeddings.weight)
+    theirs.save_pretrained(folder)
+    return theirs
+
+
+def luke_of_transformers(kind: str, **changes: object) -> torch.nn.Module:
+    """A random LUKE of transformers of this class, as small as TINY."""
+    import transformers
+
+    values = transformers_values(replace(TINY, use_entity_aware_attention=True)) | changes
+    torch.manual_seed(7)
+    return shake(getattr(transformers, kind)(transformers.LukeConfig(**values)).eval())

@@ -21,6 +21,18 @@ ALLOWED = {
     },
     "workflows": {"workflows", "tasks", "model", "pipeline"},
 }
+# The layers of the exchange, lowest first: files and the key table know no model, and only the command line starts
+# what stands on top.
+EXCHANGE = {
+    "files": set(),
+    "original": {"config", "files"},
+    "hf": {"config", "card", "hf_check", "hf_export"},
+    "card": {"config", "files"},
+    "checkpoint": {"attention", "config", "encoder", "files", "heads", "hf", "original"},
+    "fine_tuned": {"checkpoint", "config", "encoder", "files", "hf", "original"},
+    "hf_export": {"attention", "card", "checkpoint", "config", "files", "heads", "hf", "original"},
+    "hf_check": {"batch", "checkpoint", "config", "heads", "hf", "original"},
+}
 ENGINES = {
     "apache_beam": {"pipeline/jobs_beam.py"},
     "pyspark": {"pipeline/spark.py", "pipeline/jobs_spark.py"},
@@ -57,6 +69,21 @@ def test_arrows(path: Path) -> None:
     ours = [name for name in imports(path) if name.split(".")[0] in PACKAGES]
     wrong = [name for name in ours if not any(name == ok or name.startswith(ok + ".") for ok in allowed)]
     assert not wrong, f"{path.parent.name} may import {sorted(allowed)} only"
+
+
+@pytest.mark.parametrize("name", EXCHANGE)
+def test_exchange_has_layers(name: str) -> None:
+    path = ROOT / "model" / f"{name}.py"
+    modules = {other.stem for other in path.parent.glob("*.py")}
+
+    def of_model(names: Iterator[str]) -> set[str]:
+        parts = (name.split(".") for name in names)
+        return {part[1] for part in parts if part[0] == "model" and part[1] in modules}
+
+    assert of_model(imports(path)) == EXCHANGE[name]
+    # What `python -m model.hf` starts is imported when it is asked for: it stands on hf itself.
+    at_once = {"config"} if name == "hf" else EXCHANGE[name]
+    assert of_model(imports(path, top_level=True)) == at_once
 
 
 @pytest.mark.parametrize("engine", ENGINES)

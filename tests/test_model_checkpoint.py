@@ -151,6 +151,23 @@ def test_missing_unexpected_and_misshapen_weights_are_refused(tmp_path: Path) ->
         load_luke(str(tmp_path), use_entity_aware_attention=False)
 
 
+def test_some_of_the_queries_are_too_few(tmp_path: Path) -> None:
+    save_model(tmp_path, LukeModel(replace(TINY, use_entity_aware_attention=True)))
+    path = tmp_path / "model.safetensors"
+    weights = load_file(path)
+    absent = [f"layers.1.attention.entity_to_word_query.{part}" for part in ("bias", "weight")]
+    save_file({key: tensor for key, tensor in weights.items() if key not in absent}, path)
+    with pytest.raises(ValueError, match=f"missing keys {', '.join(absent)}; the weights have the other"):
+        load_luke(str(tmp_path), use_entity_aware_attention=True)
+
+
+def test_an_entity_side_that_is_drawn_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    roberta(tmp_path)
+    with caplog.at_level(logging.INFO):
+        load_luke(str(tmp_path), use_entity_aware_attention=False)
+    assert f"{tmp_path}: no entity side in the weights; it is drawn at random" in caplog.text
+
+
 def test_other_models_and_missing_folders_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

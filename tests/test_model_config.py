@@ -69,6 +69,7 @@ def test_command_line_prints_a_line_per_part() -> None:
         ("vocab_size", True, "vocab_size is True, but must be of type int"),
         ("use_entity_aware_attention", 1, "use_entity_aware_attention is 1, but must be of type bool"),
         ("entity_head", "big", "entity_head is 'big', but must be one of released, paper"),
+        ("word_encoder", "gpt", "word_encoder is 'gpt', but must be one of roberta, bert"),
         ("hidden_act", "tanh", "hidden_act is 'tanh', but must be one of gelu, gelu_new, relu"),
         ("pad_token_id", 50265, "pad_token_id is 50265, but must be a word id below vocab_size 50265"),
         (
@@ -94,6 +95,21 @@ def test_unknown_and_missing_keys_are_named() -> None:
         LukeConfig.from_json("[]", "a.json")
     with pytest.raises(ValueError, match=r"^a\.json: vocab_size is 0"):
         LukeConfig.from_json(json.dumps(json.loads(BASE.to_json()) | {"vocab_size": 0}), "a.json")
+
+
+def test_files_from_before_there_was_a_word_encoder_are_roberta_s() -> None:
+    values = json.loads(PRESETS["demo"].to_json())
+    assert values.pop("word_encoder") == "roberta"
+    assert LukeConfig.from_json(json.dumps(values)) == PRESETS["demo"]
+
+
+def test_bert_has_a_position_for_every_row() -> None:
+    bert = replace(BASE, word_encoder="bert", pad_token_id=0, max_position_embeddings=512)
+    assert (bert.first_position, bert.max_words) == (0, 512)
+    assert LukeConfig.from_json(bert.to_json()) == bert
+    assert replace(bert, max_position_embeddings=1, pad_token_id=7).max_words == 1
+    with pytest.raises(ValueError, match="max_position_embeddings is 0, but must be at least 1"):
+        replace(bert, max_position_embeddings=0)
 
 
 def test_unknown_preset_is_refused() -> None:

@@ -1,51 +1,34 @@
-"""Exchange with transformers: export, strict import, and every refusal."""
+"""Exchange with transformers: one key table, both directions, and every refusal."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from models_for_tests import TINY, random_batch, shake, transformers_values
+from models_for_tests import (
+    TINY,
+    luke_of_transformers,
+    random_batch,
+    save_tied,
+    transformers_values,
+    words_of_transformers,
+)
+from safetensors.torch import load_file, save_file
 
-from model.checkpoint import load_luke, load_strictly, save_model
+from model.checkpoint import load_strictly, read_model
 from model.heads import LukeForPretraining
-from model.hf import ENCODER_KEYS, OURS_TO_THEIRS, from_transformers, rename, to_transformers
-from model.hf_export import export
+from model.hf import (
+    ENCODER_KEYS,
+    OURS_TO_THEIRS,
+    check_model_type,
+    config_from_transformers,
+    from_transformers,
+    rename,
+    to_transformers,
+)
 
-TITLES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Beyoncé": 3, "Los Angeles": 4, "東京": 5}
-
-
-def pretrained(folder: Path, **changes: object) -> LukeForPretraining:
-    """Save a random pretrained model with the words of RoBERTa's tokenizer and a few entities."""
-    torch.manual_seed(0)
-    values = {"vocab_size": 50265, "entity_vocab_size": len(TITLES)} | changes
-    module = shake(LukeForPretraining(replace(TINY, **values))).eval()
-    save_model(folder, module)
-    (folder / "entity_vocab.json").write_text(json.dumps(TITLES))
-    return module
-
-
-def run_export(shared: Path, source: Path, output: Path, entity_vocab: Path | None = None) -> None:
-    export(
-        source,
-        output,
-        tokenizer=shared / "data" / "roberta-tokenizer",
-        entity_vocab=entity_vocab or source / "entity_vocab.json",
-    )
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pretrain")
-    pretrained(folder)
-    return folder
-
-
-@pytest.fixture
-def exported(shared: Path, source: Path, tmp_path: Path) -> Path:
-    run_export(shared, source, tmp_path / "export")
-    return tmp_path / "export"
+WITH_LM_HEAD = ["RobertaForMaskedLM", "BertForMaskedLM", "BertForPreTraining"]
+WITHOUT_LM_HEAD = ["RobertaModel", "BertModel"]
 
 
 def test_names_are_one_to_one_and_round_trip() -> None:
@@ -69,176 +52,6 @@ def test_every_entry_of_the_table_is_used() -> None:
 )
 def test_unknown_names_have_no_counterpart(key: str) -> None:
     assert rename(key, OURS_TO_THEIRS) is None
-
-
-def test_transformers_loads_the_export_without_a_word(exported: Path, source: Path) -> None:
-    import transformers
-
-    theirs, info = transformers.LukeForMaskedLM.from_pretrained(exported, output_loading_info=True)
-    assert not any(info.values()), info
-    state = to_transformers(pretrained(source).state_dict())
-    loaded = theirs.state_dict()
-    for key, tensor in state.items():
-        assert torch.equal(loaded[key][: len(tensor)], tensor), key
-    words, entities = (
-        "luke.embeddings.word_embeddings.weight",
-        "luke.entity_embeddings.entity_embeddings.weight",
-    )
-    assert torch.equal(loaded["lm_head.decoder.weight"], loaded[words])
-    assert torch.equal(loaded["lm_head.decoder.bias"], loaded["lm_head.bias"])
-    assert torch.equal(loaded["entity_predictions.decoder.weight"], loaded[entities])
-    assert torch.equal(loaded[words][50265:], loaded[words][[1039, 10431]])
-    assert torch.equal(loaded[entities][-1], loaded[entities][2])
-    for layer in range(TINY.num_hidden_layers):
-        for name in ("w2e_query", "e2w_query", "e2e_query"):
-            prefix = f"luke.encoder.layer.{layer}.attention.self"
-            assert torch.equal(loaded[f"{prefix}.{name}.weight"], loaded[f"{prefix}.query.weight"])
-
-
-def test_export_computes_what_the_source_computes(exported: Path, source: Path) -> None:
-    import transformers
-
-    ours = pretrained(source)
-    theirs = transformers.LukeForMaskedLM.from_pretrained(exported).eval()
-    batch = random_batch(ours.config)
-    with torch.no_grad():
-        wanted = theirs(
-            input_ids=batch.word_ids,
-            attention_mask=batch.word_mask.long(),
-            entity_ids=batch.entity_ids,
-            entity_attention_mask=batch.entity_mask.long(),
-            entity_position_ids=batch.entity_positions,
-        )
-        words, entities = ours.luke(batch)
-        logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
-        entity_logits = ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
-    torch.testing.assert_close(wanted.logits[..., :50265], logits, atol=1e-5, rtol=0)
-    torch.testing.assert_close(wanted.entity_logits[..., : len(TITLES)], entity_logits, atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("entity_aware", [False, True])
-def test_export_comes_back_with_the_same_bits(exported: Path, source: Path, entity_aware: bool) -> None:
-    ours = pretrained(source).luke.state_dict()
-    back = load_luke(str(exported), use_entity_aware_attention=entity_aware).state_dict()
-    for key, tensor in ours.items():
-        assert torch.equal(back[key][: len(tensor)], tensor), key
-    assert set(back) - set(ours) == {key for key in back if "_to_" in key}
-    assert (set(back) > set(ours)) == entity_aware
-
-
-@pytest.mark.parametrize("name", ["LukeTokenizer", "AutoTokenizer"])
-def test_transformers_loads_the_tokenizer(exported: Path, name: str) -> None:
-    import transformers
-
-    tokenizer = getattr(transformers, name).from_pretrained(exported)
-    text = "Beyoncé lives in Los Angeles."
-    encoded = tokenizer(text, entity_spans=[(0, 7), (17, 28)], entities=["Beyoncé", "Nobody"])
-    assert encoded["input_ids"] == [0, 40401, 261, 12695, 1074, 11, 1287, 1422, 4, 2]
-    assert encoded["entity_ids"] == [3, 1]
-    assert tokenizer.convert_tokens_to_ids(["<ent>", "<ent2>", "<mask>"]) == [50265, 50266, 50264]
-    # <mask> takes the blank before it, as in RoBERTa.
-    assert tokenizer("a <mask> b", add_special_tokens=False)["input_ids"] == [102, 50264, 741]
-    assert tokenizer.entity_vocab == TITLES | {"[MASK2]": 6}
-    assert (tokenizer.entity_pad_token_id, tokenizer.entity_mask2_token_id) == (0, 6)
-    assert json.loads((exported / "entity_vocab.json").read_text()) == TITLES | {"[MASK2]": 6}
-
-
-def test_export_and_tokenizer_work_together(exported: Path) -> None:
-    import transformers
-
-    tokenizer = transformers.LukeTokenizer.from_pretrained(exported, task="entity_pair_classification")
-    model = transformers.LukeModel.from_pretrained(exported)
-    encoded = tokenizer("Beyoncé lives in Los Angeles.", entity_spans=[(0, 7), (17, 28)], return_tensors="pt")
-    assert encoded["entity_ids"].tolist() == [[2, 6]]
-    assert model(**encoded).entity_last_hidden_state.isfinite().all()
-
-
-def test_an_export_is_a_tokenizer_and_a_model_to_go_on_with(exported: Path, tmp_path: Path) -> None:
-    words = json.loads((exported / "vocab.json").read_text())
-    config = json.loads((exported / "config.json").read_text())
-    assert (words["<ent>"], words["<ent2>"]) == (50265, 50266)
-    assert config["vocab_size"] == len(words) == 50267
-    pretrained(tmp_path / "next", vocab_size=50267)
-    export(
-        tmp_path / "next",
-        tmp_path / "again",
-        tokenizer=exported,
-        entity_vocab=tmp_path / "next" / "entity_vocab.json",
-    )
-    assert (tmp_path / "again" / "vocab.json").read_bytes() == (exported / "vocab.json").read_bytes()
-
-
-def test_export_has_the_same_bytes_each_time(
-    shared: Path, source: Path, exported: Path, tmp_path: Path
-) -> None:
-    run_export(shared, source, tmp_path / "again")
-    names = sorted(path.name for path in exported.iterdir())
-    assert names == [
-        "README.md",
-        "config.json",
-        "entity_vocab.json",
-        "merges.txt",
-        "model.safetensors",
-        "tokenizer_config.json",
-        "vocab.json",
-    ]
-    for name in names:
-        assert (exported / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
-
-
-def test_learnt_entity_aware_queries_are_exported(shared: Path, tmp_path: Path) -> None:
-    import transformers
-
-    module = pretrained(tmp_path / "a", use_entity_aware_attention=True)
-    run_export(shared, tmp_path / "a", tmp_path / "b")
-    loaded = transformers.LukeForMaskedLM.from_pretrained(tmp_path / "b").state_dict()
-    learnt = module.state_dict()["luke.layers.1.attention.word_to_entity_query.weight"]
-    assert torch.equal(loaded["luke.encoder.layer.1.attention.self.w2e_query.weight"], learnt)
-
-
-def test_entity_table_as_wide_as_the_words(shared: Path, tmp_path: Path) -> None:
-    import transformers
-
-    pretrained(tmp_path / "a", entity_emb_size=16)
-    run_export(shared, tmp_path / "a", tmp_path / "b")
-    _, info = transformers.LukeForMaskedLM.from_pretrained(tmp_path / "b", output_loading_info=True)
-    assert not any(info.values()), info
-
-
-def test_what_cannot_be_exported_is_refused(shared: Path, source: Path, tmp_path: Path) -> None:
-    pretrained(tmp_path / "paper", entity_head="paper")
-    with pytest.raises(ValueError, match=r"entity_head is 'paper', but transformers has only the head"):
-        run_export(shared, tmp_path / "paper", tmp_path / "out")
-    pretrained(tmp_path / "words", vocab_size=300)
-    with pytest.raises(
-        ValueError, match=r"vocab\.json: 50265 entries, but the model has 300; give the vocabulary"
-    ):
-        run_export(shared, tmp_path / "words", tmp_path / "out")
-    tokenizer = shared / "data" / "roberta-tokenizer"
-    vocabulary = tmp_path / "entities.json"
-    with pytest.raises(ValueError, match=r"entities\.json: no such file"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    titles = {title: number for number, title in enumerate(["[PAD]", "[UNK]", "A", "B", "C", "D"])}
-    vocabulary.write_text(json.dumps(titles))
-    with pytest.raises(ValueError, match=r"entities\.json: \[MASK\] missing"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    vocabulary.write_text(json.dumps(titles | {"B": 2, "[MASK]": 3} | {"A": 4, "C": 5} | {"D": 6}))
-    with pytest.raises(ValueError, match=r"entities\.json: 7 entries, but the model has 6; give"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    vocabulary.write_text(json.dumps({"[PAD]": 1, "[UNK]": 0, "[MASK]": 2, "A": 3, "B": 4, "C": 5}))
-    with pytest.raises(
-        ValueError, match=r"entities\.json: begins with \('\[UNK\]', '\[PAD\]', '\[MASK\]'\), wanted"
-    ):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    vocabulary.write_text("{")
-    with pytest.raises(ValueError, match=r"entities\.json: not JSON"):
-        export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
-    save_model(tmp_path / "encoder", pretrained(tmp_path / "whole").luke)
-    with pytest.raises(ValueError, match="encoder: no prediction heads in the weights"):
-        run_export(shared, tmp_path / "encoder", tmp_path / "out", source / "entity_vocab.json")
-    with pytest.raises(ValueError, match=r"config\.json: no such file"):
-        export(tmp_path, tmp_path / "out", tokenizer=tokenizer, entity_vocab=source / "entity_vocab.json")
-    assert not (tmp_path / "out").exists()
 
 
 def test_keys_of_another_architecture_are_refused() -> None:
@@ -271,3 +84,143 @@ def test_old_checkpoints_position_ids_are_passed_over() -> None:
         state | {"luke.embeddings.position_ids": torch.zeros(1)}, "folder", with_heads=True
     )
     load_strictly(LukeForPretraining(TINY), ours, source="folder", optional=set())
+
+
+def words_of_ours(theirs: torch.nn.Module, folder: Path) -> LukeForPretraining:
+    """Save a model of transformers, read it, and put its words into a LUKE."""
+    theirs.save_pretrained(folder)
+    config, weights = read_model(str(folder))
+    ours = LukeForPretraining(config).eval()
+    optional = {key for key in ours.state_dict() if "entity" in key}
+    if "word_head.bias" not in weights:
+        optional |= {key for key in ours.state_dict() if key.startswith("word_head.")}
+    load_strictly(ours, weights, source=str(folder), optional=optional)
+    return ours
+
+
+@pytest.mark.parametrize("kind", [*WITH_LM_HEAD, *WITHOUT_LM_HEAD])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"pad_token_id": 0, "type_vocab_size": 2, "layer_norm_eps": 1e-12},
+        {"pad_token_id": 3, "hidden_act": "gelu_new", "hidden_size": 24, "num_hidden_layers": 3},
+        {"hidden_act": "relu", "num_attention_heads": 4},
+    ],
+)
+def test_words_equal_transformers(tmp_path: Path, kind: str, changes: dict[str, object]) -> None:
+    theirs = words_of_transformers(kind, **changes)
+    ours = words_of_ours(theirs, tmp_path)
+    batch = random_batch(ours.config, entities=0)
+    their_output = theirs(
+        input_ids=batch.word_ids, attention_mask=batch.word_mask.long(), output_hidden_states=True
+    )
+    states, entities = ours.luke(batch)
+    assert entities is None
+    wanted, found = [their_output.hidden_states[-1]], [states]
+    if kind in WITH_LM_HEAD:
+        wanted.append(getattr(their_output, "logits", getattr(their_output, "prediction_logits", None)))
+        found.append(ours.word_head(states, ours.luke.word_embeddings.token.weight))
+    for outputs in (wanted, found):
+        real = [output[batch.word_mask] for output in outputs]
+        sum((each * torch.linspace(-1, 1, each.numel()).view_as(each)).sum() for each in real).backward()
+    for mine, their_own in zip(found, wanted, strict=True):
+        torch.testing.assert_close(
+            mine[batch.word_mask], their_own[batch.word_mask], atol=1e-5, rtol=0, check_dtype=True
+        )
+    gradients = {name: p.grad for name, p in theirs.named_parameters() if p.grad is not None}
+    compared = from_transformers(gradients, "", with_heads=True)
+    parameters = dict(ours.named_parameters())
+    assert {name for name, parameter in parameters.items() if parameter.grad is not None} == set(compared)
+    for name, gradient in compared.items():
+        torch.testing.assert_close(parameters[name].grad, gradient, atol=1e-4, rtol=1e-4)
+
+
+def test_bert_counts_positions_from_zero_and_has_no_padding_row(tmp_path: Path) -> None:
+    ours = words_of_ours(words_of_transformers("BertModel", max_position_embeddings=14), tmp_path)
+    assert ours.config.word_encoder == "bert"
+    assert ours.config.max_words == 14
+    ours.luke(random_batch(ours.config, words=14, entities=0))
+    with pytest.raises(ValueError, match="has 15 words, but the model has positions for 14"):
+        ours.luke(random_batch(ours.config, words=15, entities=0))
+
+
+@pytest.mark.parametrize("kind", ["LukeModel", "LukeForMaskedLM"])
+def test_luke_comes_and_goes_with_the_same_bits(tmp_path: Path, kind: str) -> None:
+    theirs = save_tied(luke_of_transformers(kind), tmp_path)
+    config, weights = read_model(str(tmp_path))
+    ours = LukeForPretraining(config)
+    heads = set() if kind == "LukeForMaskedLM" else {key for key in ours.state_dict() if "head." in key}
+    load_strictly(ours, weights, source="", optional=heads)
+    back = to_transformers({key: tensor for key, tensor in ours.state_dict().items() if key not in heads})
+    prefix = "" if kind == "LukeForMaskedLM" else "luke."
+    state = {f"{prefix}{key}": tensor for key, tensor in theirs.state_dict().items()}
+    assert set(back) <= set(state)
+    assert {key for key in set(state) - set(back) if "decoder" not in key} == {
+        "luke.pooler.dense.weight",
+        "luke.pooler.dense.bias",
+    }
+    assert all(torch.equal(back[key], state[key]) for key in back)
+
+
+@pytest.mark.parametrize("kind", WITH_LM_HEAD)
+def test_words_have_the_same_bits(tmp_path: Path, kind: str) -> None:
+    theirs = words_of_transformers(kind)
+    state = words_of_ours(theirs, tmp_path).state_dict()
+    renamed = from_transformers(theirs.state_dict(), "", with_heads=True)
+    assert all(torch.equal(state[key], tensor) for key, tensor in renamed.items())
+    assert {key for key in state if "entity" not in key} == set(renamed)
+
+
+def test_names_of_the_first_bert_are_read(tmp_path: Path) -> None:
+    wanted = words_of_ours(words_of_transformers("BertForMaskedLM"), tmp_path).state_dict()
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    weights = {}
+    for key, tensor in load_file(tmp_path / "model.safetensors").items():
+        stem, _, end = key.rpartition("LayerNorm.")
+        weights[f"{stem}{old[f'LayerNorm.{end}']}" if stem else key] = tensor
+    assert any(key.endswith("gamma") for key in weights)
+    save_file(weights, tmp_path / "model.safetensors")
+    _, found = read_model(str(tmp_path))
+    assert all(torch.equal(found[key], wanted[key]) for key in found)
+    assert len(found) == sum("entity" not in key for key in wanted)
+
+
+def test_a_second_head_for_words_is_refused() -> None:
+    state = to_transformers(LukeForPretraining(TINY).state_dict())
+    bias = {"cls.predictions.bias": torch.ones(TINY.vocab_size)}
+    with pytest.raises(
+        ValueError, match=r"cls\.predictions\.bias differs from lm_head\.bias, to which it is"
+    ):
+        from_transformers(state | bias, "folder", with_heads=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"model_type": "distilbert"},
+            "^here: model_type 'distilbert' is not supported; use a model of type luke, ",
+        ),
+        ({}, "^here: model_type None is not supported"),
+        ({"model_type": "bert", "is_decoder": True}, "^here: model_type 'bert', a decoder, is not supported"),
+    ],
+)
+def test_other_architectures_are_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_model_type(values, "here")
+
+
+def test_impossible_configurations_are_refused() -> None:
+    values = transformers_values(TINY) | {"model_type": "bert"}
+    sizes = {"entity_vocab_size": 3, "entity_emb_size": 8}
+    assert config_from_transformers(values, "here", **sizes).word_encoder == "bert"
+    with pytest.raises(
+        ValueError, match=r"^here: hidden_act is 'silu', but must be one of gelu, gelu_new, relu"
+    ):
+        config_from_transformers(values | {"hidden_act": "silu"}, "here", **sizes)
+    with pytest.raises(ValueError, match=r"^here: pad_token_id is None, but must be of type int"):
+        config_from_transformers(values | {"pad_token_id": None}, "here", **sizes)
+    del values["hidden_size"]
+    with pytest.raises(ValueError, match=r"^here: hidden_size missing from the configuration"):
+        config_from_transformers(values, "here", **sizes)

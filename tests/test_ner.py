@@ -184,18 +184,21 @@ def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, enti
     from transformers import LukeConfig as TheirConfig
     from transformers import LukeForEntitySpanClassification
 
-    from model.checkpoint import load_luke
+    from model.checkpoint import load_strictly
+    from model.config import TRANSFORMERS_LACK
+    from model.fine_tuned import load_fine_tuned
 
     torch.manual_seed(1)
-    sizes = {name: value for name, value in asdict(TINY).items() if name != "entity_head"}
+    sizes = {name: value for name, value in asdict(TINY).items() if name not in TRANSFORMERS_LACK}
     sizes |= {"use_entity_aware_attention": entity_aware, "initializer_range": 0.3}
     config = TheirConfig(**sizes, num_labels=5)
     theirs = LukeForEntitySpanClassification(config).eval()
-    theirs.luke.save_pretrained(tmp_path / "luke")
-    luke = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=entity_aware)
-    luke.keep_entities(ner.ENTITY_ROWS)
-    ours = ner.SpanClassifier(luke, 5, entities=True).eval()
-    ours.classifier.load_state_dict(theirs.classifier.state_dict())
+    theirs.save_pretrained(tmp_path / "luke")
+    fine_tuned = load_fine_tuned(str(tmp_path / "luke"))
+    assert fine_tuned.luke.config.use_entity_aware_attention == entity_aware
+    fine_tuned.luke.keep_entities(ner.ENTITY_ROWS)
+    ours = ner.SpanClassifier(fine_tuned.luke, len(fine_tuned.labels), entities=True).eval()
+    load_strictly(ours.classifier, fine_tuned.head, source="luke", optional=set())
     features = featurize(ner.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
     batch = ner.collate(features, entities=True, pad_id=tokenizer.pad_id)
     inputs = batch.inputs
