@@ -1,5 +1,6 @@
 """LUKE in PyTorch: the model, its pretraining, and its exchange with Hugging Face.
 
 Read in this order: `config` (sizes), `embeddings`, `attention`, `encoder`, `heads` (the model), `shards` and
-`batch` (the data), `train` and `pretrain` (the loop), `checkpoint` and `hf` (files).
+`batch` (the data), `train` and `pretrain` (the loop), `files` and `checkpoint` (folders of models), `hf` (the key
+table of the exchange), `hf_export`, `hf_check`, `original`, `fine_tuned` (what is exchanged).
 """

@@ -75,8 +75,7 @@ The query matrices of entity-aware attention start as copies of Q where pretrain
 
 ## Architecture
 
-{table(("field", "value"), ((name, str(value)) for name, value in architecture(config).items()))}
-{corpus_section(figures)}
+{table(("field", "value"), architecture(config).items())}{corpus_section(figures)}
 ## Licence
 
 The text of Wikipedia is under CC BY-SA, and part of it under the GFDL; its authors are named in each article's

@@ -203,6 +203,16 @@ def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
     assert not other.complete()
 
 
+def test_a_lite_export_stands_beside_the_whole_one(everything: RunAll) -> None:
+    from workflows import ExportHuggingFace
+
+    whole, lite = (everything.clone(ExportHuggingFace, lite=lite) for lite in (False, True))
+    assert whole.complete()
+    assert not lite.complete()
+    assert whole.folder != lite.folder
+    assert [stage.folder for stage in lite.walk()[:-1]] == [stage.folder for stage in whole.walk()[:-1]]
+
+
 def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
     """Same name, same size, other content: only the time of change tells."""
     dump = tmp_path / "dump.xml"

@@ -118,7 +118,7 @@ class ExportHuggingFace(TorchStage):
                 "dump": ", ".join(part["name"] for part in facts["parts"]),
                 "language": facts["site"]["language"],
                 "profile": self.profile,
-                "words started from": os.path.basename(os.path.normpath(self.base_model)),
+                "base model": os.path.basename(os.path.normpath(self.base_model)),
             },
         }
 
