@@ -31,7 +31,7 @@ test: $(INSTALLED) check ## check, then run the whole test suite
 
 # Without .venv: the python that is there (or that of PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
 test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine
-	$(PYTHON) -m pytest $(wildcard tests/test_model_*.py $(patsubst tasks/%.py,tests/test_%.py,$(wildcard tasks/*.py)))
+	$(PYTHON) -m pytest -rs $(wildcard tests/test_model_*.py $(patsubst tasks/%.py,tests/test_%.py,$(wildcard tasks/*.py)))
 
 check: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff check .

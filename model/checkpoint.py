@@ -203,12 +203,18 @@ def read_transformers(path: str) -> tuple[dict[str, Any], Path]:
 
 
 def download(name: str) -> Path:
-    """Fetch a model by its name on the Hugging Face hub (or find it in the cache there)."""
+    """Fetch a model by its name on the Hugging Face hub (or find it in the cache there).
+
+    The old format, in which LUKE's authors publish theirs, is fetched only where there is no safetensors.
+    """
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS, INDEX, "model-*.safetensors"]))
+        folder = Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS, INDEX, "model-*.safetensors"]))
+        if not any((folder / file).is_file() for file in (WEIGHTS, INDEX)):
+            folder = Path(snapshot_download(name, allow_patterns=[CONFIG, OLD_WEIGHTS]))
+        return folder
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{name}: neither a folder nor a model on the hub ({reason})") from error

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -180,6 +181,29 @@ def test_other_models_and_missing_folders_are_refused(
         load_luke(str(tmp_path), use_entity_aware_attention=False)
     with pytest.raises(ValueError, match="neither a folder nor a model on the hub"):
         load_luke(str(tmp_path / "not" / "there"), use_entity_aware_attention=False)
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_the_old_format_is_fetched_only_where_it_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool
+) -> None:
+    roberta(tmp_path / "hub")
+    torch.save(load_file(tmp_path / "hub" / "model.safetensors"), tmp_path / "hub" / "pytorch_model.bin")
+    if is_old:
+        (tmp_path / "hub" / "model.safetensors").unlink()
+
+    def snapshot_download(name: str, *, allow_patterns: list[str]) -> str:
+        assert name == "somebody/roberta"
+        (tmp_path / "cache").mkdir(exist_ok=True)
+        for path in (tmp_path / "hub").iterdir():
+            if any(path.match(pattern) for pattern in allow_patterns):
+                shutil.copy(path, tmp_path / "cache")
+        return str(tmp_path / "cache")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    load_luke("somebody/roberta", use_entity_aware_attention=False)
+    weights = "pytorch_model.bin" if is_old else "model.safetensors"
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == {"config.json", weights}
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:
