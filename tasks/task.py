@@ -21,7 +21,7 @@ FeatureOut = TypeVar("FeatureOut", covariant=True)
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What fine-tuning sets; the values that all tasks share are the defaults (appendix, Table 11).
+    """What fine-tuning sets; the values that all tasks share are the defaults (appendix, Table 12).
 
     The classifier, which starts at random, may learn faster than the pretrained part:
     `head_learning_rate` is the same as `learning_rate` in the paper.
