@@ -259,21 +259,3 @@ def test_a_tokenizer_of_other_weights_is_refused(folder: Path, tmp_path: Path) -
         ValueError, match=r"has 300 word embeddings; give the tokenizer that the weights were"
     ):
         run(tmp_path, tmp_path / "out")
-
-
-@pytest.mark.parametrize("preset", ["base", "large"])
-def test_paper_values_are_the_defaults(preset: str) -> None:
-    values = ner.PRESETS[preset]
-    assert (values.learning_rate, values.head_learning_rate, values.batch_size, values.epochs) == (
-        1e-5,
-        1e-5,
-        8,
-        5,
-    )
-    assert (values.warmup_ratio, values.weight_decay, values.betas, values.epsilon) == (
-        0.06,
-        0.01,
-        (0.9, 0.98),
-        1e-6,
-    )
-    assert values.max_words == 512
