@@ -5,7 +5,7 @@ sequences are read, on the batch that they are in, or on what was drawn before.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from model.config import MASK_ENTITY, PAD_ENTITY
+from model.checks import IGNORED, check_mentions, check_range, check_tokens, check_words
+from model.config import MASK_ENTITY, PAD_ENTITY, LukeConfig
+from model.layout import Packed
 from model.shards import AnnotatedSequence, SequenceFacts, random_bits
 
-IGNORED = -100
 MASKED_SHARE = 0.15
 PROFILES = ("fixed", "paper")
 MASK_STREAM = 1
@@ -34,6 +35,10 @@ class Batch:
     entity_mask       (batch, entities) bool, True where the entity is real
     word_labels       (batch, words) int64, -100 where nothing is to be predicted
     entity_labels     (batch, entities) int64, -100 where nothing is to be predicted
+    packed            where the real tokens are; with it the model does no work on padding (`unpadded`)
+
+    Raises ValueError for shapes and types that do not fit together and, for what lies on the CPU, for values
+    that no model can take; a batch that lies on another device is not looked into.
     """
 
     word_ids: Tensor
@@ -43,37 +48,41 @@ class Batch:
     entity_mask: Tensor | None = None
     word_labels: Tensor | None = None
     entity_labels: Tensor | None = None
+    packed: Packed | None = None
 
     def __post_init__(self) -> None:
-        _check_shape("word_mask", self.word_mask, self.word_ids.shape)
-        _check_shape("word_labels", self.word_labels, self.word_ids.shape)
-        entity_parts = (self.entity_ids, self.entity_positions, self.entity_mask)
-        if any(part is None for part in entity_parts):
-            if any(part is not None for part in (*entity_parts, self.entity_labels)):
+        check_tokens("word", self.word_ids, self.word_mask, self.word_labels)
+        check_words(self.word_mask)
+        parts = (self.entity_ids, self.entity_positions, self.entity_mask)
+        if any(part is None for part in parts):
+            if any(part is not None for part in (*parts, self.entity_labels)):
                 raise ValueError("entity_ids, entity_positions, entity_mask come together; one is None")
             return
         assert self.entity_ids is not None
         assert self.entity_positions is not None
-        _check_shape("entity_mask", self.entity_mask, self.entity_ids.shape)
-        _check_shape("entity_labels", self.entity_labels, self.entity_ids.shape)
-        _check_shape(
-            "entity_positions",
-            self.entity_positions,
-            torch.Size([*self.entity_ids.shape, self.entity_positions.shape[-1]]),
-        )
+        assert self.entity_mask is not None
+        check_tokens("entity", self.entity_ids, self.entity_mask, self.entity_labels)
+        check_mentions(self.entity_positions, self.entity_ids, self.entity_mask, self.word_mask)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         moved: dict[str, Any] = {
-            name: None if tensor is None else tensor.to(device) for name, tensor in values.items()
+            name: None if value is None else value.to(device) for name, value in values.items()
         }
         return Batch(**moved)
 
+    def unpadded(self) -> "Batch":
+        """The same batch, on whose padding the model does no work; call it before the batch is moved."""
+        return replace(self, packed=Packed.of(self.word_mask, self.entity_mask))
 
-def _check_shape(name: str, tensor: Tensor | None, wanted: torch.Size) -> None:
-    if tensor is not None and tensor.shape != wanted:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its ids want {tuple(wanted)}")
+    def check(self, config: LukeConfig, part: str) -> None:
+        """Raise a ValueError unless a model of that configuration has a row for every `part`: ids or labels.
+
+        A model does that itself with what lies on the CPU; elsewhere it would have to wait for the device.
+        """
+        check_range(f"word_{part}", getattr(self, f"word_{part}"), config.vocab_size)
+        check_range(f"entity_{part}", getattr(self, f"entity_{part}"), config.entity_vocab_size)
 
 
 @dataclass(frozen=True)
@@ -177,14 +186,15 @@ def collate(
 ) -> Batch:
     """Pad sequences to the longest; a mention's positions are cut at `max_mention_words`.
 
-    With `entities` False the batch is words alone (the baseline "RoBERTa with extra training").
+    With `entities` False the batch is words alone (the baseline "RoBERTa with extra training"). The model does
+    no work on the padding.
     """
     word_ids = pad([sequence.word_ids for sequence in sequences], pad_id)
     lengths = torch.tensor([len(sequence.word_ids) for sequence in sequences])
     word_mask = torch.arange(word_ids.shape[1]) < lengths[:, None]
     word_labels = pad([sequence.word_labels for sequence in sequences], IGNORED)
     if not entities or not any(len(sequence.entity_ids) for sequence in sequences):
-        return Batch(word_ids, word_mask, word_labels=word_labels)
+        return Batch(word_ids, word_mask, word_labels=word_labels).unpadded()
     starts = pad([sequence.entity_starts for sequence in sequences], 0)
     ends = pad([sequence.entity_ends for sequence in sequences], 0)
     counts = torch.tensor([len(sequence.entity_ids) for sequence in sequences])
@@ -196,7 +206,7 @@ def collate(
         entity_positions=mention_positions(starts, ends, max_mention_words),
         entity_mask=torch.arange(starts.shape[1]) < counts[:, None],
         entity_labels=pad([sequence.entity_labels for sequence in sequences], IGNORED),
-    )
+    ).unpadded()
 
 
 def mention_positions(starts: Tensor, ends: Tensor, max_mention_words: int) -> Tensor:

@@ -7,11 +7,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from model.attention import EntityAwareAttention, SelfAttention
 from model.batch import Batch
 from model.config import PAD_ENTITY, LukeConfig
 from model.embeddings import EntityEmbeddings, WordEmbeddings, initialise
+from model.layout import Layout, Packed, Padded
 
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
@@ -36,9 +38,9 @@ class EncoderLayer(nn.Module):
         self.activation = ACTIVATION[config.hidden_act]
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, states: Tensor, key_mask: Tensor, word_count: int) -> Tensor:
-        """(batch, words + entities, hidden) to the same shape; the arguments are those of the attention."""
-        attended = self.attention_output(self.attention(states, key_mask, word_count))
+    def forward(self, states: Tensor, layout: Layout) -> Tensor:
+        """States (..., words + entities, hidden), arranged as `layout` says, to the same shape."""
+        attended = self.attention_output(self.attention(states, layout))
         states = self.attention_norm(states + self.dropout(attended))
         transformed = self.output(self.activation(self.intermediate(states)))
         return self.output_norm(states + self.dropout(transformed))
@@ -56,6 +58,7 @@ class LukeModel(nn.Module):
         self.word_embeddings = WordEmbeddings(config)
         self.entity_embeddings = EntityEmbeddings(config)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_hidden_layers))
+        self.gradient_checkpointing = False
         for module in self.modules():
             initialise(module, config.initializer_range)
 
@@ -64,12 +67,9 @@ class LukeModel(nn.Module):
 
         The second is None for a batch without entities. Raises ValueError for more words than positions.
         """
-        word_count = batch.word_ids.shape[1]
-        if word_count > self.config.max_words:
-            raise ValueError(
-                f"word_ids has {word_count} words, but the model has positions for "
-                f"{self.config.max_words}; split the text into shorter windows"
-            )
+        self.check(batch)
+        if batch.packed is not None:
+            return self.encode_packed(batch, batch.packed)
         states = self.word_embeddings(batch.word_ids, batch.word_mask)
         key_mask = batch.word_mask
         if batch.entity_ids is not None:
@@ -77,10 +77,50 @@ class LukeModel(nn.Module):
             entities = self.entity_embeddings(batch.entity_ids, batch.entity_positions)
             states = torch.cat([states, entities], dim=1)
             key_mask = torch.cat([key_mask, batch.entity_mask], dim=1)
-        for layer in self.layers:
-            states = layer(states, key_mask, word_count)
+        word_count = batch.word_ids.shape[1]
+        states = self.encode(states, Padded(key_mask, word_count))
         has_entities = batch.entity_ids is not None
         return states[:, :word_count], states[:, word_count:] if has_entities else None
+
+    def encode(self, states: Tensor, layout: Layout) -> Tensor:
+        """All layers; with `gradient_checkpointing` a layer's inner states are computed again when needed."""
+        for layer in self.layers:
+            if self.gradient_checkpointing and torch.is_grad_enabled():
+                states = checkpoint(layer, states, layout, use_reentrant=False)
+            else:
+                states = layer(states, layout)
+        return states
+
+    def encode_packed(self, batch: Batch, packed: Packed) -> tuple[Tensor, Tensor | None]:
+        """As `forward`, without work on padding, whose states are zero."""
+        words = self.word_embeddings(batch.word_ids, batch.word_mask)
+        if batch.entity_ids is None or batch.entity_positions is None:
+            states = self.encode(gather_rows(words, packed.word_indices), packed)
+            return scatter_rows(states, packed.word_indices, batch.word_ids.shape), None
+        entities = self.entity_embeddings(
+            batch.entity_ids.flatten()[packed.entity_indices][None],
+            batch.entity_positions.flatten(0, 1)[packed.entity_indices][None],
+        )
+        states = torch.cat([gather_rows(words, packed.word_indices), entities[0]])
+        states = self.encode(states, packed)
+        return (
+            scatter_rows(states[: packed.word_count], packed.word_indices, batch.word_ids.shape),
+            scatter_rows(states[packed.word_count :], packed.entity_indices, batch.entity_ids.shape),
+        )
+
+    def check(self, batch: Batch) -> None:
+        """Raise a ValueError unless the model has rows for all that the batch asks for.
+
+        Ids are looked at on the CPU alone: elsewhere that would wait for the device (`Batch.check` before).
+        """
+        word_count = batch.word_ids.shape[1]
+        if word_count > self.config.max_words:
+            raise ValueError(
+                f"word_ids has {word_count} words, but the model has positions for "
+                f"{self.config.max_words}; split the text into shorter windows"
+            )
+        if batch.word_ids.device.type == "cpu" and not torch.compiler.is_compiling():
+            batch.check(self.config, "ids")
 
     def keep_entities(self, entity_ids: Sequence[int]) -> None:
         """Shrink the entity table to these rows, in this order; the configuration follows.
@@ -99,3 +139,14 @@ class LukeModel(nn.Module):
             kept, freeze=not table.requires_grad, padding_idx=PAD_ENTITY
         )
         self.config = replace(self.config, entity_vocab_size=len(entity_ids))
+
+
+def gather_rows(padded: Tensor, indices: Tensor) -> Tensor:
+    """The rows of (batch, tokens, hidden) at places in the flattened batch."""
+    return padded.flatten(0, 1)[indices]
+
+
+def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
+    """The inverse of `gather_rows`: (rows, hidden) to (*shape, hidden), zero elsewhere."""
+    padded = packed.new_zeros(shape.numel(), packed.shape[-1])
+    return padded.index_copy(0, indices, packed).unflatten(0, shape)

@@ -11,11 +11,26 @@ from model.batch import IGNORED, Batch
 from model.config import LukeConfig
 from model.embeddings import initialise
 from model.encoder import ACTIVATION, LukeModel
+from model.losses import linear_cross_entropy
 
 WORD_LOSS, ENTITY_LOSS = "masked_word", "masked_entity"
 
 
-class WordHead(nn.Module):
+class Head(nn.Module):
+    """A head whose logits are those of every row of an embedding table: table @ transform(state) + bias."""
+
+    bias: nn.Parameter
+
+    def transform(self, states: Tensor) -> Tensor:
+        """What the rows of the table are multiplied with, (..., width), of states (..., hidden)."""
+        raise NotImplementedError
+
+    def forward(self, states: Tensor, table: Tensor) -> Tensor:
+        """Logits (..., rows of the table) of states (..., hidden)."""
+        return functional.linear(self.transform(states), table, self.bias)
+
+
+class WordHead(Head):
     """RoBERTa's or BERT's masked language model head; its output matrix is the word embedding table."""
 
     def __init__(self, config: LukeConfig) -> None:
@@ -26,12 +41,12 @@ class WordHead(nn.Module):
         # RoBERTa's and LUKE's head has gelu whatever the layers have, BERT's has what they have.
         self.activation = ACTIVATION[config.hidden_act if config.word_encoder == "bert" else "gelu"]
 
-    def forward(self, states: Tensor, table: Tensor) -> Tensor:
-        """Logits (..., words in the vocabulary) of states (..., hidden)."""
-        return functional.linear(self.norm(self.activation(self.dense(states))), table, self.bias)
+    def transform(self, states: Tensor) -> Tensor:
+        """What the rows of the table are multiplied with, (..., hidden), of states (..., hidden)."""
+        return self.norm(self.activation(self.dense(states)))
 
 
-class EntityHead(nn.Module):
+class EntityHead(Head):
     """The head of the public checkpoints: it narrows to the width of B, which is its output matrix."""
 
     def __init__(self, config: LukeConfig) -> None:
@@ -41,12 +56,12 @@ class EntityHead(nn.Module):
         self.bias = nn.Parameter(torch.zeros(config.entity_vocab_size))
         self.activation = ACTIVATION[config.hidden_act]
 
-    def forward(self, states: Tensor, table: Tensor) -> Tensor:
-        """Logits (..., entities in the vocabulary) of states (..., hidden)."""
-        return functional.linear(self.norm(self.activation(self.dense(states))), table, self.bias)
+    def transform(self, states: Tensor) -> Tensor:
+        """What the rows of B are multiplied with, (..., entity width), of states (..., hidden)."""
+        return self.norm(self.activation(self.dense(states)))
 
 
-class PaperEntityHead(nn.Module):
+class PaperEntityHead(Head):
     """The head of the paper's equations: m = layer_norm(gelu(W_h h_e + b_h)), logits = B T m + b_o."""
 
     def __init__(self, config: LukeConfig) -> None:
@@ -56,10 +71,9 @@ class PaperEntityHead(nn.Module):
         self.projection = nn.Linear(config.hidden_size, config.entity_emb_size, bias=False)
         self.bias = nn.Parameter(torch.zeros(config.entity_vocab_size))
 
-    def forward(self, states: Tensor, table: Tensor) -> Tensor:
-        """Logits (..., entities in the vocabulary) of states (..., hidden)."""
-        hidden = self.norm(functional.gelu(self.dense(states)))
-        return functional.linear(self.projection(hidden), table, self.bias)
+    def transform(self, states: Tensor) -> Tensor:
+        """T m: what the rows of B are multiplied with, (..., entity width), of states (..., hidden)."""
+        return self.projection(self.norm(functional.gelu(self.dense(states))))
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,7 @@ class PretrainingOutput:
     def add(
         self,
         name: str,
-        head: nn.Module,
+        head: Head,
         states: Tensor,
         labels: Tensor,
         table: Tensor,
@@ -82,10 +96,9 @@ class PretrainingOutput:
         """Predict the labels that are asked for from states (batch, tokens, hidden), and enter the result."""
         is_asked = labels != IGNORED
         wanted = labels[is_asked]
-        logits = head(states[is_asked], table)
-        total = max(1, totals[name] if totals else len(wanted))
-        self.losses[name] = functional.cross_entropy(logits, wanted, reduction="sum") / total
-        self.correct[name] = (logits.detach().argmax(dim=-1) == wanted).sum()
+        hidden = head.transform(states[is_asked])
+        loss, self.correct[name] = linear_cross_entropy(hidden, table, head.bias, wanted)
+        self.losses[name] = loss / max(1, totals[name] if totals else len(wanted))
         self.total[name] = len(wanted)
 
 
@@ -112,6 +125,8 @@ class LukeForPretraining(nn.Module):
         A loss is the sum of its cross-entropies divided by the batch's count of labels, or by that in
         `totals`: the losses of the parts of a batch then add up to the loss of the whole.
         """
+        if batch.word_ids.device.type == "cpu":
+            batch.check(self.config, "labels")
         word_states, entity_states = self.luke(batch)
         output = PretrainingOutput({}, {}, {})
         if batch.word_labels is not None:

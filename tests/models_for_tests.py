@@ -39,7 +39,9 @@ def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, e
     entity_mask[0, -2:] = False
     entity_mask[2, :1] = False
     ids = torch.randint(1, config.entity_vocab_size, (size, entities)).masked_fill(~entity_mask, 0)
-    positions = torch.randint(0, words - 4, (size, entities, 1)) + torch.arange(4)
+    first = torch.zeros(size, 1, 1, dtype=torch.int64)
+    first[1] = 4  # behind the padding; row 0 has three words less than the others
+    positions = first + torch.randint(0, words - 10, (size, entities, 1)) + torch.arange(4)
     is_word = torch.arange(4) < torch.randint(1, 5, (size, entities, 1))
     positions = torch.where(is_word & entity_mask[..., None], positions, -1)
     labels = torch.randint(0, config.entity_vocab_size, (size, entities))

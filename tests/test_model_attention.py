@@ -9,6 +9,7 @@ from models_for_tests import TINY
 from torch import Tensor
 
 from model.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
+from model.layout import Padded
 
 WORDS, ENTITIES = 6, 3
 
@@ -57,7 +58,7 @@ def test_fused_form_equals_the_paper_s_equation() -> None:
     states, key_mask = make_input()
     with torch.no_grad():
         expected = literal_attention(attention, states, key_mask)
-        torch.testing.assert_close(attention(states, key_mask, WORDS), expected, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(attention(states, Padded(key_mask, WORDS)), expected, atol=1e-6, rtol=1e-5)
 
 
 def test_fused_form_equals_the_four_products_in_value_and_gradient() -> None:
@@ -67,7 +68,7 @@ def test_fused_form_equals_the_four_products_in_value_and_gradient() -> None:
     for form in (attention.forward, attention.reference):
         attention.zero_grad()
         inputs = states.detach().double().requires_grad_()
-        output = form(inputs, key_mask, WORDS)
+        output = form(inputs, Padded(key_mask, WORDS))
         weights = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
         (output * weights).sum().backward()
         gradients = {name: parameter.grad for name, parameter in attention.named_parameters()}
@@ -82,11 +83,11 @@ def test_equal_matrices_are_the_original_attention() -> None:
     original.load_state_dict({key: attention.state_dict()[key] for key in original.state_dict()})
     states, key_mask = make_input()
     assert not torch.allclose(
-        attention(states, key_mask, WORDS), original(states, key_mask, WORDS), atol=1e-3
+        attention(states, Padded(key_mask, WORDS)), original(states, Padded(key_mask, WORDS)), atol=1e-3
     )
     copy_missing_queries(attention)
     torch.testing.assert_close(
-        attention(states, key_mask, WORDS), original(states, key_mask, WORDS), atol=1e-6, rtol=1e-5
+        attention(states, Padded(key_mask, WORDS)), original(states, Padded(key_mask, WORDS)), atol=1e-6, rtol=1e-5
     )
 
 
@@ -95,7 +96,7 @@ def test_without_entities_only_the_word_query_counts() -> None:
     states, key_mask = make_input()
     words, word_mask = states[:, :WORDS], key_mask[:, :WORDS]
     torch.testing.assert_close(
-        attention(words, word_mask, WORDS), SelfAttention.forward(attention, words, word_mask, WORDS)
+        attention(words, Padded(word_mask, WORDS)), SelfAttention.forward(attention, words, Padded(word_mask, WORDS))
     )
 
 
@@ -104,7 +105,7 @@ def test_masked_keys_have_no_influence() -> None:
     states, key_mask = make_input()
     changed = states.detach().clone()
     changed[~key_mask] += 5.0
-    before, after = attention(states, key_mask, WORDS), attention(changed, key_mask, WORDS)
+    before, after = attention(states, Padded(key_mask, WORDS)), attention(changed, Padded(key_mask, WORDS))
     torch.testing.assert_close(before[key_mask], after[key_mask])
 
 
@@ -114,6 +115,6 @@ def test_attention_dropout_is_applied_in_training_only(entity_aware: bool) -> No
     torch.manual_seed(0)
     attention = (EntityAwareAttention if entity_aware else SelfAttention)(config)
     states, key_mask = make_input()
-    assert not torch.equal(attention(states, key_mask, WORDS), attention(states, key_mask, WORDS))
+    assert not torch.equal(attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS)))
     attention.eval()
-    assert torch.equal(attention(states, key_mask, WORDS), attention(states, key_mask, WORDS))
+    assert torch.equal(attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS)))

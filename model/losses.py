@@ -1,0 +1,116 @@
+"""Cross-entropy over a large vocabulary whose memory does not grow with rows times vocabulary."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+LOGITS = 1 << 25  # at most so many at once
+
+
+def linear_cross_entropy(
+    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The sum of cross-entropies of logits `states @ table.T + bias`, and how many labels have the top logit.
+
+    `states` (rows, width), `table` (vocabulary, width), `bias` (vocabulary), `labels` (rows) int64. Logits are
+    computed for a part of the vocabulary at a time, and once more in the backward pass where there is more
+    than one part. Softmax is in float32 at least; products are in autocast's type where that is on.
+    """
+    device = states.device.type
+    is_autocast = torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device) if is_autocast else states.dtype
+    with torch.autocast(device, enabled=False):
+        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, dtype)
+    return loss, correct
+
+
+class LinearCrossEntropy(torch.autograd.Function):
+    """Every row of the table's gradient is written once; what needs no gradient gets none."""
+
+    @staticmethod
+    def forward(
+        context: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
+        parts = vocabulary_parts(len(states), len(table))
+        total = wanted = best = best_at = None
+        for part in parts:
+            logits = part_logits(states, table, bias, part, dtype)
+            top, at = logits.max(dim=1)
+            sums, own = logits.logsumexp(dim=1), own_logits(logits, labels, part)
+            if total is None:
+                total, wanted, best, best_at = sums, own, top, at
+                continue
+            total, wanted = torch.logaddexp(total, sums), wanted + own
+            best_at = torch.where(top > best, at + part.start, best_at)
+            best = torch.maximum(top, best)
+        assert total is not None
+        # With one part its logits serve the backward pass, too.
+        is_kept = len(parts) == 1 and any(context.needs_input_grad)
+        kept = residual(logits, total, labels, parts[0]) if is_kept else None
+        context.save_for_backward(states, table, bias, labels, total, kept)
+        context.parts, context.dtype = parts, dtype
+        correct = (best_at == labels).sum()
+        context.mark_non_differentiable(correct)
+        return (total - wanted).sum(), correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        states, table, bias, labels, total, kept = context.saved_tensors
+        needs_states, needs_table, needs_bias = context.needs_input_grad[:3]
+        of_states = torch.zeros_like(states) if needs_states else None
+        of_table = torch.empty_like(table) if needs_table else None
+        of_bias = torch.empty_like(bias) if needs_bias else None
+        dtype = context.dtype
+        scaled = (states * gradient).to(dtype)
+        for part in context.parts:
+            if kept is None:
+                logits = part_logits(states, table, bias, part, dtype)
+                of_logits = residual(logits, total, labels, part)
+            else:
+                of_logits = kept
+            if of_bias is not None:
+                of_bias[part] = of_logits.sum(dim=0) * gradient
+            of_logits = of_logits.to(dtype)
+            if of_states is not None:
+                of_states += (of_logits @ table[part].to(dtype)) * gradient
+            if of_table is not None:
+                write_product(of_logits.T, scaled, of_table[part])
+        return of_states, of_table, of_bias, None, None
+
+
+def vocabulary_parts(rows: int, vocabulary: int) -> list[slice]:
+    """The vocabulary in slices of at most LOGITS logits."""
+    size = max(1, LOGITS // max(1, rows))
+    return [slice(first, min(first + size, vocabulary)) for first in range(0, vocabulary, size)]
+
+
+def part_logits(states: Tensor, table: Tensor, bias: Tensor, part: slice, dtype: torch.dtype) -> Tensor:
+    """Logits (rows, part of the vocabulary), in float32 at least."""
+    logits = states.to(dtype) @ table[part].to(dtype).T
+    return logits.to(torch.promote_types(dtype, torch.float32)).add_(bias[part])
+
+
+def own_logits(logits: Tensor, labels: Tensor, part: slice) -> Tensor:
+    """Each row's logit of its label, 0 where the label is not in this part."""
+    places = (labels - part.start).clamp(0, logits.shape[1] - 1)
+    is_here = (labels >= part.start) & (labels < part.stop)
+    return logits.gather(1, places[:, None])[:, 0] * is_here
+
+
+def residual(logits: Tensor, total: Tensor, labels: Tensor, part: slice) -> Tensor:
+    """Turn logits into the gradient of the loss by them, in place: probability, less one at the label."""
+    places = (labels - part.start).clamp(0, logits.shape[1] - 1)
+    is_here = (labels >= part.start) & (labels < part.stop)
+    probabilities = logits.sub_(total[:, None]).exp_()
+    return probabilities.scatter_add_(1, places[:, None], -is_here[:, None].to(logits.dtype))
+
+
+def write_product(left: Tensor, right: Tensor, output: Tensor) -> None:
+    """`left @ right` into `output`, without a copy where the types are the same."""
+    if left.dtype == output.dtype:
+        torch.mm(left, right, out=output)
+    else:
+        output.copy_(left @ right)
