@@ -13,10 +13,20 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from model.products import attend_by_products
 
-HAS_JAGGED = hasattr(torch.nested, "nested_tensor_from_jagged")
+# Where plain products are faster than what serves instead of a fused kernel, and where one takes jagged batches.
+PLAIN_DEVICES = ("cpu",)
+JAGGED_DEVICES = ("cuda",) if hasattr(torch.nested, "nested_tensor_from_jagged") else ()
+# What an operator of torch has in its name, and what its kernel is called.
+KERNELS = {
+    "flash_attention_for_cpu": "the CPU's flash attention",
+    "cudnn_attention": "cuDNN",
+    "efficient_attention": "memory-efficient attention",
+    "flash_attention": "flash attention",
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +110,8 @@ class Packed:
 
     def attend(self, queries: Queries, keys: Tensor, values: Tensor, heads: int, dropout: float) -> Tensor:
         """Multi-head attention on (tokens, hidden): a token sees those of its own sequence."""
-        form = self.attend_jagged if keys.is_cuda and HAS_JAGGED else self.attend_in_turn
+        is_jagged = keys.device.type in JAGGED_DEVICES
+        form = self.attend_jagged if is_jagged else self.attend_in_turn
 
         def arrange(tokens: Tensor) -> Tensor:
             return Reordered.apply(tokens, self.order, self.places).unflatten(-1, (heads, -1))
@@ -111,16 +122,12 @@ class Packed:
     def attend_in_turn(self, queries: Queries, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
         """One sequence after the other, (tokens, heads, head size): no padding, and all stays in the cache."""
         sizes = [words + entities for words, entities in self.lengths]
-
-        def split(tokens: Tensor) -> list[Tensor]:
-            return [part.transpose(0, 1)[None] for part in tokens.split(sizes)]
-
         entities = queries.for_entities
         rows = zip(
-            split(queries.for_words),
-            [None] * len(sizes) if entities is None else split(entities),
-            split(keys),
-            split(values),
+            Separated.apply(queries.for_words, sizes),
+            [None] * len(sizes) if entities is None else Separated.apply(entities, sizes),
+            Separated.apply(keys, sizes),
+            Separated.apply(values, sizes),
             self.lengths,
             strict=True,
         )
@@ -128,7 +135,7 @@ class Packed:
             attend(Queries(for_words, for_entities), key, value, words, mask=None, dropout=dropout)
             for for_words, for_entities, key, value, (words, _) in rows
         ]
-        return torch.cat([part[0].transpose(0, 1) for part in attended])
+        return Joined.apply(sizes, *attended)
 
     def attend_jagged(self, queries: Queries, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
         """All sequences in one variable-length call of a fused kernel, (tokens, heads, head size)."""
@@ -171,6 +178,65 @@ class Reordered(torch.autograd.Function):
         return gradient.index_select(0, places), None, None
 
 
+class Separated(torch.autograd.Function):
+    """(tokens, heads, head size) to a view (1, heads, tokens, head size) of each sequence.
+
+    torch's own way back, a concatenation of transposed tensors, takes a hundred times as long as copies do.
+    """
+
+    @staticmethod
+    def forward(context: Any, tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
+        return separate(tokens, sizes)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        return join(gradients), None
+
+
+class Joined(torch.autograd.Function):
+    """The inverse of `Separated`."""
+
+    @staticmethod
+    def forward(context: Any, sizes: list[int], *parts: Tensor) -> Tensor:
+        context.sizes = sizes
+        return join(parts)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+        return None, *separate(gradient, context.sizes)
+
+
+def separate(tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
+    """Views (1, heads, tokens, head size) of each sequence."""
+    return tuple(part.transpose(0, 1)[None] for part in tokens.split(sizes))
+
+
+def join(parts: tuple[Tensor, ...]) -> Tensor:
+    """(1, heads, tokens, head size) of each sequence in one tensor (tokens, heads, head size)."""
+    by_token = [part[0].transpose(0, 1) for part in parts]
+    joined = parts[0].new_empty(sum(map(len, by_token)), *by_token[0].shape[1:])
+    for target, part in zip(joined.split([len(part) for part in by_token]), by_token, strict=True):
+        target.copy_(part)
+    return joined
+
+
+def kernel_of(attention: torch.nn.Module, layout: Layout, device: torch.device) -> str:
+    """The kernel that computes an attention module's product of weights and values there: one small run."""
+    tokens = layout.key_mask.shape if isinstance(layout, Padded) else layout.order.shape
+    calls: list[str] = []
+
+    class Recorder(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            calls.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    states = torch.zeros(*tokens, attention.query.in_features, device=device)
+    with torch.no_grad(), Recorder():
+        attention(states, layout)
+    found = (name for part, name in KERNELS.items() if any(part in call for call in calls))
+    return next(found, "plain products")
+
+
 def attend(
     queries: Queries, keys: Tensor, values: Tensor, word_count: int, *, mask: Tensor | None, dropout: float
 ) -> Tensor:
@@ -179,8 +245,8 @@ def attend(
     The CPU's fused kernel has neither dropout nor values narrower than its queries: plain products are faster
     than what takes its place.
     """
-    is_plain = keys.device.type == "cpu" and (dropout > 0 or queries.for_entities is not None)
-    if is_plain and not torch.compiler.is_compiling():
+    is_plain = dropout > 0 or queries.for_entities is not None
+    if is_plain and keys.device.type in PLAIN_DEVICES and not torch.compiler.is_compiling():
         return attend_by_products(
             queries.for_words, queries.for_entities, keys, values, word_count, mask, dropout
         )

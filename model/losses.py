@@ -34,26 +34,27 @@ class LinearCrossEntropy(torch.autograd.Function):
         context: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, dtype: torch.dtype
     ) -> tuple[Tensor, Tensor]:
         parts = vocabulary_parts(len(states), len(table))
-        total = wanted = best = best_at = None
+        wide = torch.promote_types(dtype, torch.float32)
+        total = best = states.new_full((len(states),), -torch.inf, dtype=wide)
+        own, best_at = torch.zeros_like(total), torch.zeros_like(labels)
+        kept = None
         for part in parts:
             logits = part_logits(states, table, bias, part, dtype)
             top, at = logits.max(dim=1)
-            sums, own = logits.logsumexp(dim=1), own_logits(logits, labels, part)
-            if total is None:
-                total, wanted, best, best_at = sums, own, top, at
-                continue
-            total, wanted = torch.logaddexp(total, sums), wanted + own
             best_at = torch.where(top > best, at + part.start, best_at)
             best = torch.maximum(top, best)
-        assert total is not None
-        # With one part its logits serve the backward pass, too.
-        is_kept = len(parts) == 1 and any(context.needs_input_grad)
-        kept = residual(logits, total, labels, parts[0]) if is_kept else None
+            own = own + own_logits(logits, labels, part)
+            exponentials = logits.sub_(top[:, None]).exp_()
+            sums = exponentials.sum(dim=1)
+            total = torch.logaddexp(total, top + sums.log())
+            if len(parts) == 1 and any(context.needs_input_grad):
+                # One part serves the backward pass, too.
+                kept = less_one(exponentials.div_(sums[:, None]), labels, part)
         context.save_for_backward(states, table, bias, labels, total, kept)
         context.parts, context.dtype = parts, dtype
         correct = (best_at == labels).sum()
         context.mark_non_differentiable(correct)
-        return (total - wanted).sum(), correct
+        return (total - own).sum(), correct
 
     @staticmethod
     @once_differentiable
@@ -68,7 +69,7 @@ class LinearCrossEntropy(torch.autograd.Function):
         for part in context.parts:
             if kept is None:
                 logits = part_logits(states, table, bias, part, dtype)
-                of_logits = residual(logits, total, labels, part)
+                of_logits = less_one(logits.sub_(total[:, None]).exp_(), labels, part)
             else:
                 of_logits = kept
             if of_bias is not None:
@@ -95,17 +96,20 @@ def part_logits(states: Tensor, table: Tensor, bias: Tensor, part: slice, dtype:
 
 def own_logits(logits: Tensor, labels: Tensor, part: slice) -> Tensor:
     """Each row's logit of its label, 0 where the label is not in this part."""
-    places = (labels - part.start).clamp(0, logits.shape[1] - 1)
-    is_here = (labels >= part.start) & (labels < part.stop)
-    return logits.gather(1, places[:, None])[:, 0] * is_here
+    places, is_here = places_in(labels, part)
+    return logits.gather(1, places)[:, 0] * is_here
 
 
-def residual(logits: Tensor, total: Tensor, labels: Tensor, part: slice) -> Tensor:
-    """Turn logits into the gradient of the loss by them, in place: probability, less one at the label."""
-    places = (labels - part.start).clamp(0, logits.shape[1] - 1)
+def less_one(probabilities: Tensor, labels: Tensor, part: slice) -> Tensor:
+    """The gradient of the loss by the logits: probabilities, less one at the label. In place."""
+    places, is_here = places_in(labels, part)
+    return probabilities.scatter_add_(1, places, -is_here[:, None].to(probabilities.dtype))
+
+
+def places_in(labels: Tensor, part: slice) -> tuple[Tensor, Tensor]:
+    """Columns (rows, 1) of the labels in this part, and which (rows) are in it; the others get a column, too."""
     is_here = (labels >= part.start) & (labels < part.stop)
-    probabilities = logits.sub_(total[:, None]).exp_()
-    return probabilities.scatter_add_(1, places[:, None], -is_here[:, None].to(logits.dtype))
+    return (labels - part.start).clamp(0, part.stop - part.start - 1)[:, None], is_here
 
 
 def write_product(left: Tensor, right: Tensor, output: Tensor) -> None:

@@ -8,8 +8,10 @@ import torch
 from models_for_tests import TINY
 from torch import Tensor
 
+from model import layout
 from model.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
-from model.layout import Padded
+from model.layout import Padded, kernel_of
+from model.products import attend_by_products, dropout_noise
 
 WORDS, ENTITIES = 6, 3
 
@@ -53,7 +55,16 @@ def literal_attention(attention: EntityAwareAttention, states: Tensor, key_mask:
     return output
 
 
-def test_fused_form_equals_the_paper_s_equation() -> None:
+@pytest.fixture(params=["products", "fused"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How CPUs compute it, and how other devices do."""
+    if request.param == "fused":
+        monkeypatch.setattr(layout, "PLAIN_DEVICES", ())
+    return request.param
+
+
+@pytest.mark.usefixtures("form")
+def test_attention_equals_the_paper_s_equation() -> None:
     attention = make_attention()
     states, key_mask = make_input()
     with torch.no_grad():
@@ -61,7 +72,8 @@ def test_fused_form_equals_the_paper_s_equation() -> None:
         torch.testing.assert_close(attention(states, Padded(key_mask, WORDS)), expected, atol=1e-6, rtol=1e-5)
 
 
-def test_fused_form_equals_the_four_products_in_value_and_gradient() -> None:
+@pytest.mark.usefixtures("form")
+def test_attention_equals_the_four_products_in_value_and_gradient() -> None:
     attention = make_attention().double()
     states, key_mask = make_input()
     results = []
@@ -77,6 +89,7 @@ def test_fused_form_equals_the_four_products_in_value_and_gradient() -> None:
     assert all(gradient.abs().max() > 0 for name, gradient in results[0][2].items() if name != "key.bias")
 
 
+@pytest.mark.usefixtures("form")
 def test_equal_matrices_are_the_original_attention() -> None:
     attention = make_attention()
     original = SelfAttention(TINY).eval()
@@ -87,7 +100,10 @@ def test_equal_matrices_are_the_original_attention() -> None:
     )
     copy_missing_queries(attention)
     torch.testing.assert_close(
-        attention(states, Padded(key_mask, WORDS)), original(states, Padded(key_mask, WORDS)), atol=1e-6, rtol=1e-5
+        attention(states, Padded(key_mask, WORDS)),
+        original(states, Padded(key_mask, WORDS)),
+        atol=1e-6,
+        rtol=1e-5,
     )
 
 
@@ -96,10 +112,12 @@ def test_without_entities_only_the_word_query_counts() -> None:
     states, key_mask = make_input()
     words, word_mask = states[:, :WORDS], key_mask[:, :WORDS]
     torch.testing.assert_close(
-        attention(words, Padded(word_mask, WORDS)), SelfAttention.forward(attention, words, Padded(word_mask, WORDS))
+        attention(words, Padded(word_mask, WORDS)),
+        SelfAttention.forward(attention, words, Padded(word_mask, WORDS)),
     )
 
 
+@pytest.mark.usefixtures("form")
 def test_masked_keys_have_no_influence() -> None:
     attention = make_attention()
     states, key_mask = make_input()
@@ -115,6 +133,62 @@ def test_attention_dropout_is_applied_in_training_only(entity_aware: bool) -> No
     torch.manual_seed(0)
     attention = (EntityAwareAttention if entity_aware else SelfAttention)(config)
     states, key_mask = make_input()
-    assert not torch.equal(attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS)))
+    assert not torch.equal(
+        attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS))
+    )
     attention.eval()
     assert torch.equal(attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS)))
+
+
+def dropped_weights(dropout: float, seed: int = 0) -> Tensor:
+    """Weights of 40 equal keys after dropout: values of the identity let them through."""
+    torch.manual_seed(seed)
+    zeros = torch.zeros(2, 3, 40, 40, dtype=torch.float64)
+    return attend_by_products(zeros, None, zeros, torch.eye(40).double().expand_as(zeros), 40, None, dropout)
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.5, 0.25])
+def test_dropout_drops_its_share_and_scales_the_rest(dropout: float) -> None:
+    weights = dropped_weights(dropout)
+    kept = weights[weights > 0]
+    threshold = round(dropout * 2**16)
+    torch.testing.assert_close(kept, torch.full_like(kept, 2**16 / (2**16 - threshold) / 40))
+    # 9,600 draws: a standard deviation is at most 0.0051.
+    assert abs(1 - len(kept) / weights.numel() - dropout) < 0.025
+    assert torch.equal(weights, dropped_weights(dropout))
+    assert not torch.equal(weights, dropped_weights(dropout, seed=1))
+
+
+def test_draws_of_dropout_are_independent_of_their_place() -> None:
+    draws = dropout_noise(torch.empty(4, 50_000), 0.25)[0] < 0
+    shares = draws.view(-1, 4).double().mean(dim=0)  # the four lanes of a draw
+    assert (abs(shares - 0.25) < 0.01).all()
+    both = draws.view(-1, 4).double()
+    assert abs(torch.corrcoef(both.T) - torch.eye(4)).max() < 0.03
+
+
+@pytest.mark.parametrize("with_entities", [True, False])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_gradients_of_the_products(with_entities: bool, dropout: float) -> None:
+    torch.manual_seed(0)
+    inputs = [torch.randn(2, 2, 5, 3, dtype=torch.float64, requires_grad=True) for _ in range(4)]
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    mask[0, ..., 1] = False
+
+    def function(for_words: Tensor, for_entities: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        torch.manual_seed(1)
+        entities = for_entities if with_entities else None
+        return attend_by_products(for_words, entities, keys, values, 3, mask, dropout)
+
+    assert torch.autograd.gradcheck(function, inputs)
+
+
+def test_report_says_which_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    padded, device = Padded(torch.ones(2, 5, dtype=torch.bool), 3), torch.device("cpu")
+    aware = make_attention()
+    original = SelfAttention(replace(TINY, attention_probs_dropout_prob=0.1))
+    assert kernel_of(original.eval(), padded, device) == "the CPU's flash attention"
+    assert kernel_of(original.train(), padded, device) == "plain products"
+    assert kernel_of(aware, padded, device) == "plain products"
+    packed = layout.Packed.of(torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool))
+    assert kernel_of(original.eval(), packed, device) == "the CPU's flash attention"
