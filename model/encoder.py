@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from model.attention import EntityAwareAttention, SelfAttention
 from model.batch import Batch
 from model.config import PAD_ENTITY, LukeConfig
 from model.embeddings import EntityEmbeddings, WordEmbeddings, initialise
-from model.layout import Layout, Packed, Padded
+from model.layout import Layout, Packed, Padded, kernel_of
 
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
@@ -150,3 +151,10 @@ def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
     """The inverse of `gather_rows`: (rows, hidden) to (*shape, hidden), zero elsewhere."""
     padded = packed.new_zeros(shape.numel(), packed.shape[-1])
     return padded.index_copy(0, indices, packed).unflatten(0, shape)
+
+
+def attention_kernel(module: LukeModel, device: torch.device) -> str:
+    """What attention over an unpadded batch runs on there, as the module is now: in training or not."""
+    layout = Packed.of(torch.ones(2, 16, dtype=torch.bool), torch.ones(2, 4, dtype=torch.bool)).to(device)
+    attention = cast(EncoderLayer, module.layers[0]).attention
+    return kernel_of(attention, layout, module.config.hidden_size, device)

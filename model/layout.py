@@ -6,6 +6,7 @@ itself sees real tokens only and words and entities are one slice each.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -189,7 +190,7 @@ class Separated(torch.autograd.Function):
         return separate(tokens, sizes)
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         return join(gradients), None
 
 
@@ -202,7 +203,7 @@ class Joined(torch.autograd.Function):
         return join(parts)
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         return None, *separate(gradient, context.sizes)
 
 
@@ -220,8 +221,10 @@ def join(parts: tuple[Tensor, ...]) -> Tensor:
     return joined
 
 
-def kernel_of(attention: torch.nn.Module, layout: Layout, device: torch.device) -> str:
-    """The kernel that computes an attention module's product of weights and values there: one small run."""
+def kernel_of(
+    attention: Callable[[Tensor, Layout], Tensor], layout: Layout, width: int, device: torch.device
+) -> str:
+    """The kernel that an attention module over states of that width runs on there, found by running it."""
     tokens = layout.key_mask.shape if isinstance(layout, Padded) else layout.order.shape
     calls: list[str] = []
 
@@ -230,7 +233,7 @@ def kernel_of(attention: torch.nn.Module, layout: Layout, device: torch.device) 
             calls.append(str(function))
             return function(*args, **(kwargs or {}))
 
-    states = torch.zeros(*tokens, attention.query.in_features, device=device)
+    states = torch.zeros(*tokens, width, device=device)
     with torch.no_grad(), Recorder():
         attention(states, layout)
     found = (name for part, name in KERNELS.items() if any(part in call for call in calls))

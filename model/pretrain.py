@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from model.checkpoint import fingerprint_model, save_model
+from model.encoder import attention_kernel
 from model.files import WEIGHTS, write_aside
 from model.heads import LukeForPretraining
 from model.initial import SCRATCH, build_model
@@ -50,6 +51,9 @@ class Recorder:
 
     def loss(self, part: MicroBatch) -> dict[str, Tensor]:
         """The losses of a micro-batch; its predictions are counted."""
+        if self.device.type != "cpu":  # where the model cannot look at ids without waiting
+            part.batch.check(self.module.config, "ids")
+            part.batch.check(self.module.config, "labels")
         output = self.module(part.batch.to(self.device), part.totals)
         for name, correct in output.correct.items():
             self.correct[name] = self.correct.get(name, 0) + correct
@@ -139,6 +143,7 @@ class Training:
 
     def train(self, checkpoint: Checkpoint | None) -> None:
         """Run what is left of each phase."""
+        logger.info("attention runs on %s", attention_kernel(self.module.luke.train(), self.device))
         start = 0
         for number, phase in enumerate(self.loader.recipe.phases, start=1):
             if checkpoint is None or checkpoint.step < start + phase.steps:

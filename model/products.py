@@ -61,7 +61,7 @@ class Products(torch.autograd.Function):
         return attended
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         for_words, for_entities, keys, values, weights, attended = context.saved_tensors
         words = context.word_count
         # Each row's sum of weight times gradient, which the softmax takes off.

@@ -190,7 +190,7 @@ def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> 
         mask = labels != IGNORED
         positions = mention_positions(ends, mask)
         inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
-    return SpanBatch(inputs, ends, labels, tuple(len(feature.spans) for feature in features))
+    return SpanBatch(inputs.unpadded(), ends, labels, tuple(len(feature.spans) for feature in features))
 
 
 def padded(rows: Sequence[np.ndarray], value: int) -> Tensor:

@@ -82,10 +82,14 @@ def run_transformers(theirs: torch.nn.Module, batch: Batch) -> tuple[torch.Tenso
 
 
 def shake(module: torch.nn.Module) -> torch.nn.Module:
-    """Add noise to every parameter, so that no bias is zero and no layer norm the identity."""
+    """Add noise to every parameter, so that no bias is zero and no layer norm the identity.
+
+    That of a matrix falls with its width, so that a product's size does not grow with it.
+    """
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter.add_(torch.randn_like(parameter) * 0.1)
+            size = 0.1 if parameter.ndim < 2 else 0.4 / parameter.shape[-1] ** 0.5
+            parameter.add_(torch.randn_like(parameter) * size)
     return module
 
 

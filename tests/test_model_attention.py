@@ -187,8 +187,8 @@ def test_report_says_which_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     padded, device = Padded(torch.ones(2, 5, dtype=torch.bool), 3), torch.device("cpu")
     aware = make_attention()
     original = SelfAttention(replace(TINY, attention_probs_dropout_prob=0.1))
-    assert kernel_of(original.eval(), padded, device) == "the CPU's flash attention"
-    assert kernel_of(original.train(), padded, device) == "plain products"
-    assert kernel_of(aware, padded, device) == "plain products"
+    assert kernel_of(original.eval(), padded, 16, device) == "the CPU's flash attention"
+    assert kernel_of(original.train(), padded, 16, device) == "plain products"
+    assert kernel_of(aware, padded, 16, device) == "plain products"
     packed = layout.Packed.of(torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool))
-    assert kernel_of(original.eval(), packed, device) == "the CPU's flash attention"
+    assert kernel_of(original.eval(), packed, 16, device) == "the CPU's flash attention"

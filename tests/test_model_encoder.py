@@ -7,35 +7,59 @@ import torch
 from models_for_tests import TINY, random_batch, run_transformers, transformers_pair
 
 from model.batch import Batch
+from model.config import PRESETS, LukeConfig
 from model.encoder import LukeModel
 from model.hf import from_transformers
+
+VOCABULARIES = {"vocab_size": 60, "entity_vocab_size": 12}
+SIZES = {
+    "tiny": TINY,
+    "relu": replace(TINY, entity_emb_size=16, hidden_act="relu", type_vocab_size=2),
+    "demo": replace(PRESETS["demo"], **VOCABULARIES),
+    "base": replace(PRESETS["base"], num_hidden_layers=2, **VOCABULARIES),
+}
 
 
 @pytest.mark.parametrize("entity_aware", [False, True])
 @pytest.mark.parametrize("entities", [5, 0])
-@pytest.mark.parametrize("changes", [{}, {"entity_emb_size": 16, "hidden_act": "relu", "type_vocab_size": 2}])
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("size", SIZES)
 def test_hidden_states_equal_transformers(
-    entity_aware: bool, entities: int, changes: dict[str, object]
+    entity_aware: bool, entities: int, is_packed: bool, size: str
 ) -> None:
-    config = replace(TINY, use_entity_aware_attention=entity_aware, **changes)
+    check_hidden_states(replace(SIZES[size], use_entity_aware_attention=entity_aware), entities, is_packed)
+
+
+def test_hidden_states_equal_transformers_in_full_depth() -> None:
+    check_hidden_states(replace(PRESETS["base"], use_entity_aware_attention=True, **VOCABULARIES), 5, True)
+
+
+def check_hidden_states(config: LukeConfig, entities: int, is_packed: bool) -> None:
+    """Both sides of padding, and mentions of several words, are in every random batch."""
     ours, theirs = transformers_pair(config)
     batch = random_batch(config, entities=entities)
     with torch.no_grad():
-        words, entity_states = ours(batch)
+        words, entity_states = ours(batch.unpadded() if is_packed else batch)
         their_words, their_entities = run_transformers(theirs, batch)
-    torch.testing.assert_close(words, their_words, atol=1e-5, rtol=0)
+    real = batch.word_mask if is_packed else torch.ones_like(batch.word_mask)
+    torch.testing.assert_close(words[real], their_words[real], atol=1e-5, rtol=0)
     assert (entity_states is None) == (entities == 0)
     if entity_states is not None:
-        torch.testing.assert_close(entity_states, their_entities, atol=1e-5, rtol=0)
+        real = batch.entity_mask if is_packed else torch.ones_like(batch.entity_mask)
+        torch.testing.assert_close(entity_states[real], their_entities[real], atol=1e-5, rtol=0)
 
 
-def test_gradients_equal_transformers() -> None:
-    config = replace(TINY, use_entity_aware_attention=True)
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("size", ["tiny", "demo", "base"])
+def test_gradients_equal_transformers(size: str, entity_aware: bool) -> None:
+    config = replace(SIZES[size], use_entity_aware_attention=entity_aware)
     ours, theirs = transformers_pair(config)
     batch = random_batch(config)
-    for states in (ours(batch), run_transformers(theirs, batch)):
+    for states in (ours(batch.unpadded()), run_transformers(theirs, batch)):
+        real = (states[0][batch.word_mask], states[1][batch.entity_mask])
         sum(
-            (state * torch.linspace(-1, 1, state.numel()).view_as(state)).sum() for state in states
+            (state * torch.linspace(-1, 1, state.numel()).view_as(state)).sum() / state.numel() ** 0.5
+            for state in real
         ).backward()
     wanted = from_transformers({name: p.grad for name, p in theirs.named_parameters()}, "", with_heads=False)
     for name, parameter in ours.named_parameters():
@@ -126,3 +150,69 @@ def test_batch_refuses_shapes_that_do_not_fit() -> None:
         Batch(
             ids, ids > -1, entity_ids=ids, entity_positions=torch.zeros(2, 1, 4).long(), entity_mask=ids > -1
         )
+
+
+@pytest.fixture(params=[False, True], ids=["original", "entity-aware"])
+def module(request: pytest.FixtureRequest) -> LukeModel:
+    """A random encoder in training, its dropout on."""
+    torch.manual_seed(0)
+    return LukeModel(replace(TINY, use_entity_aware_attention=request.param)).train()
+
+
+def states_and_gradients(module: torch.nn.Module, batch: Batch) -> list[torch.Tensor]:
+    """Outputs and all gradients, with the dropout of a fixed seed."""
+    module.zero_grad()
+    torch.manual_seed(7)
+    words, entities = module(batch)
+    (words.float().pow(3).sum() + entities.float().pow(3).sum()).backward()
+    return [words.detach(), entities.detach(), *(parameter.grad for parameter in module.parameters())]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_checkpointed_gradients_have_the_same_bits(module: LukeModel, is_packed: bool) -> None:
+    batch = random_batch().unpadded() if is_packed else random_batch()
+    plain = states_and_gradients(module, batch)
+    runs: list[int] = []
+    module.layers[0].register_forward_pre_hook(lambda *call: runs.append(1))
+    module.gradient_checkpointing = True
+    checkpointed = states_and_gradients(module, batch)
+    assert len(runs) == 2
+    assert all(torch.equal(one, other) for one, other in zip(plain, checkpointed, strict=True))
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_bf16_autocast_is_finite_and_close(module: LukeModel, is_packed: bool) -> None:
+    batch = random_batch().unpadded() if is_packed else random_batch()
+    module.eval()
+    wanted = states_and_gradients(module, batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = states_and_gradients(module, batch)
+    assert all(tensor.isfinite().all() for tensor in found)
+    assert not torch.equal(found[0], wanted[0])
+    for name, one, other in zip(("words", "entities"), found[:2], wanted[:2], strict=True):
+        assert (one - other).abs().max() < 0.1, name
+    module.train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert all(tensor.isfinite().all() for tensor in states_and_gradients(module, batch))
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+def test_compiled_encoder_is_one_graph(module: LukeModel, is_training: bool) -> None:
+    batch = random_batch()
+    compiled = torch.compile(module.train(is_training), fullgraph=True, backend="aot_eager")
+    found, wanted = states_and_gradients(compiled, batch), states_and_gradients(module, batch)
+    if is_training:  # dropout draws otherwise there
+        assert all(tensor.isfinite().all() for tensor in found)
+    else:
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_deterministic_mode(module: LukeModel, is_packed: bool) -> None:
+    batch = random_batch().unpadded() if is_packed else random_batch()
+    torch.use_deterministic_algorithms(True)
+    try:
+        first, second = (states_and_gradients(module, batch) for _ in range(2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))

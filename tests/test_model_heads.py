@@ -10,15 +10,23 @@ from torch import Tensor
 
 from model.batch import Batch
 from model.checkpoint import load_strictly
+from model.config import PRESETS
 from model.heads import LukeForPretraining
 from model.hf import from_transformers
 
+VOCABULARIES = {"vocab_size": 60, "entity_vocab_size": 12}
+SIZES = {
+    "tiny": TINY,
+    "demo": replace(PRESETS["demo"], **VOCABULARIES),
+    "base": replace(PRESETS["base"], num_hidden_layers=2, **VOCABULARIES),
+}
 
-def pretraining_pair(**changes: object) -> tuple[LukeForPretraining, torch.nn.Module]:
+
+def pretraining_pair(size: str, *, entity_aware: bool) -> tuple[LukeForPretraining, torch.nn.Module]:
     """Our pretraining model and transformers' with the same random weights, its word head tied."""
     import transformers
 
-    config = replace(TINY, **changes)
+    config = replace(SIZES[size], use_entity_aware_attention=entity_aware)
     torch.manual_seed(5)
     theirs = transformers.LukeForMaskedLM(transformers.LukeConfig(**transformers_values(config))).eval()
     shake(theirs)
@@ -42,8 +50,9 @@ def run_transformers(theirs: torch.nn.Module, batch: Batch) -> object:
 
 
 @pytest.mark.parametrize("entity_aware", [False, True])
-def test_logits_and_losses_equal_transformers(entity_aware: bool) -> None:
-    ours, theirs = pretraining_pair(use_entity_aware_attention=entity_aware)
+@pytest.mark.parametrize("size", SIZES)
+def test_logits_and_losses_equal_transformers(size: str, entity_aware: bool) -> None:
+    ours, theirs = pretraining_pair(size, entity_aware=entity_aware)
     batch = random_batch()
     with torch.no_grad():
         wanted = run_transformers(theirs, batch)
@@ -63,10 +72,13 @@ def test_logits_and_losses_equal_transformers(entity_aware: bool) -> None:
         assert output.correct[name] == (logits.argmax(-1) == labels).sum()
 
 
-def test_gradients_equal_transformers() -> None:
-    ours, theirs = pretraining_pair()
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_gradients_equal_transformers(size: str, entity_aware: bool, is_packed: bool) -> None:
+    ours, theirs = pretraining_pair(size, entity_aware=entity_aware)
     batch = random_batch()
-    sum(ours(batch).losses.values()).backward()
+    sum(ours(batch.unpadded() if is_packed else batch).losses.values()).backward()
     run_transformers(theirs, batch).loss.backward()
     gradients = {
         name: parameter.grad for name, parameter in theirs.named_parameters() if parameter.grad is not None

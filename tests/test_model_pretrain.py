@@ -312,6 +312,15 @@ def test_baseline_without_entities(sequences: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("short")
+def test_log_says_what_attention_runs_on(
+    sequences: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        run(sequences, tmp_path)
+    assert caplog.text.count("attention runs on plain products") == 1
+
+
+@pytest.mark.usefixtures("short")
 def test_profiles_differ(sequences: Path, tmp_path: Path) -> None:
     assert run(sequences, tmp_path / "a") != run(sequences, tmp_path / "b", profile="paper")
 
@@ -347,6 +356,12 @@ def test_loader_says_what_the_whole_step_holds(sequences: Path) -> None:
         assert {part.totals[name] for part in parts} == {
             sum(int((getattr(part.batch, field) != -100).sum()) for part in parts)
         }
+
+
+def test_loader_s_batches_are_unpadded(sequences: Path) -> None:
+    loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)
+    for part in loader(4):
+        assert part.batch.packed.word_count == part.batch.word_mask.sum()
 
 
 def test_paper_s_recipe() -> None:
