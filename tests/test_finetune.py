@@ -100,7 +100,7 @@ def test_what_is_written_fits_together(folder: Path, tmp_path: Path) -> None:
 def test_a_small_training_set_is_learnt(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(ner.PRESETS, "thorough", replace(QUICK, learning_rate=5e-3, batch_size=2, epochs=25))
+    monkeypatch.setitem(ner.PRESETS, "thorough", replace(QUICK, learning_rate=5e-3, batch_size=2, epochs=35))
     documents = (EXAMPLES / "train.txt").read_text().split("-DOCSTART- -X- O O\n")
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.txt").write_text("-DOCSTART-\n".join(documents[:4]))
