@@ -144,7 +144,7 @@ def train_step(module: nn.Module, step: Step, batch: Batch, device: str, bf16: b
     synchronise(device)
     for parameter in module.parameters():
         parameter.grad = None
-    return float(loss)
+    return float(loss.detach())
 
 
 def speed(
@@ -209,6 +209,7 @@ def flops(module: nn.Module, batch: Batch, variant: str) -> float:
     hidden, layers = c.hidden_size, c.num_hidden_layers
     assert batch.packed is not None
     tokens = sum(words + entities for words, entities in batch.packed.lengths)
+    inputs = (tokens - batch.packed.word_count) * c.entity_emb_size * hidden
     squares = sum((words + entities) ** 2 for words, entities in batch.packed.lengths)
     queries = 2 if "entity-aware" in variant else 1
     linear = tokens * ((3 + queries) * hidden**2 + 2 * hidden * c.intermediate_size) * layers
@@ -216,7 +217,7 @@ def flops(module: nn.Module, batch: Batch, variant: str) -> float:
     masked_entities = int((batch.entity_labels != -100).sum())
     heads = masked_words * hidden * (hidden + c.vocab_size)
     heads += masked_entities * c.entity_emb_size * (hidden + c.entity_vocab_size)
-    return 6.0 * (linear + 2 * squares * hidden * layers + heads)
+    return 6.0 * (inputs + linear + 2 * squares * hidden * layers + heads)
 
 
 def product_rate(device: str, bf16: bool, size: int = 0) -> float:

@@ -1,6 +1,7 @@
 """LUKE in PyTorch: the model, its pretraining, and its exchange with Hugging Face.
 
-Read in this order: `config` (sizes), `embeddings`, `attention`, `encoder`, `heads` (the model), `shards` and
-`batch` (the data), `train` and `pretrain` (the loop), `files` and `checkpoint` (folders of models), `hf` (the key
-table of the exchange), `hf_export`, `hf_check`, `original`, `fine_tuned` (what is exchanged).
+Read in this order: `config` (sizes), `embeddings`, `attention`, `layout` and `products` (what computes it), `encoder`,
+`heads` and `losses` (the model), `shards` and `batch` with its `checks` (the data), `train` and `pretrain` (the loop),
+`files` and `checkpoint` (folders of models), `hf` (the key table of the exchange), `hf_export`, `hf_check`, `original`,
+`fine_tuned` (what is exchanged).
 """

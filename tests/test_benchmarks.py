@@ -19,7 +19,8 @@ from pipeline.titles import SiteInfo, normalize_title
 from pipeline.tokens import WordTokenizer, train_tokenizer
 from pipeline.wikitext import Link, Paragraph, extract
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+# At the end: `model.py` there must not be taken for the package.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 
 import carry_over
 import corpora

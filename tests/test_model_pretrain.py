@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from models_for_tests import TINY, transformers_values
+from models_for_tests import TINY, random_batch, transformers_values
 from safetensors.torch import load_file
 from shards_for_tests import random_rows, write_sequences
 
@@ -20,7 +20,7 @@ from model import pretrain as pretraining
 from model.config import PRESETS
 from model.heads import LukeForPretraining
 from model.initial import build_model
-from model.loader import Loader
+from model.loader import Loader, MicroBatch
 from model.recipes import PAPER_RECIPE, RECIPES, Phase, Recipe
 from model.shards import Corpus, epoch_order
 from model.train import linear_schedule
@@ -309,6 +309,19 @@ def test_baseline_without_entities(sequences: Path, tmp_path: Path) -> None:
     assert not any("entity" in name for line in lines for name in line)
     assert max(line["learning_rate"] for line in lines) == pytest.approx(1e-2)
     assert json.loads((tmp_path / "config.json").read_text())["entity_vocab_size"] == 3
+
+
+@pytest.mark.parametrize(("name", "rows"), [("word_ids", 60), ("entity_labels", 12)])
+def test_ids_are_looked_at_before_they_are_moved(tmp_path: Path, name: str, rows: int) -> None:
+    batch = random_batch()
+    tensor = getattr(batch, name).clone()
+    tensor[3, 0] = rows
+    # On the meta device there are no values: looked at there they would be another error.
+    recorder = pretraining.Recorder(tmp_path, LukeForPretraining(TINY), torch.device("meta"))
+    with pytest.raises(
+        ValueError, match=rf"{name} of shape .* has {rows} at \[3, 0\], wanted 0 to {rows - 1}"
+    ):
+        recorder.loss(MicroBatch(replace(batch, **{name: tensor}), {}))
 
 
 @pytest.mark.usefixtures("short")

@@ -41,6 +41,7 @@ class TorchStage(TokenizedStage):
 class Pretrain(TorchStage):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
+    VERSION = 2
     FOLDER = "pretrain"
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool] = True
@@ -144,6 +145,7 @@ class ExportHuggingFace(TorchStage):
 class FineTune(TorchStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
+    VERSION = 2
     FOLDER = "finetune"
 
     pretraining_seed = parameters.IntegerParameter(
