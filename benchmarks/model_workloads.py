@@ -173,7 +173,9 @@ def speed(
         for name, (module, step) in models.items():
             set_dropout(module, dropout)
             if isinstance(module, LukeForPretraining):
-                kernels[f"{name}, dropout {dropout}"] = attention_kernel(module.luke, torch.device(device))
+                with torch.autocast(device, torch.bfloat16, enabled=bf16):
+                    kernel = attention_kernel(module.luke, torch.device(device))
+                kernels[f"{name}, dropout {dropout}"] = kernel
             if device != "cpu":
                 for _ in range(3):
                     train_step(module, step, warm, device, bf16)
