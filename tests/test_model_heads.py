@@ -1,7 +1,7 @@
 """The pretraining heads: against transformers' LukeForMaskedLM and the paper's equations."""
 
 from dataclasses import replace
-from math import erf, sqrt
+from math import erf, exp, log, sqrt
 
 import pytest
 import torch
@@ -141,6 +141,24 @@ def test_entity_head_is_the_equation(entity_head: str) -> None:
         logits = module.entity_head(state, module.luke.entity_embeddings.token.weight)
     expected = torch.tensor(literal_entity_logits(module, state))
     torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("entity_head", ["released", "paper"])
+def test_entity_loss_is_the_paper_s(entity_head: str) -> None:
+    """Section 3.3: softmax over all entities, cross-entropy, the mean over the masked ones."""
+    torch.manual_seed(0)
+    module = shake(LukeForPretraining(replace(TINY, entity_head=entity_head)).eval())
+    batch = random_batch().unpadded()
+    with torch.no_grad():
+        states = module.luke(batch)[1]
+        loss = module(batch).losses["masked_entity"].item()
+    losses = []
+    for row, entity in (batch.entity_labels != -100).nonzero().tolist():
+        logits = literal_entity_logits(module, states[row, entity])
+        total = sum(exp(logit) for logit in logits)
+        losses.append(-log(exp(logits[batch.entity_labels[row, entity]]) / total))
+    assert len(losses) > 5
+    assert loss == pytest.approx(sum(losses) / len(losses), rel=1e-5)
 
 
 def test_losses_of_parts_add_up_to_the_loss_of_the_whole() -> None:
