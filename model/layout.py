@@ -8,7 +8,6 @@ itself sees real tokens only and words and entities are one slice each.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -104,7 +103,7 @@ class Packed:
         names = ("word_indices", "entity_indices", "order", "places", "offsets")
         return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
-    @cached_property
+    @property
     def word_count(self) -> int:
         """Words of all sequences."""
         return sum(words for words, _ in self.lengths)
