@@ -282,7 +282,7 @@ def main() -> None:
         if importlib.util.find_spec(package) is None:
             report["notes"].append(f"{package} is not installed: no comparison of the losses with it")
     report |= measure(options)
-    report["sequences"] = options.sequences.name
+    report["sequences"] = options.sequences.name  # no paths in what is kept
     report |= {"dropouts": options.dropout, "speed": speed_rows(report["rows"])}
     report["memory"] = memory_rows(report["sizes"])
     report |= {"targets": targets(report), "checks": checks(report["rows"])}
