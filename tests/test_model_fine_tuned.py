@@ -36,7 +36,9 @@ def test_logits_equal_transformers(tmp_path: Path, kind: str) -> None:
     assert fine_tuned.labels == tuple(labels.values())
     assert ("bias" in fine_tuned.head) == (kind != "LukeForEntityPairClassification")
     batch = random_batch()
-    batch = replace(batch, entity_mask=torch.ones_like(batch.entity_mask))
+    positions = batch.entity_positions.clone()
+    positions[..., 0] = torch.where(positions[..., 0] < 0, 5, positions[..., 0])
+    batch = replace(batch, entity_mask=torch.ones_like(batch.entity_mask), entity_positions=positions)
     inputs = {
         "input_ids": batch.word_ids,
         "attention_mask": batch.word_mask.long(),
