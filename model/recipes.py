@@ -18,20 +18,20 @@ class Phase:
 
 @dataclass(frozen=True)
 class Recipe:
-    """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result's meaning."""
+    """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result's meaning.
+
+    `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not.
+    """
 
     phases: tuple[Phase, ...]
     batch_size: int
     micro_batch_size: int
     log_every: int
     checkpoint_every: int
+    tokens_per_batch: int = 0
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6
-
-    def __post_init__(self) -> None:
-        # Figures are means since the last logged step, which a resumed run must not have to know.
-        assert self.checkpoint_every % self.log_every == 0
 
     def without_entities(self) -> "Recipe":
         """As many steps of the last phase's kind: the baseline "RoBERTa with extra training"."""

@@ -1,7 +1,8 @@
-"""Checkpoints of a training run: complete or absent, the last two kept, refused by any other run.
+"""Checkpoints of a training run: complete or absent, the last few kept, refused by any other run.
 
 A checkpoint is a folder step-00000120/ with the model (as in every model folder), the optimiser's state and
-state.json, which is the promise: the finished steps, what run it belongs to and the size of each file.
+state.json, which is the promise: the finished steps, what run it belongs to, the figures that are in no line yet, and
+the size of each file.
 """
 
 import json
@@ -30,10 +31,11 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A complete checkpoint: its folder and the number of finished steps."""
+    """A complete checkpoint: its folder, the number of finished steps, and the figures since the last line."""
 
     folder: Path
     step: int
+    figures: Mapping[str, Any]
 
     def restore_model(self, module: nn.Module) -> None:
         """Load the weights into a module of the same configuration."""
@@ -55,8 +57,11 @@ def save_checkpoint(
     module: LukeForPretraining,
     optimizer: torch.optim.Optimizer,
     run: Mapping[str, Any],
+    figures: Mapping[str, Any],
+    ranks: int = 1,
+    kept: int = KEPT,
 ) -> None:
-    """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last two.
+    """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept`.
 
     It becomes visible by one rename, so an interruption or a full disk leaves the earlier ones as they were.
     """
@@ -66,13 +71,19 @@ def save_checkpoint(
     save_model(aside, module)
     write_tensors(aside / OPTIMIZER, optimizer_tensors(optimizer))
     sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
-    state = {"step": step, "run": run, "environment": environment(), "files": sizes}
+    state = {
+        "step": step,
+        "run": run,
+        "figures": figures,
+        "environment": environment(ranks),
+        "files": sizes,
+    }
     write_aside(aside / STATE, lambda path: path.write_text(json.dumps(state, indent=1), encoding="utf-8"))
     target = folder / f"{PREFIX}{step:08d}"
     discard(target)
     aside.rename(target)
     sync_folder(folder)
-    for old in checkpoint_folders(folder)[KEPT:]:
+    for old in checkpoint_folders(folder)[kept:]:
         discard(old)
 
 
@@ -82,7 +93,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {f"{number}.{name}": tensor for number, parts in state.items() for name, tensor in parts.items()}
 
 
-def latest_checkpoint(folder: Path, run: Mapping[str, Any]) -> Checkpoint | None:
+def latest_checkpoint(folder: Path, run: Mapping[str, Any], ranks: int = 1) -> Checkpoint | None:
     """The last complete checkpoint, or None; ValueError, with both values, when it is another run's."""
     for path in checkpoint_folders(folder):
         state = read_state(path)
@@ -90,14 +101,14 @@ def latest_checkpoint(folder: Path, run: Mapping[str, Any]) -> Checkpoint | None
             logger.warning("%s: incomplete, the checkpoint before it is used", path)
             continue
         refuse_other_run(path, state["run"], run)
-        if state["environment"] != environment():
+        if state["environment"] != environment(ranks):
             logger.warning(
                 "%s: made with %s, continued with %s; the bits may differ from an unbroken run",
                 path,
                 state["environment"],
-                environment(),
+                environment(ranks),
             )
-        return Checkpoint(path, state["step"])
+        return Checkpoint(path, state["step"], state["figures"])
     return None
 
 
@@ -138,9 +149,10 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def environment() -> dict[str, Any]:
+def environment(ranks: int) -> dict[str, Any]:
     """What the last bit of a result may depend on besides the run's own values."""
     return {
+        "processes": ranks,
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": torch.get_num_threads(),

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import get_total_norm
 
+from model.ranks import ALONE, Ranks
+
 Groups = list[dict[str, Any]]
 Losses = Callable[[Any], Mapping[str, Tensor]]
 
@@ -91,28 +93,32 @@ def fit(
     first_step: int = 0,
     seed: int,
     on_step: Callable[[int, dict[str, float]], None],
+    ranks: Ranks = ALONE,
 ) -> None:
     """Train for the steps from `first_step` up to, not including, `steps`.
 
     `batches(step)` gives the micro-batches of a step. Their gradients ADD UP: where a step has several and a
     mean is wanted, `loss` divides by what the whole step holds. `loss` maps one micro-batch to its named
     parts, whose sum is minimised. `schedule(step)` multiplies the optimiser's own learning rates. The dropout
-    of a step is a function of (seed, step) alone. `on_step(step, values)` follows each update with the parts,
-    `learning_rate` and `gradient_norm`. Raises ValueError, before the update, when the loss of a step is not
-    finite.
+    of a step is a function of (seed, step, rank) alone. `on_step(step, values)` follows each update with the
+    parts, `learning_rate` and `gradient_norm`. Losses and gradients of several processes are added up, too.
+    Raises NotFiniteError, before the update, when the loss or the gradient of a step is not finite.
     """
     module.train()
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     for group in optimizer.param_groups:
         group.setdefault("initial_lr", group["lr"])
     for step in range(first_step, steps):
-        torch.manual_seed(dropout_seed(seed, step))
+        torch.manual_seed(dropout_seed(seed, step, ranks.rank))
         multiplier = schedule(step)
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"] * multiplier
         optimizer.zero_grad(set_to_none=True)
-        values = accumulate(loss, batches(step), step)
+        values = ranks.sum(accumulate(loss, batches(step), step))
+        check_finite(step, values)
+        ranks.add_gradients(parameters)
         norm = gradient_norm(parameters)
+        check_finite(step, {"gradient norm": norm})
         optimizer.step()
         on_step(step, values | {"learning_rate": optimizer.param_groups[0]["lr"], "gradient_norm": norm})
 
@@ -128,10 +134,22 @@ def accumulate(loss: Losses, micro_batches: Sequence[Any], step: int) -> dict[st
     values = {name: float(value) for name, value in sums.items()}
     if not values:
         raise ValueError(f"step {step}: no loss; its batch is empty")
-    if not all(math.isfinite(value) for value in values.values()):
-        found = ", ".join(f"{name} {value}" for name, value in values.items())
-        raise ValueError(f"step {step}: the loss is not finite ({found}); lower the learning rate")
     return values
+
+
+class NotFiniteError(ValueError):
+    """The loss or the gradient of `step` is not finite."""
+
+    def __init__(self, step: int, values: Mapping[str, float]) -> None:
+        found = ", ".join(f"{name} {value}" for name, value in values.items())
+        super().__init__(f"step {step}: the loss is not finite ({found}); lower the learning rate")
+        self.step = step
+
+
+def check_finite(step: int, values: Mapping[str, float]) -> None:
+    """Raise a NotFiniteError for a value that is none."""
+    if not all(math.isfinite(value) for value in values.values()):
+        raise NotFiniteError(step, values)
 
 
 def gradient_norm(parameters: Iterable[nn.Parameter]) -> float:
@@ -154,6 +172,7 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def dropout_seed(seed: int, step: int) -> int:
-    """A seed for torch's generators that is a function of both numbers."""
-    return int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint64)[0] >> 1)
+def dropout_seed(seed: int, step: int, rank: int = 0) -> int:
+    """A seed for torch's generators that is a function of these numbers."""
+    entropy = [seed, step, rank] if rank else [seed, step]
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)

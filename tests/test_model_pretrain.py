@@ -1,5 +1,6 @@
 """Pretraining: phases, figures, resuming to the bit after any interruption, and every refusal."""
 
+import itertools
 import json
 import math
 import signal
@@ -21,9 +22,11 @@ from model.config import PRESETS
 from model.heads import LukeForPretraining
 from model.initial import build_model
 from model.loader import Loader, MicroBatch
+from model.ranks import Ranks
 from model.recipes import PAPER_RECIPE, RECIPES, Phase, Recipe
 from model.shards import Corpus, epoch_order
 from model.train import linear_schedule
+from model.training import Recorder, Settings, Stopped, Training
 
 ROOT = Path(__file__).parents[1]
 SHORT = Recipe(
@@ -191,6 +194,85 @@ def test_killed_in_the_middle_of_writing(sequences: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_stopped_by_sigterm_between_checkpoints_and_lines(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    """A line of figures stands at every third step, so the figures of half a line are in the checkpoint."""
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, log_every=3, checkpoint_every=100))
+    run(sequences, tmp_path / "whole")
+    settings = Settings(workers=workers)
+    original = Training.finish_step
+    came: list[int] = []
+    previous = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+
+    def finish(self: Training, phase: int, done: int, *rest: Any) -> None:
+        if done in (4, 8):
+            signal.raise_signal(signal.SIGTERM)
+        original(self, phase, done, *rest)
+
+    try:
+        monkeypatch.setattr(Training, "finish_step", finish)
+        for step in (4, 8):
+            with pytest.raises(Stopped, match=f"stopped by SIGTERM after step {step}; the same call goes on"):
+                run(sequences, tmp_path / "broken", settings=settings)
+        assert came == [signal.SIGTERM] * 2  # with its usual effect, once the checkpoint is there
+        monkeypatch.setattr(Training, "finish_step", original)
+        run(sequences, tmp_path / "broken", settings=settings)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("short")
+def test_workers_change_no_bit(sequences: Path, tmp_path: Path) -> None:
+    for workers in (0, 1, 3):
+        run(sequences, tmp_path / str(workers), settings=Settings(workers=workers))
+    assert contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "3")
+
+
+@pytest.mark.usefixtures("short")
+def test_checkpoints_by_the_clock_and_how_many_are_kept(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
+    undo = interrupt_at(monkeypatch, 6)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path, settings=Settings(checkpoint_minutes=1e-9, checkpoints_kept=3))
+    undo()
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == ["step-00000004", "step-00000005", "step-00000006"]
+
+
+@pytest.mark.usefixtures("short")
+def test_loss_that_is_not_finite_says_what_was_read_and_leaves_the_state_before(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
+    run(sequences, tmp_path / "whole")
+    original = Recorder.loss
+    monkeypatch.setattr(
+        Recorder,
+        "loss",
+        lambda self, part: {
+            name: loss * (math.nan if self.steps == 0 and json_lines(self.path) == 3 else 1)
+            for name, loss in original(self, part).items()
+        },
+    )
+    loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=1, entities=True)
+    indices = ", ".join(str(index) for _, index in loader.indices(3))
+    with pytest.raises(ValueError, match=rf"step 3: the loss is not finite .* its sequences are {indices};"):
+        run(sequences, tmp_path / "broken")
+    monkeypatch.setattr(Recorder, "loss", original)
+    run(sequences, tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def json_lines(path: Path) -> int:
+    return len(path.read_text().splitlines()) if path.is_file() else 0
+
+
+@pytest.mark.usefixtures("short")
 def test_damaged_checkpoint_is_passed_over(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -317,7 +399,7 @@ def test_ids_are_looked_at_before_they_are_moved(tmp_path: Path, name: str, rows
     tensor = getattr(batch, name).clone()
     tensor[3, 0] = rows
     # On the meta device there are no values: looked at there they would be another error.
-    recorder = pretraining.Recorder(tmp_path, LukeForPretraining(TINY), torch.device("meta"))
+    recorder = Recorder(tmp_path, LukeForPretraining(TINY), (), torch.device("meta"))
     with pytest.raises(
         ValueError, match=rf"{name} of shape .* has {rows} at \[3, 0\], wanted 0 to {rows - 1}"
     ):
@@ -359,6 +441,57 @@ def test_loader_visits_each_sequence_once_an_epoch(sequences: Path) -> None:
     for epoch in range(5):
         indices = [index for at, index in visited if at == epoch]
         assert indices == epoch_order(11, seed=3, epoch=epoch).tolist()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_all_processes_together_see_exactly_the_epochs(sequences: Path, count: int, workers: int) -> None:
+    corpus = Corpus(sequences)
+    alone = Loader(corpus, SHORT, profile="fixed", seed=3, entities=True)
+    seen: dict[int, list[bytes]] = {}
+    for rank in range(count):
+        loader = Loader(
+            corpus, SHORT, profile="fixed", seed=3, entities=True, ranks=Ranks(rank=rank, count=count)
+        )
+        for step, parts in zip(range(2, 6), loader.stream(2, 6, workers), strict=True):
+            seen.setdefault(step, []).extend(rows_of(parts))
+    for step, rows in seen.items():
+        assert sorted(rows) == sorted(rows_of(alone(step)))
+        assert len(rows) == SHORT.batch_size
+
+
+def rows_of(parts: list[MicroBatch]) -> list[bytes]:
+    """The words of each sequence as they are masked, without padding."""
+    return [
+        ids[mask].numpy().tobytes()
+        for part in parts
+        for ids, mask in zip(part.batch.word_ids, part.batch.word_mask, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("budget", [1, 40, 70, 10_000])
+def test_micro_batches_by_tokens(sequences: Path, budget: int) -> None:
+    corpus = Corpus(sequences)
+    by_count, by_tokens = (
+        Loader(corpus, replace(SHORT, tokens_per_batch=tokens), profile="fixed", seed=3, entities=True)
+        for tokens in (0, budget)
+    )
+    parts = by_tokens(4)
+    sizes = [
+        int(part.batch.word_mask.sum()) + int(part.batch.entity_mask.sum())  # type: ignore[union-attr]
+        for part in parts
+    ]
+    assert all(
+        size <= budget or len(part.batch.word_ids) == 1 for size, part in zip(sizes, parts, strict=True)
+    )
+    assert all(first + second > budget for first, second in itertools.pairwise(sizes))
+    assert sorted(rows_of(parts)) == sorted(rows_of(by_count(4)))
+    assert {tuple(part.totals.items()) for part in parts} == {tuple(by_count(4)[0].totals.items())}
+
+
+def test_more_processes_than_sequences_in_a_batch_are_refused(sequences: Path) -> None:
+    with pytest.raises(ValueError, match="a batch of 5 sequences is too small for 6 processes"):
+        Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True, ranks=Ranks(5, 6))
 
 
 def test_loader_says_what_the_whole_step_holds(sequences: Path) -> None:
@@ -418,6 +551,18 @@ def test_base_model_of_ours_gives_its_words(sequences: Path, tmp_path: Path) -> 
     assert all("entity" in key for key in new)
     assert all(torch.equal(state[key], words[key]) for key in set(state) - new)
     assert not torch.equal(state["entity_head.dense.weight"], words["entity_head.dense.weight"])
+
+
+@pytest.mark.usefixtures("short")
+def test_the_command_line(sequences: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--preset", "demo", "--seed", "1", "--device", "cpu", "--workers", "1"]
+    assert pretraining.main([str(sequences), str(tmp_path / "a"), *options]) == 0
+    assert json.loads(capsys.readouterr().out) == run(sequences, tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert pretraining.main([str(tmp_path), str(tmp_path / "c"), *options]) == 1
+    assert "manifest.json: no such file; give the folder that BuildSequences wrote" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        pretraining.main([str(sequences), str(tmp_path / "c"), "--checkpoints-kept", "0"])
 
 
 def test_new_parameters_without_a_base_model_are_all() -> None:

@@ -81,6 +81,15 @@ class Settings(luigi.Task):
         default=AUTO, description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size"
     )
     seed = parameters.IntegerParameter(default=42, description="seed of training")
+    tokens_per_batch = parameters.IntegerParameter(
+        default=0, description="words and entities of a micro-batch; 0: the preset's number of sequences"
+    )
+    loader_workers = parameters.IntegerParameter(
+        default=0, significant=False, description="processes that prepare pretraining's batches"
+    )
+    checkpoint_minutes = parameters.IntegerParameter(
+        default=30, significant=False, description="minutes between pretraining's checkpoints, at most"
+    )
     allow_truncated = luigi.BoolParameter(
         description="take the whole pages of a dump that ends in the middle, and count the rest"
     )

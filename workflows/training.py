@@ -55,10 +55,12 @@ class Pretrain(TorchStage):
             "profile": self.profile,
             "seed": self.seed,
             "base_model": base_model_identity(self.base_model),
+            "tokens_per_batch": self.tokens_per_batch,
         }
 
     def work(self) -> Result:
         from model.pretrain import pretrain
+        from model.training import Settings
 
         base_model = SCRATCH if self.base_model == SCRATCH else engines.model_folder(self.base_model)
         figures = pretrain(
@@ -71,6 +73,8 @@ class Pretrain(TorchStage):
             seed=self.seed,
             device=engines.torch_device(self.device),
             progress=engines.on_terminal(),
+            tokens_per_batch=self.tokens_per_batch,
+            settings=Settings(workers=self.loader_workers, checkpoint_minutes=self.checkpoint_minutes),
         )
         # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it.
         files = (

@@ -1,0 +1,99 @@
+"""The processes of one training run, as torchrun starts them: each takes its share of every step's batch.
+
+Losses and gradients are sums, so the processes add them up and all hold the same parameters at every step. A run of one
+process is the same run without messages.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import torch
+from torch import Tensor, nn
+from torch import distributed as messages
+
+# How long a process waits for another: loading a large model or writing a checkpoint are well below it.
+_TIMEOUT = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process's number among `count`, and where its part of the model lies."""
+
+    rank: int = 0
+    count: int = 1
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes what only one may write."""
+        return self.rank == 0
+
+    def sum(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The sum over all processes of each named value; every process gives the same names."""
+        if self.count == 1:
+            return dict(values)
+        added = torch.tensor(
+            [values[name] for name in sorted(values)], dtype=torch.float64, device=self.device
+        )
+        messages.all_reduce(added)
+        return dict(zip(sorted(values), added.tolist(), strict=True))
+
+    def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Add up the gradients of all processes; one that nobody has stays absent."""
+        if self.count == 1:
+            return
+        trained = [parameter for parameter in parameters if parameter.requires_grad]
+        has_gradient = torch.tensor([parameter.grad is not None for parameter in trained], device=self.device)
+        anywhere = has_gradient.int()
+        messages.all_reduce(anywhere)
+        waiting = []
+        for parameter, holders in zip(trained, anywhere.tolist(), strict=True):
+            if holders:
+                gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                parameter.grad = gradient.contiguous()
+                waiting.append(messages.all_reduce(parameter.grad, async_op=True))
+        for work in waiting:
+            work.wait()
+
+    def share(self, tensors: Iterable[Tensor]) -> None:
+        """Give every process the first one's values."""
+        if self.count > 1:
+            for tensor in tensors:
+                messages.broadcast(tensor, src=0)
+
+    def wait(self) -> None:
+        """Go on when all processes are here."""
+        if self.count > 1:
+            messages.barrier()
+
+
+ALONE = Ranks()
+
+
+@contextlib.contextmanager
+def join(device: torch.device) -> Iterator[Ranks]:
+    """The process group that torchrun's environment describes, on this device or, of several GPUs, on its own.
+
+    Raises:
+        ValueError: fewer GPUs than processes on this machine.
+    """
+    count, local = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_RANK", 0))
+    if count == 1:
+        yield Ranks(device=device)
+        return
+    if device.type == "cuda":
+        if local >= torch.cuda.device_count():
+            raise ValueError(
+                f"process {local} of this machine has no GPU ({torch.cuda.device_count()} found); "
+                "start as many processes as there are GPUs (torchrun --nproc-per-node)"
+            )
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    messages.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=_TIMEOUT)
+    try:
+        yield Ranks(messages.get_rank(), count, device)
+    finally:
+        messages.destroy_process_group()

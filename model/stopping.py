@@ -1,0 +1,35 @@
+"""Stopping a training run on SIGTERM, as machines that are taken away send it: after the step, with a checkpoint."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+
+class StopRequest:
+    """Whether SIGTERM came."""
+
+    is_made = False
+
+
+@contextlib.contextmanager
+def on_sigterm() -> Iterator[StopRequest]:
+    """Note SIGTERM instead of ending at once; it has its usual effect when the block is left.
+
+    Signals belong to a program's main thread: in another one nothing is noted.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def note(number: int, frame: object) -> None:
+        request.is_made = True
+
+    before = signal.signal(signal.SIGTERM, note)
+    try:
+        yield request
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if request.is_made:
+            signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,135 @@
+"""Several processes train as one does."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from shards_for_tests import random_rows, write_sequences
+
+from model.ranks import ALONE
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from dataclasses import replace
+from pathlib import Path
+import torch
+from safetensors.torch import save_file
+from model.config import PRESETS
+from model.recipes import RECIPES, Phase
+from model.training import Settings, Training
+from models_for_tests import TINY
+from test_model_pretrain import SHORT, run
+
+torch.set_num_threads(1)
+sequences, output, dropout, dies = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]), sys.argv[4:]
+PRESETS["demo"] = replace(TINY, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+phases = (Phase(12, 2e-3, 2, "new"), Phase(8, 1e-3, 2, "all"))
+RECIPES["demo"] = replace(SHORT, phases=phases, batch_size=6, checkpoint_every=5)
+
+step_of = torch.optim.AdamW.step
+def step(self, *arguments):
+    if not (output / "gradients.safetensors").exists() and os.environ.get("RANK", "0") == "0":
+        output.mkdir(exist_ok=True)
+        gradients = [p.grad for group in self.param_groups for p in group["params"]]
+        kept = {{str(n): g.clone() for n, g in enumerate(gradients) if g is not None}}
+        save_file(kept, output / "gradients.safetensors")
+    return step_of(self, *arguments)
+torch.optim.AdamW.step = step
+
+finish = Training.finish_step
+def finish_step(self, phase, done, *rest):
+    if dies and os.environ["RANK"] == "1" and done == int(dies[0]):
+        os.kill(os.getpid(), signal.SIGKILL)
+    finish(self, phase, done, *rest)
+Training.finish_step = finish_step
+
+run(sequences, output)
+"""
+
+
+@pytest.fixture(scope="module")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some sequences have no entity, so that a process may have a batch without any."""
+    rows = random_rows(13)
+    for row in rows[::2]:
+        row |= {"entity_ids": [], "entity_starts": [], "entity_ends": []}
+    return write_sequences(tmp_path_factory.mktemp("sequences"), rows)
+
+
+def start(
+    sequences: Path, output: Path, count: int, dropout: float, *dies: int
+) -> list[subprocess.Popen[str]]:
+    """The processes of a run, as torchrun would start them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = SCRIPT.format(tests=str(ROOT / "tests"))
+    command = [sys.executable, "-c", script, str(sequences), str(output), str(dropout), *map(str, dies)]
+    environment = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    return [
+        subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, **environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(count)
+    ]
+
+
+def finish(processes: list[subprocess.Popen[str]]) -> list[int]:
+    return [process.wait(timeout=120) if process.communicate(timeout=120) else -1 for process in processes]
+
+
+def test_two_processes_equal_one(sequences: Path, tmp_path: Path) -> None:
+    for count in (1, 2):
+        assert finish(start(sequences, tmp_path / str(count), count, 0.0)) == [0] * count
+    one, two = (tmp_path / name for name in ("1", "2"))
+    first, second = (load_file(folder / "gradients.safetensors") for folder in (one, two))
+    assert first.keys() == second.keys()
+    for name in first:
+        torch.testing.assert_close(first[name], second[name], atol=1e-6, rtol=0)
+    lines = [
+        [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        for folder in (one, two)
+    ]
+    assert len(lines[0]) == len(lines[1]) == 20
+    for alone, together in zip(*lines, strict=True):
+        assert alone == pytest.approx(together, abs=1e-5)
+    weights = [load_file(folder / "model.safetensors") for folder in (one, two)]
+    for name, tensor in weights[0].items():
+        # The true gradient of a key's bias is zero: what is left is rounding, which Adam makes large.
+        if not name.endswith("attention.key.bias"):
+            torch.testing.assert_close(tensor, weights[1][name], atol=1e-4, rtol=0)
+
+
+def test_a_process_that_dies_ends_the_others_and_the_run_goes_on(sequences: Path, tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert finish(start(sequences, whole, 2, 0.1)) == [0, 0]
+    survivor, dead = finish(start(sequences, broken, 2, 0.1, 13))
+    assert dead == -signal.SIGKILL
+    assert survivor == 1
+    assert (broken / "checkpoints/step-00000012/state.json").is_file()
+    assert finish(start(sequences, broken, 2, 0.1)) == [0, 0]
+    for name in ("metrics.jsonl", "model.safetensors"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_a_run_of_one_process_sends_nothing() -> None:
+    parameter = torch.nn.Parameter(torch.zeros(2))
+    ALONE.add_gradients([parameter])
+    ALONE.share([parameter])
+    ALONE.wait()
+    assert parameter.grad is None
+    assert ALONE.sum({"b": 2.0, "a": 1.0}) == {"b": 2.0, "a": 1.0}
+    assert ALONE.is_first
