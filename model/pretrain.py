@@ -24,7 +24,7 @@ from model.files import WEIGHTS, write_aside
 from model.initial import SCRATCH, build_model
 from model.loader import Loader
 from model.ranks import join
-from model.recipes import RECIPES
+from model.recipes import PRECISIONS, RECIPES
 from model.resume import latest_checkpoint
 from model.shards import Corpus
 from model.stopping import on_sigterm
@@ -47,23 +47,31 @@ def pretrain(
     device: str,
     progress: bool,
     tokens_per_batch: int = 0,
+    precision: str = "float32",
+    gradient_checkpointing: bool = False,
+    compiled: bool = False,
     settings: Settings = DEFAULTS,
 ) -> dict[str, float]:
     """Pretrain on a folder of sequences; `output` gets config.json, model.safetensors and metrics.jsonl.
 
     Processes that torchrun started share the work, and the folder. `base_model` is "scratch" or a model whose
     words (encoder and masked-word head) to start from. Without `entities` it is the baseline that learns masked
-    words alone; its entity table has the three special rows
-    only. `profile` "paper" masks sub-words and leaves out Adam's bias correction. Called again it resumes
-    from its last checkpoint. Returns the last line of metrics. Raises ValueError for what does not fit
-    together.
+    words alone; its entity table has the three special rows only. `profile` "paper" masks sub-words and leaves
+    out Adam's bias correction. `Recipe` says what `tokens_per_batch` to `compiled` mean. Called again it resumes
+    from its last checkpoint. Returns the last line of metrics. Raises ValueError for what does not fit together.
     """
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
     with join(resolve_device(device)) as ranks:
         corpus = Corpus(sequences)
         module, new = build_model(corpus.facts, preset, base_model, entities=entities, seed=seed)
-        recipe = replace(RECIPES[preset], tokens_per_batch=tokens_per_batch)
+        recipe = replace(
+            RECIPES[preset],
+            tokens_per_batch=tokens_per_batch,
+            precision=precision,
+            gradient_checkpointing=gradient_checkpointing,
+            compiled=compiled,
+        )
         recipe = recipe if entities else recipe.without_entities()
         run = {
             "sequences": corpus.fingerprint,
@@ -149,6 +157,9 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         default=0,
         help="tokens of a micro-batch (0: the preset's number of sequences)",
     )
+    add("--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)")
+    add("--gradient-checkpointing", action="store_true", help="less memory for more work")
+    add("--compile", dest="compiled", action="store_true", help="have torch compile the encoder")
     add("--workers", type=int, default=0, help="processes that prepare batches (default: %(default)s)")
     add(
         "--checkpoint-minutes",

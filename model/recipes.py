@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+PRECISIONS = ("float32", "bf16")
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -21,6 +23,8 @@ class Recipe:
     """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result's meaning.
 
     `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not.
+    `precision` is that of matrix products (weights are float32), float32 or bf16; with `gradient_checkpointing` a
+    layer's inner states are computed twice instead of kept; `compiled` has torch compile the encoder.
     """
 
     phases: tuple[Phase, ...]
@@ -29,9 +33,18 @@ class Recipe:
     log_every: int
     checkpoint_every: int
     tokens_per_batch: int = 0
+    precision: str = "float32"
+    gradient_checkpointing: bool = False
+    compiled: bool = False
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"precision {self.precision!r} is unknown; use one of {', '.join(PRECISIONS)}")
+        if self.tokens_per_batch < 0:
+            raise ValueError(f"tokens_per_batch is {self.tokens_per_batch}, but must be at least 0")
 
     def without_entities(self) -> "Recipe":
         """As many steps of the last phase's kind: the baseline "RoBERTa with extra training"."""

@@ -125,13 +125,17 @@ class Training:
 
     def train(self, checkpoint: Checkpoint | None) -> None:
         """Run what is left of each phase."""
+        recipe = self.loader.recipe
+        self.module.luke.gradient_checkpointing = recipe.gradient_checkpointing
+        if recipe.compiled:
+            self.module.luke.compile(dynamic=True)
         logger.info("attention runs on %s", attention_kernel(self.module.luke.train(), self.ranks.device))
         names = (WORD_LOSS, ENTITY_LOSS) if self.run["entities"] else (WORD_LOSS,)
         self.recorder = Recorder(self.output / METRICS, self.module, names, self.ranks.device)
         if checkpoint:
             self.recorder.restore(checkpoint.figures)
         start = 0
-        for number, phase in enumerate(self.loader.recipe.phases, start=1):
+        for number, phase in enumerate(recipe.phases, start=1):
             if checkpoint is None or checkpoint.step < start + phase.steps:
                 is_inside = checkpoint is not None and checkpoint.step > start
                 self.train_phase(number, phase, start, checkpoint if is_inside else None)
@@ -158,7 +162,7 @@ class Training:
             try:
                 fit(
                     self.module,
-                    self.recorder.loss,
+                    self.loss,
                     lambda step: self.counted(next(steps)),
                     optimizer,
                     lambda step: linear_schedule(
@@ -176,6 +180,12 @@ class Training:
         logger.info(
             "pretraining, phase %d: steps %d to %d, %.1f sequences a second", number, first, end, rate
         )
+
+    def loss(self, part: MicroBatch) -> dict[str, Tensor]:
+        """The losses of a micro-batch, in the recipe's precision."""
+        is_narrow = self.loader.recipe.precision == "bf16"
+        with torch.autocast(self.ranks.device.type, torch.bfloat16, enabled=is_narrow):
+            return self.recorder.loss(part)
 
     def bar(self, number: int, phase: Phase, done: int) -> Any:
         """The progress bar of a phase."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,34 @@ def test_workers_change_no_bit(sequences: Path, tmp_path: Path) -> None:
     for workers in (0, 1, 3):
         run(sequences, tmp_path / str(workers), settings=Settings(workers=workers))
     assert contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "3")
+
+
+@pytest.mark.usefixtures("short")
+def test_ways_of_computing(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path / "plain")
+    run(sequences, tmp_path / "checkpointed", gradient_checkpointing=True)
+    plain, checkpointed = (contents(tmp_path / name) for name in ("plain", "checkpointed"))
+    assert plain["metrics.jsonl"] == checkpointed["metrics.jsonl"]
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("plain", "checkpointed")]
+    assert all(torch.equal(tensor, weights[1][name]) for name, tensor in weights[0].items())
+    run(sequences, tmp_path / "narrow", precision="bf16")
+    for wide, narrow in zip(lines_of(tmp_path / "plain"), lines_of(tmp_path / "narrow"), strict=True):
+        assert narrow != wide
+        assert narrow["masked_word_loss"] == pytest.approx(wide["masked_word_loss"], rel=0.02)
+
+
+@pytest.mark.usefixtures("short")
+def test_compiled(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    still = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    monkeypatch.setitem(PRESETS, "demo", still)
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=(Phase(2, 1e-2, 0, "all"),)))
+    compile_ = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", partialmethod(compile_, backend="aot_eager"))
+    run(sequences, tmp_path / "plain")
+    run(sequences, tmp_path / "compiled", compiled=True)
+    for plain, compiled in zip(lines_of(tmp_path / "plain"), lines_of(tmp_path / "compiled"), strict=True):
+        assert plain == pytest.approx(compiled, rel=1e-4)
+    assert contents(tmp_path / "plain").keys() == contents(tmp_path / "compiled").keys()
 
 
 @pytest.mark.usefixtures("short")
@@ -529,6 +558,8 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, base, large"),
         ({"profile": "both"}, "profile 'both' is unknown; use one of fixed, paper"),
         ({"device": "gpu"}, "device 'gpu' is unknown"),
+        ({"precision": "fp8"}, "precision 'fp8' is unknown; use one of float32, bf16"),
+        ({"tokens_per_batch": -1}, "tokens_per_batch is -1, but must be at least 0"),
         ({"seed": -1}, "seed is -1, but must be at least 0"),
         (
             {"base_model": str(tmp_path / "few")},

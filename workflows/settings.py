@@ -84,6 +84,9 @@ class Settings(luigi.Task):
     tokens_per_batch = parameters.IntegerParameter(
         default=0, description="words and entities of a micro-batch; 0: the preset's number of sequences"
     )
+    precision = parameters.OneOf(
+        "float32", "bf16", default="float32", description="of pretraining's matrix products"
+    )
     loader_workers = parameters.IntegerParameter(
         default=0, significant=False, description="processes that prepare pretraining's batches"
     )

@@ -56,6 +56,7 @@ class Pretrain(TorchStage):
             "seed": self.seed,
             "base_model": base_model_identity(self.base_model),
             "tokens_per_batch": self.tokens_per_batch,
+            "precision": self.precision,
         }
 
     def work(self) -> Result:
@@ -74,6 +75,7 @@ class Pretrain(TorchStage):
             device=engines.torch_device(self.device),
             progress=engines.on_terminal(),
             tokens_per_batch=self.tokens_per_batch,
+            precision=self.precision,
             settings=Settings(workers=self.loader_workers, checkpoint_minutes=self.checkpoint_minutes),
         )
         # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it.
