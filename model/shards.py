@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 COLUMNS = ("word_ids", "entity_ids", "entity_starts", "entity_ends", "page_id")
 REMEDY = "run BuildSequences again"
+SEEN, HELD_OUT = "sequences", "held_out"
 ORDER_STREAM = 0
 Numbers = NDArray[Any]
 
@@ -52,23 +53,30 @@ class AnnotatedSequence:
 class Corpus:
     """All sequences of a folder by their index; nothing but what is asked for is read from disk.
 
-    `fingerprint` is the SHA-256 of the manifest, which holds that of every file. Raises ValueError for files
-    that are not what the manifest says.
+    `part` is "sequences", what pretraining sees, or "held_out", which may be empty. `fingerprint` is the
+    SHA-256 of the manifest, which holds that of every file. A pickled corpus is its folder's name: it is
+    opened anew where it is unpickled. Raises ValueError for files that are not what the manifest says.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, part: str = SEEN) -> None:
+        if part not in (SEEN, HELD_OUT):
+            raise ValueError(f"part {part!r} is unknown; use {SEEN} or {HELD_OUT}")
         self.folder = folder
+        self.part = part
         manifest, self.fingerprint = read_manifest(folder)
         self.facts = read_facts(manifest["facts"], folder / "manifest.json")
         self.batches: list[pa.RecordBatch] = []
         self.ends: list[int] = []
         for entry in sorted(manifest["files"], key=lambda entry: entry["path"]):
             check_file(folder, entry)
-            if entry["path"].startswith("sequences/") and entry["path"].endswith(".arrow"):
+            if entry["path"].startswith(f"{part}/") and entry["path"].endswith(".arrow"):
                 self._add(folder / entry["path"], entry["rows"])
         self.word_starts = read_word_starts(folder, manifest["files"], self.facts.word_vocab_size)
-        if not len(self):
+        if not len(self) and part == SEEN:
             raise ValueError(f"{folder}: no sequences; pretraining needs at least one, use a larger dump")
+
+    def __reduce__(self) -> tuple[type["Corpus"], tuple[Path, str]]:
+        return Corpus, (self.folder, self.part)
 
     def _add(self, path: Path, rows: int) -> None:
         first = len(self)
@@ -114,6 +122,21 @@ class Corpus:
             raise ValueError(
                 f"{self.folder}: sequence {index}: an entity outside its {words} words; {REMEDY}"
             )
+
+
+def count_entities(corpus: Corpus) -> NDArray[np.int64]:
+    """How often each entity of the vocabulary is annotated, (entity_vocab_size,); one block is read at a time."""
+    size = corpus.facts.entity_vocab_size
+    counts = np.zeros(size, dtype=np.int64)
+    for batch in corpus.batches:
+        entity_ids = batch.column("entity_ids").flatten().to_numpy()
+        if len(entity_ids) and not 0 <= entity_ids.min() <= entity_ids.max() < size:
+            raise ValueError(
+                f"{corpus.folder}: entity ids from {entity_ids.min()} to {entity_ids.max()}, but "
+                f"entity_vocab_size is {size}; {REMEDY}"
+            )
+        counts += np.bincount(entity_ids, minlength=size)
+    return counts
 
 
 def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:

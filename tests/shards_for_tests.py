@@ -40,7 +40,13 @@ def write_arrow(path: Path, table: pa.Table, rows_per_batch: int = 7) -> None:
         writer.write_table(table, max_chunksize=rows_per_batch)
 
 
-def write_sequences(folder: Path, rows: list[dict[str, Any]], shards: int = 3, **facts: Any) -> Path:
+def write_sequences(
+    folder: Path,
+    rows: list[dict[str, Any]],
+    shards: int = 3,
+    held_out: list[dict[str, Any]] | None = None,
+    **facts: Any,
+) -> Path:
     """Write shards, word starts (every even id begins a word) and the manifest; return the folder."""
     schema = pa.schema(
         {
@@ -52,10 +58,12 @@ def write_sequences(folder: Path, rows: list[dict[str, Any]], shards: int = 3, *
         }
     )
     counts: dict[str, int] = {}
-    for number, part in enumerate(np.array_split(np.arange(len(rows)), shards)):
-        table = pa.Table.from_pylist([rows[index] for index in part], schema=schema)
-        counts[f"sequences/block-{number:05d}.arrow"] = table.num_rows
-        write_arrow(folder / f"sequences/block-{number:05d}.arrow", table)
+    for part, part_rows in (("sequences", rows), ("held_out", held_out)):
+        for number, indices in enumerate(np.array_split(np.arange(len(part_rows or [])), shards)):
+            if part_rows is not None:
+                table = pa.Table.from_pylist([part_rows[index] for index in indices], schema=schema)
+                counts[f"{part}/block-{number:05d}.arrow"] = table.num_rows
+                write_arrow(folder / f"{part}/block-{number:05d}.arrow", table)
     word_starts = pa.table({"word_start": [index % 2 == 0 for index in range(WORDS)]})
     write_arrow(folder / "word_starts.arrow", word_starts)
     counts["word_starts.arrow"] = WORDS

@@ -1,6 +1,7 @@
 """Sequences on disk: what is read is what was written, in an order that covers an epoch."""
 
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from properties import given, settings, st
-from shards_for_tests import WORDS, random_rows, write_arrow, write_sequences
+from shards_for_tests import ENTITIES, WORDS, random_rows, write_arrow, write_sequences
 
-from model.shards import Corpus, epoch_order, random_bits
+from model.shards import HELD_OUT, Corpus, count_entities, epoch_order, random_bits
 
 
 def test_sequences_are_as_written(tmp_path: Path) -> None:
@@ -95,6 +96,49 @@ def test_missing_and_broken_manifest_are_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(ValueError, match="not JSON"):
         Corpus(tmp_path)
+
+
+def test_held_out_sequences_are_a_part_of_their_own(tmp_path: Path) -> None:
+    folder = write_sequences(tmp_path, random_rows(9), held_out=random_rows(4, seed=7))
+    assert (len(Corpus(folder)), len(Corpus(folder, HELD_OUT))) == (9, 4)
+    assert [Corpus(folder, HELD_OUT)[index].word_ids.tolist() for index in range(4)] == [
+        row["word_ids"] for row in random_rows(4, seed=7)
+    ]
+    assert Corpus(folder, HELD_OUT).fingerprint == Corpus(folder).fingerprint
+    with pytest.raises(ValueError, match="part 'dev' is unknown; use sequences or held_out"):
+        Corpus(folder, "dev")
+
+
+def test_no_held_out_sequences_are_no_error(tmp_path: Path) -> None:
+    corpus = Corpus(write_sequences(tmp_path, random_rows(9)), HELD_OUT)
+    assert len(corpus) == 0
+    assert count_entities(corpus).tolist() == [0] * ENTITIES
+
+
+@pytest.mark.parametrize("part", ["sequences", "held_out"])
+def test_a_pickled_corpus_is_its_folder(tmp_path: Path, part: str) -> None:
+    folder = write_sequences(tmp_path, random_rows(500), held_out=random_rows(4, seed=7))
+    corpus = Corpus(folder, part)
+    content = pickle.dumps(corpus)
+    assert len(content) < 1000
+    again = pickle.loads(content)  # noqa: S301, as a worker of the loader does
+    assert (len(again), again.fingerprint, again.part) == (len(corpus), corpus.fingerprint, part)
+    assert again[3].word_ids.tolist() == corpus[3].word_ids.tolist()
+
+
+def test_entities_are_counted_over_all_shards(tmp_path: Path) -> None:
+    rows = random_rows(40)
+    counts = count_entities(Corpus(write_sequences(tmp_path, rows, held_out=random_rows(5, seed=9))))
+    ids = [entity for row in rows for entity in row["entity_ids"]]
+    assert counts.tolist() == [ids.count(entity) for entity in range(ENTITIES)]
+
+
+@pytest.mark.parametrize("wrong", [-1, ENTITIES])
+def test_entities_outside_the_vocabulary_are_refused(tmp_path: Path, wrong: int) -> None:
+    rows = random_rows(3)
+    rows[1]["entity_ids"][0] = wrong
+    with pytest.raises(ValueError, match=rf"entity ids from .*{wrong}.*entity_vocab_size is {ENTITIES}"):
+        count_entities(Corpus(write_sequences(tmp_path, rows)))
 
 
 def test_no_sequences_at_all_is_refused(tmp_path: Path) -> None:
