@@ -1,0 +1,148 @@
+"""Held-out evaluation: masked words and masked entities that are the same for every model, beside two baselines.
+
+`python -m model.evaluation MODEL SEQUENCES` evaluates a finished model on all held-out sequences.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from model.batch import IGNORED, MaskedSequence, collate
+from model.checkpoint import load_strictly, read_model
+from model.config import SPECIAL_ENTITIES, LukeConfig
+from model.heads import LukeForPretraining
+from model.held_out import HeldOut
+from model.scores import Answers, Figures, Scores, entity_figures, join, score, word_figures
+from model.shards import SequenceFacts
+from model.train import resolve_device
+
+Integers = NDArray[np.int64]
+
+
+def evaluate(
+    module: LukeForPretraining, held_out: HeldOut, *, sequences: int | None = None, batch_size: int = 8
+) -> Figures:
+    """Figures of masked words and entities on held-out sequences (all, or a fixed sample of `sequences`).
+
+    Masked entities are judged over all labels (masked_entity_*), over those that are known entities, not [UNK]
+    (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and
+    the share that either baseline gets right. A group of no labels has its count alone. Words are masked whole.
+    The module, its mode and every random generator are left as they were; call it under the autocast of
+    training. A model without entities is judged on its words. ValueError where model and sequences do not fit.
+    """
+    corpus = held_out.corpus
+    has_entities = predicts_entities(module.config, corpus.facts)
+    if not len(held_out):
+        raise ValueError(f"{corpus.folder}: no held-out sequences; raise --held-out or use a larger dump")
+    indices = held_out.sample(sequences or len(held_out))
+    words: list[Scores] = []
+    entities: list[Scores] = []
+    commonest: list[tuple[Integers, Integers]] = []
+    masker = held_out.make_masker()
+    with evaluating(module):
+        for first in range(0, len(indices), batch_size):
+            chosen = indices[first : first + batch_size]
+            masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen]
+            word_scores, entity_scores = score_batch(module, masked, corpus.facts, entities=has_entities)
+            words.append(word_scores)
+            if entity_scores:
+                entities.append(entity_scores)
+                commonest += [masked_answers(held_out, *pair) for pair in zip(chosen, masked, strict=True)]
+    figures = word_figures(join(words))
+    if not entities:
+        return figures
+    of_text = [np.concatenate(column) for column in zip(*commonest, strict=True)]
+    answers = Answers(held_out.most_frequent, *(of_text if held_out.commonest else (None, None)))
+    return figures | entity_figures(join(entities), answers, held_out.training_counts)
+
+
+def predicts_entities(config: LukeConfig, facts: SequenceFacts) -> bool:
+    """Whether a model has the entities of the sequences; one of special entities alone predicts none."""
+    if config.vocab_size != facts.word_vocab_size:
+        raise ValueError(
+            f"the model has {config.vocab_size} words, the sequences have {facts.word_vocab_size}; "
+            "evaluate on the sequences of the model's own tokenizer"
+        )
+    if config.entity_vocab_size not in (SPECIAL_ENTITIES, facts.entity_vocab_size):
+        raise ValueError(
+            f"the model has {config.entity_vocab_size} entities, the sequences have {facts.entity_vocab_size}; "
+            "evaluate on sequences of the model's own entity vocabulary"
+        )
+    return config.entity_vocab_size == facts.entity_vocab_size
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Without dropout and gradients; each part then is in the mode that it was in."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
+
+
+def score_batch(
+    module: LukeForPretraining, masked: list[MaskedSequence], facts: SequenceFacts, *, entities: bool
+) -> tuple[Scores, Scores | None]:
+    """Scores of the masked words of a batch, and of its masked entities where there are any."""
+    device = next(module.parameters()).device
+    batch = collate(
+        masked, pad_id=facts.pad_id, max_mention_words=facts.max_mention_words, entities=entities
+    ).to(device)
+    word_states, entity_states = module.luke(batch)
+    assert batch.word_labels is not None
+    table = module.luke.word_embeddings.token.weight
+    words = score(module.word_head, word_states, batch.word_labels, table)
+    if entity_states is None or batch.entity_labels is None:
+        return words, None
+    table = module.luke.entity_embeddings.token.weight
+    return words, score(module.entity_head, entity_states, batch.entity_labels, table, SPECIAL_ENTITIES)
+
+
+def masked_answers(held_out: HeldOut, index: int, masked: MaskedSequence) -> tuple[Integers, Integers]:
+    """Both labels of the mention table for the masked entities of a sequence."""
+    is_asked = masked.entity_labels != IGNORED
+    labels, known = held_out.commonest_of(index, len(is_asked))
+    return labels[is_asked], known[is_asked]
+
+
+def read_pretrained(folder: Path) -> LukeForPretraining:
+    """A finished model of this project with its heads."""
+    config, weights = read_model(str(folder))
+    module = LukeForPretraining(config)
+    load_strictly(module, weights, source=str(folder), optional=set())
+    return module
+
+
+def main(arguments: list[str]) -> int:
+    """Print the figures of a model as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m model.evaluation", description=__doc__)
+    parser.add_argument("model", type=Path, help="folder that pretraining wrote")
+    parser.add_argument("sequences", type=Path, help="folder that BuildSequences wrote")
+    parser.add_argument("--commonest", type=Path, help="file of the mentions' commonest labels")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time")
+    options = parser.parse_args(arguments)
+    try:
+        module = read_pretrained(options.model).to(resolve_device(options.device))
+        held_out = HeldOut.open(options.sequences, options.commonest)
+        print(json.dumps(evaluate(module, held_out, batch_size=options.batch_size), indent=1))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
