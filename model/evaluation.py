@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from model.scores import Answers, Figures, Scores, entity_figures, join, score, 
 from model.shards import SequenceFacts
 from model.train import resolve_device
 
+MOST_SEQUENCES = 4096
 Integers = NDArray[np.int64]
 
 
@@ -56,12 +58,34 @@ def evaluate(
             if entity_scores:
                 entities.append(entity_scores)
                 commonest += [masked_answers(held_out, *pair) for pair in zip(chosen, masked, strict=True)]
-    figures = word_figures(join(words))
+    figures = {"sequences": len(indices)} | word_figures(join(words))
     if not entities:
         return figures
     of_text = [np.concatenate(column) for column in zip(*commonest, strict=True)]
     answers = Answers(held_out.most_frequent, *(of_text if held_out.commonest else (None, None)))
     return figures | entity_figures(join(entities), answers, held_out.training_counts)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a run of `steps` evaluates, and on how many sequences; with `every` 0 it never does.
+
+    Evaluation sees at most a quarter of the sequences that training has seen since the last one, which is about a
+    twelfth of the time, and at most `MOST_SEQUENCES`; at the end, at most a quarter of all.
+    """
+
+    every: int
+    steps: int
+    batch_size: int
+
+    def is_due(self, step: int) -> bool:
+        """Whether to evaluate after `step` finished steps."""
+        return self.every > 0 and (step % self.every == 0 or step == self.steps)
+
+    def sequences(self, step: int) -> int:
+        """How many sequences to evaluate on."""
+        seen = (self.steps if step == self.steps else self.every) * self.batch_size
+        return max(1, min(MOST_SEQUENCES, seen // 4))
 
 
 def predicts_entities(config: LukeConfig, facts: SequenceFacts) -> bool:

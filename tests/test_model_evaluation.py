@@ -16,7 +16,7 @@ from shards_for_tests import ENTITIES, random_rows, write_arrow, write_sequences
 from model import evaluation
 from model.batch import IGNORED, collate
 from model.checkpoint import save_model
-from model.evaluation import evaluate
+from model.evaluation import Schedule, evaluate
 from model.heads import LukeForPretraining
 from model.held_out import HeldOut
 from model.shards import Corpus
@@ -147,9 +147,18 @@ def test_nothing_is_disturbed(module: LukeForPretraining, folder: Path) -> None:
 
 def test_a_model_without_entities_is_judged_on_its_words(folder: Path) -> None:
     module = LukeForPretraining(replace(TINY, entity_vocab_size=3))
-    assert set(evaluate(module, HeldOut.open(folder))) == {
-        f"masked_word_{name}" for name in ("count", "loss", "accuracy", "perplexity")
-    }
+    words = {f"masked_word_{name}" for name in ("count", "loss", "accuracy", "perplexity")}
+    assert set(evaluate(module, HeldOut.open(folder))) == words | {"sequences"}
+
+
+def test_schedule_bounds_what_evaluation_costs() -> None:
+    demo = Schedule(every=25, steps=110, batch_size=8)
+    assert [step for step in range(1, 111) if demo.is_due(step)] == [25, 50, 75, 100, 110]
+    assert (demo.sequences(25), demo.sequences(110)) == (50, 220)
+    large = Schedule(every=1000, steps=200_000, batch_size=2048)
+    assert large.sequences(1000) == large.sequences(200_000) == 4096
+    assert Schedule(every=1, steps=9, batch_size=1).sequences(1) == 1
+    assert not any(Schedule(every=0, steps=9, batch_size=1).is_due(step) for step in range(1, 10))
 
 
 @pytest.mark.parametrize(
