@@ -34,7 +34,10 @@ class Scores:
 
 @dataclass(frozen=True)
 class Answers:
-    """What the two baselines answer at the same masked entities: among all labels, and among known entities."""
+    """What the two baselines answer at the same masked entities: among all labels, and among known entities.
+
+    Where a mention's text has no commonest label (-1), that baseline, too, answers with the most frequent one.
+    """
 
     most_frequent: tuple[int, int]
     commonest: Integers | None
@@ -126,7 +129,8 @@ def group_figures(
         figures["most_frequent_top_1"] = float((labels == answers.most_frequent[known]).mean())
         commonest = answers.commonest_known if known else answers.commonest
         if commonest is not None:
-            figures["commonest_top_1"] = float((labels == commonest[is_inside]).mean())
+            answer = np.where(commonest[is_inside] < 0, answers.most_frequent[known], commonest[is_inside])
+            figures["commonest_top_1"] = float((labels == answer).mean())
     return {f"{name}_{key}": value for key, value in figures.items()}
 
 

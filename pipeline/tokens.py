@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain, filterfalse
 from pathlib import Path
 
@@ -83,16 +84,18 @@ class WordTokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, special tokens as they are written; broken UTF-8 becomes U+FFFD."""
-        tokens = self._tokens()
-        return _token_bytes("".join(tokens[token_id] for token_id in ids)).decode("utf-8", errors="replace")
+        return _token_bytes("".join(self._tokens[token_id] for token_id in ids)).decode(
+            "utf-8", errors="replace"
+        )
 
     def word_starts(self) -> list[bool]:
         """For each id: whether a word begins there: the token begins with a blank or with punctuation."""
         return [
             token_id in self.special_ids or _starts_word(_token_bytes(token).decode("utf-8", errors="ignore"))
-            for token_id, token in enumerate(self._tokens())
+            for token_id, token in enumerate(self._tokens)
         ]
 
+    @cached_property
     def _tokens(self) -> list[str]:
         tokens = [""] * self.vocab_size
         for token, token_id in self.vocab.items():

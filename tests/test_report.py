@@ -1,14 +1,25 @@
 """The report's page and tables: hostile titles stay text, missing figures do not break it."""
 
+import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from workflows.report import render, training_plots
+from workflows.report import held_out_rows, render, training_plots
 
 HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
 SCORES = {"precision": 0.5, "recall": 0.25, "f1": 1 / 3, "gold": 4, "predicted": 2, "correct": 1}
+
+HELD_OUT = {
+    "masked_word": {"count": 4321, "loss": 3.25, "accuracy": 0.5, "perplexity": 25.75},
+    "masked_entity": {"count": 9, "loss": 1.5, "top_1": 0.875, "top_10": 1.0, "mean_reciprocal_rank": 0.9}
+    | {"most_frequent_top_1": 0.75, "commonest_top_1": 0.625},
+    "known_entity": {"count": 2, "loss": 4.5, "top_1": 0.375, "top_1_among_known": 0.5, "top_10": 1.0}
+    | {"mean_reciprocal_rank": 0.4, "most_frequent_top_1": 0.125, "commonest_top_1": 0.25},
+    "known_entity_seen_0": {"count": 0},
+}
 
 SIZES = {"mean": 1.25, "median": 1, "p95": 2, "largest": 3}
 
@@ -52,6 +63,7 @@ def content() -> dict[str, Any]:
             }
         ],
         "training": {"Pretrain": [{"step": 5, "masked_word_loss": 2.5, "masked_word_accuracy": 0.5}]},
+        "held_out": {"Pretrain": HELD_OUT, "PretrainRoberta": {"masked_word": HELD_OUT["masked_word"]}},
         "results": [{"task": "ner", "variant": "luke", "dev": scores, "test": scores}],
     }
 
@@ -74,6 +86,33 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
     assert "7,654" in page
     content["setting"]["preset"] = "large"
     assert "A demo shows" not in render(content)[0]
+
+
+def test_held_out_figures_stand_beside_the_baselines(content: dict[str, Any]) -> None:
+    page, markdown = render(content)
+    assert "| Pretrain | 4,321 | 3.250 | 50.0% | 25.8 |" in markdown
+    assert "| masked entity | 9 | 87.5% |  | 100.0% | 75.0% | 62.5% |" in markdown
+    assert "| known entity | 2 | 37.5% | 50.0% | 100.0% | 12.5% | 25.0% |" in markdown
+    assert "| known entity seen 0 | 0 |  |  |  |  |  |" in markdown
+    for text in ("Held-out pages", "PretrainRoberta", "known entity seen 0", "37.5%", "25.0%"):
+        assert text in page
+
+
+def test_a_dump_without_held_out_pages_has_no_such_figures(content: dict[str, Any]) -> None:
+    content["held_out"] = {"Pretrain": {}, "PretrainRoberta": {}}
+    assert not any("Held-out" in text for text in render(content))
+
+
+def test_groups_of_held_out_figures(tmp_path: Path) -> None:
+    assert held_out_rows(str(tmp_path)) == {}
+    line = {"step": 9, "masked_word_count": 3, "masked_word_loss": 2.0, "known_entity_count": 4}
+    line |= {"known_entity_top_1": 0.5, "known_entity_seen_0_count": 1, "known_entity_seen_0_top_1": 0.25}
+    (tmp_path / "evaluation.jsonl").write_text(f'{{"step": 1}}\n{json.dumps(line)}\n')
+    assert held_out_rows(str(tmp_path)) == {
+        "masked_word": {"count": 3, "loss": 2.0},
+        "known_entity": {"count": 4, "top_1": 0.5},
+        "known_entity_seen_0": {"count": 1, "top_1": 0.25},
+    }
 
 
 def test_plots_work_offline(content: dict[str, Any]) -> None:

@@ -77,6 +77,9 @@ class Report(Stage):
             "training": {
                 name: _training_log(self.requires()[name]) for name in ("Pretrain", "PretrainRoberta")
             },
+            "held_out": {
+                name: held_out_rows(self.requires()[name].folder) for name in ("Pretrain", "PretrainRoberta")
+            },
             "results": [
                 {"task": stage.task, "variant": stage.variant, **stage.manifest().facts["metrics"]}
                 for stage in stages
@@ -148,6 +151,22 @@ def sequence_rows(folder: str) -> list[dict[str, Any]]:
 def _training_log(stage: Stage) -> list[dict[str, Any]]:
     lines = storage.read_bytes(storage.join(stage.folder, "metrics.jsonl")).decode().splitlines()
     return [json.loads(line) for line in lines]
+
+
+def held_out_rows(folder: str) -> dict[str, dict[str, float]]:
+    """The last held-out figures of a pretraining by group (masked words, masked entities and parts of them)."""
+    path = storage.join(folder, "evaluation.jsonl")
+    if storage.file_size(path) is None:
+        return {}
+    last = json.loads(storage.read_bytes(path).decode().splitlines()[-1])
+    groups = [name.removesuffix("_count") for name in last if name.endswith("_count")]
+    rows: dict[str, dict[str, float]] = {group: {} for group in groups}
+    for name, value in last.items():
+        of_name = [group for group in groups if name.startswith(f"{group}_")]
+        if of_name:
+            group = max(of_name, key=len)
+            rows[group][name.removeprefix(f"{group}_")] = value
+    return rows
 
 
 def render(content: Mapping[str, Any]) -> tuple[str, str]:

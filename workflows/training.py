@@ -16,8 +16,17 @@ from workflows.extraction import FetchDump
 from workflows.sequences import STATISTICS, BuildSequences, TokenizedStage, copy_tokenizer
 from workflows.settings import SCRATCH
 from workflows.stage import RUN_RECORD, Result, Stage
-from workflows.tables import BuildEntityVocab
+from workflows.tables import BuildEntityVocab, BuildMentionTable
 
+# What a pretraining says of itself in a line, of all its figures.
+HEADLINE = (
+    "step",
+    "masked_word_loss",
+    "masked_entity_loss",
+    "held_out_masked_word_perplexity",
+    "held_out_known_entity_top_1",
+    "held_out_known_entity_commonest_top_1",
+)
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
@@ -41,13 +50,16 @@ class TorchStage(TokenizedStage):
 class Pretrain(TorchStage):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
-    VERSION = 2
     FOLDER = "pretrain"
+    VERSION = 3
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool] = True
 
     def requires(self) -> dict[str, Stage]:
-        return {"BuildSequences": self.clone(BuildSequences)}
+        stages: dict[str, Stage] = {"BuildSequences": self.clone(BuildSequences)}
+        if self.entities:  # what evaluation compares them with
+            stages |= {"BuildMentionTable": self.clone(BuildMentionTable), **self.tokenizer_requires()}
+        return stages
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {
@@ -62,8 +74,10 @@ class Pretrain(TorchStage):
     def work(self) -> Result:
         from model.pretrain import pretrain
         from model.training import Settings
+        from model.record import EVALUATION, METRICS, TABLE
 
         base_model = SCRATCH if self.base_model == SCRATCH else engines.model_folder(self.base_model)
+        commonest = self._write_commonest() if self.entities else None
         figures = pretrain(
             Path(self.clone(BuildSequences).folder),
             Path(self.folder),
@@ -77,16 +91,32 @@ class Pretrain(TorchStage):
             tokens_per_batch=self.tokens_per_batch,
             precision=self.precision,
             settings=Settings(workers=self.loader_workers, checkpoint_minutes=self.checkpoint_minutes),
+            commonest=commonest,
         )
-        # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it.
-        files = (
-            storage.describe(self.folder, name)
-            for name in ("config.json", "metrics.jsonl", "model.safetensors")
+        # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it, nor is
+        # log/, which holds times.
+        names = ["config.json", "model.safetensors", METRICS, TABLE]
+        names += [EVALUATION] if (Path(self.folder) / EVALUATION).is_file() else []
+        names += [commonest.name] if commonest else []
+        files = tuple(storage.describe(self.folder, name) for name in sorted(names))
+        return Result(files, facts={"last": figures})
+
+    def _write_commonest(self) -> Path:
+        """The labels that the mention table gives to the held-out mentions, for evaluation."""
+        from pipeline.commonest import COMMONEST, write_commonest
+
+        path = storage.join(self.folder, COMMONEST)
+        write_commonest(
+            path,
+            sequences=self.clone(BuildSequences).folder,
+            mentions=self.clone(BuildMentionTable).folder,
+            tokenizer=self.tokenizer_folder(),
         )
-        return Result(tuple(files), facts={"last": figures})
+        return Path(path)
 
     def headline(self, manifest: storage.Manifest) -> str:
-        return ", ".join(f"{name} {value:.3g}" for name, value in manifest.facts["last"].items())
+        last = manifest.facts["last"]
+        return ", ".join(f"{name} {last[name]:.3g}" for name in HEADLINE if name in last)
 
 
 class PretrainRoberta(Pretrain):
