@@ -41,6 +41,7 @@ setup(
     ],
     extras_require={
         "dask": DASK,
+        "tensorboard": ["tensorboard"],
         "test": [
             *DASK,
             "datasets",
@@ -52,6 +53,7 @@ setup(
             "pyyaml",
             "scikit-learn",
             "seqeval",
+            "tensorboard",
         ],
         "dev": ["mypy", "ruff", "types-psutil", "types-regex", "types-tqdm", "types-PyYAML"],
     },

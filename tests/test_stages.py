@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -417,6 +418,64 @@ def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
     statistics = json.loads((Path(stage.folder) / "statistics.json").read_text())
     assert [statistics[part]["sequences"] for part in (SEEN, HELD_OUT)] == [len(seen), len(held_out)]
     assert statistics["drops"] == dict(stage.manifest().drops)
+
+
+def test_held_out_figures_stand_beside_the_mention_table_s_answers(
+    everything: RunAll, tmp_path: Path
+) -> None:
+    """The file of commonest labels against the mention table's rows, and what evaluation makes of it."""
+    from pipeline.commonest import COMMONEST
+    from pipeline.tokens import WordTokenizer
+    from workflows import Pretrain, PretrainRoberta
+
+    stage = copied(everything, tmp_path, held_out=0.3)
+    run_in_process(stage)
+    built, mentions = stage.clone(BuildSequences), stage.clone(BuildMentionTable)
+    pretrained = stage.clone(Pretrain)
+    paths = mentions.manifest().paths(mentions.folder, "mentions/")
+    links = [row for path in paths for row in storage.read_rows(path)]
+    decode = WordTokenizer.load(built.tokenizer_folder()).decode
+    rows = [
+        row
+        for path in sorted(built.manifest().paths(built.folder, f"{HELD_OUT}/"))
+        for row in storage.open_arrow(path).to_pylist()
+    ]
+    texts = [
+        [
+            decode(row["word_ids"][start:end]).strip()
+            for start, end in zip(row["entity_starts"], row["entity_ends"], strict=True)
+        ]
+        for row in rows
+    ]
+    own = Counter(
+        (text, label)
+        for row, names in zip(rows, texts, strict=True)
+        for text, label in zip(names, row["entity_ids"], strict=True)
+    )
+    answers = storage.open_arrow(Path(pretrained.folder) / COMMONEST)["commonest"].to_pylist()
+    assert [len(row) for row in answers] == [len(row["entity_ids"]) for row in rows]
+    for names, found in zip(texts, answers, strict=True):
+        for text, label in zip(names, found, strict=True):
+            counts: Counter[int] = Counter()
+            for link in links:
+                if link["mention"] == text:
+                    counts[1 if link["entity_id"] is None else link["entity_id"]] += link["link_count"]
+            assert counts, f"{text!r} is a link, so the table has it"
+            left = {each: count - own[text, each] for each, count in counts.items()}
+            assert all(count >= 0 for count in left.values())
+            assert left[label] == max(left.values()) if label >= 0 else not any(left.values())
+    assert len({label for row in answers for label in row} - {-1}) > 3
+    figures = json.loads((Path(pretrained.folder) / "evaluation.jsonl").read_text().splitlines()[-1])
+    assert figures["masked_entity_count"] >= figures["sequences"] > 0
+    assert 0 <= figures["masked_entity_commonest_top_1"] <= 1
+    names = {entry.path for entry in pretrained.manifest().files}
+    assert {COMMONEST, "evaluation.jsonl", "metrics.csv"} < names
+    assert not any(name.startswith("log") for name in names)
+    words = {entry.path for entry in stage.clone(PretrainRoberta).manifest().files}
+    assert names - words == {COMMONEST}
+    page = (Path(stage.clone(Report).folder) / "index.html").read_text()
+    assert "Held-out pages" in page
+    assert "known entity seen 1000 or more" in page
 
 
 def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:

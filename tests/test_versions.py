@@ -37,7 +37,7 @@ ROOTS = {
         "pipeline.shards",
         "pipeline.tokens",
     ],
-    "Pretrain": ["workflows.training", "model.pretrain"],
+    "Pretrain": ["workflows.training", "model.pretrain", "pipeline.commonest"],
     "PretrainRoberta": ["workflows.training", "model.pretrain"],
     "ExportHuggingFace": ["workflows.training", "model.hf_export"],
     "FineTune": ["workflows.training", "tasks.finetune"],

@@ -28,6 +28,7 @@ class Report(Stage):
     """One page (`index.html`), the same as Markdown (`tables.md`) and as data (`results.json`)."""
 
     FOLDER = "report"
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         fine_tuned = {
