@@ -30,13 +30,19 @@ Integers = NDArray[np.int64]
 
 
 def evaluate(
-    module: LukeForPretraining, held_out: HeldOut, *, sequences: int | None = None, batch_size: int = 8
+    module: LukeForPretraining,
+    held_out: HeldOut,
+    *,
+    sequences: int | None = None,
+    rounds: int = 1,
+    batch_size: int = 8,
 ) -> Figures:
     """Figures of masked words and entities on held-out sequences (all, or a fixed sample of `sequences`).
 
     Masked entities are judged over all labels (masked_entity_*), over those that are known entities, not [UNK]
     (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and
     the share that either baseline gets right. A group of no labels has its count alone. Words are masked whole.
+    More `rounds` mask every sequence as often, each time other words and entities: where there are few of them.
     The module, its mode and every random generator are left as they were; call it under the autocast of
     training. A model without entities is judged on its words. ValueError where model and sequences do not fit.
     """
@@ -45,19 +51,23 @@ def evaluate(
     if not len(held_out):
         raise ValueError(f"{corpus.folder}: no held-out sequences; raise --held-out or use a larger dump")
     indices = held_out.sample(sequences or len(held_out))
+    places = [(epoch, index) for epoch in range(rounds) for index in indices]
     words: list[Scores] = []
     entities: list[Scores] = []
     commonest: list[tuple[Integers, Integers]] = []
     masker = held_out.make_masker()
     with evaluating(module):
-        for first in range(0, len(indices), batch_size):
-            chosen = indices[first : first + batch_size]
-            masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen]
+        for first in range(0, len(places), batch_size):
+            chosen = places[first : first + batch_size]
+            masked = [masker.mask(corpus[index], epoch=epoch, index=index) for epoch, index in chosen]
             word_scores, entity_scores = score_batch(module, masked, corpus.facts, entities=has_entities)
             words.append(word_scores)
             if entity_scores:
                 entities.append(entity_scores)
-                commonest += [masked_answers(held_out, *pair) for pair in zip(chosen, masked, strict=True)]
+                commonest += [
+                    masked_answers(held_out, index, sequence)
+                    for (_, index), sequence in zip(chosen, masked, strict=True)
+                ]
     figures = {"sequences": len(indices)} | word_figures(join(words))
     if not entities:
         return figures
@@ -156,12 +166,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("sequences", type=Path, help="folder that BuildSequences wrote")
     parser.add_argument("--commonest", type=Path, help="file of the mentions' commonest labels")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument("--rounds", type=int, default=1, help="how often every sequence is masked")
     parser.add_argument("--batch-size", type=int, default=8, help="sequences at a time")
     options = parser.parse_args(arguments)
     try:
         module = read_pretrained(options.model).to(resolve_device(options.device))
         held_out = HeldOut.open(options.sequences, options.commonest)
-        print(json.dumps(evaluate(module, held_out, batch_size=options.batch_size), indent=1))
+        figures = evaluate(module, held_out, rounds=options.rounds, batch_size=options.batch_size)
+        print(json.dumps(figures, indent=1))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

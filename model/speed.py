@@ -82,6 +82,9 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 0.3) 
         left @ right
         synchronize(device)
         best = min(best, time.perf_counter() - began)
+    del left, right
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)  # the matrices are no part of the run
     return 2 * size**3 / best
 
 

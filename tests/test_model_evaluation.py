@@ -134,6 +134,24 @@ def test_masks_and_sample_are_the_same_every_time(module: LukeForPretraining, fo
     assert set(first.sample(4)) < set(first.sample(7)) < set(range(11))
 
 
+def test_more_rounds_mask_other_places(module: LukeForPretraining, folder: Path) -> None:
+    held_out = HeldOut.open(folder)
+    masker = held_out.make_masker()
+    masked = [
+        masker.mask(held_out.corpus[index], epoch=epoch, index=index)
+        for epoch in range(5)
+        for index in range(11)
+    ]
+    labels = [label for each in masked for label in each.entity_labels.tolist() if label != IGNORED]
+    assert len({str(each.entity_labels.tolist()) for each in masked}) > 22
+    figures = evaluate(module, held_out, rounds=5, batch_size=4)
+    assert figures["masked_entity_count"] == len(labels) == 55
+    assert figures["masked_entity_most_frequent_top_1"] == np.mean(
+        np.array(labels) == held_out.most_frequent[0]
+    )
+    assert figures["masked_word_loss"] != evaluate(module, held_out)["masked_word_loss"]
+
+
 def test_nothing_is_disturbed(module: LukeForPretraining, folder: Path) -> None:
     module.train()
     module.luke.layers[0].eval()
@@ -205,5 +223,7 @@ def test_command_line(
     arguments = [str(tmp_path), str(folder), "--device", "cpu"]
     assert evaluation.main(arguments) == 0
     assert json.loads(capsys.readouterr().out) == evaluate(module, HeldOut.open(folder))
+    assert evaluation.main([*arguments, "--rounds", "2"]) == 0
+    assert json.loads(capsys.readouterr().out) == evaluate(module, HeldOut.open(folder), rounds=2)
     assert evaluation.main([str(tmp_path), str(tmp_path)]) == 2
     assert "manifest.json: no such file" in capsys.readouterr().err
