@@ -44,7 +44,8 @@ def evaluate(
     the share that either baseline gets right. A group of no labels has its count alone. Words are masked whole.
     More `rounds` mask every sequence as often, each time other words and entities: where there are few of them.
     The module, its mode and every random generator are left as they were; call it under the autocast of
-    training. A model without entities is judged on its words. ValueError where model and sequences do not fit.
+    training (one rank alone, with DDP's inner module; or every rank, where weights are sharded). A model without
+    entities is judged on its words. ValueError where model and sequences do not fit.
     """
     corpus = held_out.corpus
     has_entities = predicts_entities(module.config, corpus.facts)

@@ -20,4 +20,5 @@ Every stage writes a folder with a `manifest.json` that lists its files, rows an
 | BuildSequences | sequences, held_out | word_ids, entity_ids, entity_starts, entity_ends, page_id |
 | | word_starts.arrow | for each token id whether a word begins there |
 | | statistics.json | sizes of sequences and mentions, share of [UNK], drops by reason |
+| Pretrain | commonest.arrow | commonest, commonest_known (lists parallel to those of held_out) |
 """
