@@ -65,7 +65,7 @@ def test_the_last_figures_are_those_of_the_finished_model(sequences: Path, tmp_p
     assert last == {"step": 13} | evaluate(module, HeldOut.open(sequences), sequences=16, batch_size=2)
 
 
-@pytest.mark.parametrize("step", [2, 3, 4, 6, 7, 10, 12])
+@pytest.mark.parametrize("step", [3, 6, 7, 12])
 def test_resumed_run_evaluates_each_step_once(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
