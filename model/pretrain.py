@@ -12,24 +12,32 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 
 from model.batch import PROFILES
 from model.checkpoint import fingerprint_model, save_model
-from model.files import WEIGHTS, write_aside
+from model.evaluation import Schedule
+from model.files import WEIGHTS
+from model.heads import LukeForPretraining
+from model.held_out import HeldOut
 from model.initial import SCRATCH, build_model
 from model.loader import Loader
-from model.ranks import join
-from model.recipes import PRECISIONS, RECIPES
+from model.ranks import Ranks, join
+from model.recipes import PRECISIONS, RECIPES, Recipe
+from model.record import METRICS, Record, last_figures
 from model.resume import latest_checkpoint
 from model.shards import Corpus
+from model.speed import Meter, matrix_rate
 from model.stopping import on_sigterm
 from model.train import resolve_device
-from model.training import CHECKPOINTS, METRICS, Settings, Training
+from model.training import CHECKPOINTS, Settings, Training
+from model.watch import Watched
 
 logger = logging.getLogger(__name__)
 DEFAULTS = Settings()
@@ -50,15 +58,19 @@ def pretrain(
     precision: str = "float32",
     gradient_checkpointing: bool = False,
     compiled: bool = False,
+    commonest: Path | None = None,
+    evaluate_every: int | None = None,
     settings: Settings = DEFAULTS,
 ) -> dict[str, float]:
-    """Pretrain on a folder of sequences; `output` gets config.json, model.safetensors and metrics.jsonl.
+    """Pretrain on a folder of sequences; `output` gets config.json, model.safetensors and the run's record.
 
     Processes that torchrun started share the work, and the folder. `base_model` is "scratch" or a model whose
     words (encoder and masked-word head) to start from. Without `entities` it is the baseline that learns masked
     words alone; its entity table has the three special rows only. `profile` "paper" masks sub-words and leaves
     out Adam's bias correction. `Recipe` says what `tokens_per_batch` to `compiled` mean. Called again it resumes
-    from its last checkpoint. Returns the last line of metrics. Raises ValueError for what does not fit together.
+    from its last checkpoint. Held-out sequences, where there are any, are evaluated every `evaluate_every` steps
+    (None: whenever a checkpoint is due; 0: never) and at the end, beside the labels of the file `commonest`; the
+    model does not depend on it. Returns the last figures. Raises ValueError for what does not fit together.
     """
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
@@ -85,7 +97,7 @@ def pretrain(
         }
         if is_finished(output, run):
             logger.info("%s: this pretraining is finished already", output)
-            return last_figures(output / METRICS)
+            return last_figures(output)
         loader = Loader(corpus, recipe, profile=profile, seed=seed, entities=entities, ranks=ranks)
         checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count)
         if checkpoint:
@@ -94,17 +106,39 @@ def pretrain(
         ranks.wait()  # all have looked at the checkpoints that the first one may now remove
         if ranks.is_first:
             output.mkdir(parents=True, exist_ok=True)
-            cut_metrics(output / METRICS, checkpoint.step if checkpoint else 0)
         module.to(ranks.device)
         ranks.share(module.state_dict().values())
-        training = Training(module, new, loader, output, run, ranks, settings, progress)
-        with on_sigterm() as training.stop:
-            training.train(checkpoint)
+        with open_record(output, checkpoint.step if checkpoint else 0, ranks) as record:
+            watched = watch(recipe, HeldOut.open(sequences, commonest), module, ranks, record, evaluate_every)
+            training = Training(module, new, loader, output, run, ranks, settings, progress, watched)
+            with on_sigterm() as training.stop:
+                training.train(checkpoint)
         if ranks.is_first:
             save_model(output, module, ("run", digest(run)))
             shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
         ranks.wait()
-        return last_figures(output / METRICS)
+        return last_figures(output)
+
+
+def open_record(output: Path, step: int, ranks: Ranks) -> AbstractContextManager[Record | None]:
+    """The record of a run that goes on after `step` steps; the first process has it."""
+    return closing(Record(output, step)) if ranks.is_first else nullcontext()
+
+
+def watch(
+    recipe: Recipe,
+    held_out: HeldOut,
+    module: LukeForPretraining,
+    ranks: Ranks,
+    record: Record | None,
+    evaluate_every: int | None,
+) -> Watched:
+    """What goes beside a run of that recipe."""
+    every = recipe.checkpoint_every if evaluate_every is None else evaluate_every
+    steps = sum(phase.steps for phase in recipe.phases)
+    schedule = Schedule(every if len(held_out) else 0, steps, recipe.batch_size)
+    peak = matrix_rate(ranks.device, torch.bfloat16 if recipe.precision == "bf16" else torch.float32)
+    return Watched(held_out, schedule, record, Meter(module.config, peak, ranks.count))
 
 
 def is_finished(output: Path, run: Mapping[str, Any]) -> bool:
@@ -119,20 +153,6 @@ def is_finished(output: Path, run: Mapping[str, Any]) -> bool:
 def digest(run: Mapping[str, Any]) -> str:
     """SHA-256 of what defines a run."""
     return hashlib.sha256(json.dumps(run, sort_keys=True).encode()).hexdigest()
-
-
-def cut_metrics(path: Path, step: int) -> None:
-    """Keep the lines up to `step`: a killed run may have written some beyond its last checkpoint."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    # Lines are in the order of their steps, so a torn last line is never among those kept.
-    kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-    write_aside(path, lambda aside: aside.write_text("".join(kept), encoding="utf-8"))
-
-
-def last_figures(path: Path) -> dict[str, float]:
-    """The last line of metrics."""
-    figures: dict[str, float] = json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
-    return figures
 
 
 def read_options(arguments: list[str] | None) -> argparse.Namespace:
@@ -160,6 +180,12 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     add("--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)")
     add("--gradient-checkpointing", action="store_true", help="less memory for more work")
     add("--compile", dest="compiled", action="store_true", help="have torch compile the encoder")
+    add(
+        "--commonest",
+        type=Path,
+        help="labels that the mention table gives to held-out mentions, to evaluate beside",
+    )
+    add("--evaluate-every", type=int, help="steps between evaluations (0: none; default: as checkpoints)")
     add("--workers", type=int, default=0, help="processes that prepare batches (default: %(default)s)")
     add(
         "--checkpoint-minutes",

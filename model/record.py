@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from model.files import write_aside
 from model.heads import PretrainingOutput
+from model.ranks import ALONE, Ranks
 
 METRICS, TABLE, EVALUATION = "metrics.jsonl", "metrics.csv", "evaluation.jsonl"
 LOG, SPEED = "log", "speed.jsonl"
@@ -70,72 +70,69 @@ class Record:
 class Recorder:
     """Sums up steps between two lines of metrics: mean losses and gradient norm, shares of right predictions.
 
-    `reduce` adds up a tensor over all ranks, which then all call the same methods; losses and norms are those of
-    the whole step already. The sums can be saved in a checkpoint and restored, on one rank alone.
+    Every process calls `add` after each step, and has the same sums then. Predictions have the same `names`
+    everywhere, also in a process whose part of a step holds none. The sums can be saved and restored.
     """
 
-    def __init__(self, reduce: Callable[[Tensor], Tensor] | None = None) -> None:
-        self.reduce = reduce
+    def __init__(self, names: tuple[str, ...], ranks: Ranks = ALONE) -> None:
+        self.names = names
+        self.ranks = ranks
         self.clear()
 
     def clear(self) -> None:
         """Begin a new stretch."""
         self.steps = 0
-        self.sums: dict[str, float] = {}
-        self.correct: dict[str, Tensor | int] = {}
-        self.total: dict[str, int] = {}
+        self.sums = dict.fromkeys((*self.names, NORM), 0.0)
+        self.correct, self.total = (dict.fromkeys(self.names, 0) for _ in range(2))
+        self.begin_step()
+
+    def begin_step(self) -> None:
+        """Nothing is predicted yet."""
+        self.step_correct: dict[str, Tensor | int] = dict.fromkeys(self.names, 0)
+        self.step_total = dict.fromkeys(self.names, 0)
 
     def count(self, output: PretrainingOutput) -> None:
         """Count the predictions of a micro-batch."""
         for name, correct in output.correct.items():
-            self.correct[name] = self.correct.get(name, 0) + correct
-            self.total[name] = self.total.get(name, 0) + output.total[name]
+            self.step_correct[name] += correct
+            self.step_total[name] += output.total[name]
 
     def add(self, values: Mapping[str, float]) -> None:
-        """Add the losses and the gradient norm of a finished step."""
+        """Add the losses and the gradient norm of a finished step, and what all processes predicted in it."""
         self.steps += 1
-        for name in (*self.total, NORM):
-            self.sums[name] = self.sums.get(name, 0.0) + values.get(name, 0.0)
+        for name in self.sums:
+            self.sums[name] += values.get(name, 0.0)
+        for sums, counts in ((self.correct, self.step_correct), (self.total, self.step_total)):
+            for name, count in self.ranks.sum({name: float(count) for name, count in counts.items()}).items():
+                sums[name] += int(count)
+        self.begin_step()
 
     def line(self, phase: int, step: int, learning_rate: float) -> Line:
         """The means since the last line, after `step` finished steps; then a new stretch begins."""
         line: Line = {"phase": phase, "step": step, "learning_rate": learning_rate}
-        correct, total = self.counts()
-        line[NORM] = self.sums.get(NORM, 0.0) / max(1, self.steps)
-        for name in total:
-            line[f"{name}_loss"] = self.sums.get(name, 0.0) / max(1, self.steps)
-            line[f"{name}_accuracy"] = correct[name] / max(1, total[name])
+        line[NORM] = self.sums[NORM] / max(1, self.steps)
+        for name in self.names:
+            if self.total[name]:
+                line[f"{name}_loss"] = self.sums[name] / self.steps
+                line[f"{name}_accuracy"] = self.correct[name] / self.total[name]
         self.clear()
         return line
 
-    def counts(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Right predictions and all, by name, over all ranks."""
-        names = list(self.total)
-        counts = [int(self.correct[name]) for name in names] + [self.total[name] for name in names]
-        if self.reduce:
-            devices = [value.device for value in self.correct.values() if isinstance(value, Tensor)]
-            counts = self.reduce(torch.tensor(counts, device=devices[0] if devices else None)).tolist()
-        return dict(zip(names, counts, strict=False)), dict(zip(names, counts[len(names) :], strict=True))
+    def state(self) -> dict[str, Any]:
+        """The sums, as plain numbers."""
+        return {
+            "steps": self.steps,
+            "sums": dict(self.sums),
+            "correct": dict(self.correct),
+            "total": dict(self.total),
+        }
 
-    def state(self) -> dict[str, float]:
-        """The sums as plain numbers, over all ranks."""
-        correct, total = self.counts()
-        parts: dict[str, Mapping[str, float]] = {"sum": self.sums, "correct": correct, "total": total}
-        flat = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
-        return {"steps": self.steps} | flat
-
-    def restore(self, state: Mapping[str, float]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the sums of a checkpoint."""
         self.clear()
-        self.steps = int(state["steps"])
-        for key, value in state.items():
-            part, _, name = key.partition(".")
-            if part == "sum":
-                self.sums[name] = value
-            elif part == "correct":
-                self.correct[name] = int(value)
-            elif part == "total":
-                self.total[name] = int(value)
+        self.steps = state["steps"]
+        for name in ("sums", "correct", "total"):
+            getattr(self, name).update(state[name])
 
 
 def open_board(folder: Path, step: int) -> Any:

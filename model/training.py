@@ -1,9 +1,7 @@
 """One pretraining run over the phases of a recipe: what happens at every step, and what is written when."""
 
-import json
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +9,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from model.batch import Batch
 from model.encoder import attention_kernel
 from model.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.loader import Loader, MicroBatch
 from model.ranks import Ranks
 from model.recipes import Phase
+from model.record import Recorder
 from model.resume import Checkpoint, save_checkpoint
+from model.speed import work_of
 from model.stopping import StopRequest
 from model.train import NotFiniteError, fit, linear_schedule, make_optimizer, parameter_groups
+from model.watch import Watched
 
 logger = logging.getLogger(__name__)
-METRICS, CHECKPOINTS = "metrics.jsonl", "checkpoints"
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -41,74 +43,6 @@ class Stopped(Exception):
     """The run was asked to stop, and has a checkpoint of all it did."""
 
 
-class Recorder:
-    """Counts what a step predicts, and writes a line of means to metrics.jsonl every few steps."""
-
-    def __init__(
-        self, path: Path, module: LukeForPretraining, names: tuple[str, ...], device: torch.device
-    ) -> None:
-        self.path = path
-        self.module = module
-        self.names = names
-        self.device = device
-        self.clear()
-
-    def clear(self) -> None:
-        """Begin a new stretch."""
-        self.steps = 0
-        self.losses, self.correct, self.total = (dict.fromkeys(self.names, 0.0) for _ in range(3))
-        self.begin_step()
-
-    def begin_step(self) -> None:
-        """Nothing is predicted yet."""
-        # Every process has every name, since they add up their values.
-        self.step_correct: dict[str, Tensor | float] = dict.fromkeys(self.names, 0.0)
-        self.step_total: dict[str, float] = dict.fromkeys(self.names, 0.0)
-
-    def loss(self, part: MicroBatch) -> dict[str, Tensor]:
-        """The losses of a micro-batch; its predictions are counted."""
-        if self.device.type != "cpu":  # where the model cannot look at ids without waiting
-            part.batch.check(self.module.config, "ids")
-            part.batch.check(self.module.config, "labels")
-        output = self.module(part.batch.to(self.device), part.totals)
-        for name, correct in output.correct.items():
-            self.step_correct[name] += correct
-            self.step_total[name] += output.total[name]
-        nothing = torch.zeros((), device=self.device)
-        return {name: output.losses.get(name, nothing) for name in self.names}
-
-    def add(self, values: Mapping[str, float], ranks: Ranks) -> None:
-        """Add the losses of a finished step, and what all processes predicted in it."""
-        self.steps += 1
-        correct = ranks.sum({name: float(count) for name, count in self.step_correct.items()})
-        total = ranks.sum(self.step_total)
-        for name in self.names:
-            self.losses[name] += values[name]
-            self.correct[name] += correct[name]
-            self.total[name] += total[name]
-        self.begin_step()
-
-    def state(self) -> dict[str, Any]:
-        """What is in no line yet; `restore` takes it back."""
-        return {"steps": self.steps, "losses": self.losses, "correct": self.correct, "total": self.total}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from where `state` was taken."""
-        self.steps = state["steps"]
-        self.losses, self.correct, self.total = (dict(state[name]) for name in ("losses", "correct", "total"))
-
-    def write(self, phase: int, step: int, learning_rate: float) -> None:
-        """Append the means since the last line; `step` is the number of finished steps."""
-        line: dict[str, float] = {"phase": phase, "step": step, "learning_rate": learning_rate}
-        for name in self.names:
-            if self.total[name]:
-                line[f"{name}_loss"] = self.losses[name] / self.steps
-                line[f"{name}_accuracy"] = self.correct[name] / self.total[name]
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        self.clear()
-
-
 @dataclass
 class Training:
     """One run over all phases of a recipe, from a checkpoint or from the beginning."""
@@ -121,6 +55,7 @@ class Training:
     ranks: Ranks
     settings: Settings
     progress: bool
+    watched: Watched
     stop: StopRequest = field(default_factory=StopRequest)
 
     def train(self, checkpoint: Checkpoint | None) -> None:
@@ -131,9 +66,10 @@ class Training:
             self.module.luke.compile(dynamic=True)
         logger.info("attention runs on %s", attention_kernel(self.module.luke.train(), self.ranks.device))
         names = (WORD_LOSS, ENTITY_LOSS) if self.run["entities"] else (WORD_LOSS,)
-        self.recorder = Recorder(self.output / METRICS, self.module, names, self.ranks.device)
+        self.recorder = Recorder(names, self.ranks)
         if checkpoint:
             self.recorder.restore(checkpoint.figures)
+        self.watched.begin(checkpoint.step if checkpoint else 0, self.ranks.device)
         start = 0
         for number, phase in enumerate(recipe.phases, start=1):
             if checkpoint is None or checkpoint.step < start + phase.steps:
@@ -143,18 +79,22 @@ class Training:
 
     def train_phase(self, number: int, phase: Phase, start: int, checkpoint: Checkpoint | None) -> None:
         """Train one phase, which begins after `start` steps, with an optimiser and warm-up of its own."""
-        recipe, end = self.loader.recipe, start + phase.steps
+        end = start + phase.steps
         optimizer = self.make_optimizer(phase)
         if checkpoint:
             checkpoint.restore_optimizer(optimizer)
         first = checkpoint.step if checkpoint else start
         steps = self.loader.stream(first, end, self.settings.workers)
-        began = self.saved_at = time.monotonic()
+        self.saved_at = time.monotonic()
+        meter = self.watched.meter
+        encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
         with self.bar(number, phase, first - start) as bar:
 
             def on_step(step: int, values: dict[str, float]) -> None:
-                self.recorder.add(values, self.ranks)
-                bar.set_postfix({name: f"{values[name]:.3f}" for name in self.recorder.names}, refresh=False)
+                self.recorder.add(values)
+                meter.step(encoder_trains=encoder_trains)
+                losses = {name: values[name] for name in self.recorder.names}
+                bar.set_postfix_str(self.watched.text(losses, step + 1), refresh=False)
                 bar.update()
                 self.finish_step(number, step + 1, end, values["learning_rate"], optimizer)
 
@@ -176,16 +116,23 @@ class Training:
                 )
             except NotFiniteError as error:
                 raise ValueError(self.explain(error, optimizer)) from error
-        rate = (end - first) * recipe.batch_size / (time.monotonic() - began)
-        logger.info(
-            "pretraining, phase %d: steps %d to %d, %.1f sequences a second", number, first, end, rate
-        )
+        rate = meter.figures()["words_per_second"]
+        logger.info("pretraining, phase %d: steps %d to %d, %.0f words a second", number, first, end, rate)
 
     def loss(self, part: MicroBatch) -> dict[str, Tensor]:
-        """The losses of a micro-batch, in the recipe's precision."""
+        """The losses of a micro-batch; its predictions are counted."""
+        self.watched.meter.add(work_of(part.batch))
+        with self.autocast():
+            output = self.module(moved(part.batch, self.module, self.ranks.device), part.totals)
+        self.recorder.count(output)
+        # Every process has every loss, since they add them up.
+        nothing = torch.zeros((), device=self.ranks.device)
+        return {name: output.losses.get(name, nothing) for name in self.recorder.names}
+
+    def autocast(self) -> torch.autocast:
+        """Matrix products in the recipe's precision."""
         is_narrow = self.loader.recipe.precision == "bf16"
-        with torch.autocast(self.ranks.device.type, torch.bfloat16, enabled=is_narrow):
-            return self.recorder.loss(part)
+        return torch.autocast(self.ranks.device.type, torch.bfloat16, enabled=is_narrow)
 
     def bar(self, number: int, phase: Phase, done: int) -> Any:
         """The progress bar of a phase."""
@@ -193,7 +140,12 @@ class Training:
 
         is_off = not (self.progress and self.ranks.is_first)
         return tqdm(
-            total=phase.steps, initial=done, desc=f"pretraining, phase {number}", unit="step", disable=is_off
+            total=phase.steps,
+            initial=done,
+            desc=f"pretraining, phase {number}",
+            unit="step",
+            disable=is_off,
+            bar_format="{desc} |{bar}| {n_fmt} of {total_fmt}{postfix}",
         )
 
     def counted(self, parts: list[MicroBatch]) -> list[MicroBatch]:
@@ -207,13 +159,17 @@ class Training:
         """Write what is due after `done` steps; end the run where it is asked to stop."""
         recipe = self.loader.recipe
         if done % recipe.log_every == 0 or done == end:
-            self.recorder.write(phase, done, learning_rate) if self.ranks.is_first else self.recorder.clear()
+            self.watched.log(self.recorder.line(phase, done, learning_rate), self.ranks.device)
+        # Before the checkpoint: a run that goes on from it does not evaluate its step again.
+        with self.autocast():
+            self.watched.evaluate(self.module, done, recipe.micro_batch_size)
         self.finished = self.recorder.state()
         is_stopped = bool(self.ranks.sum({"stop": self.stop.is_made})["stop"])
         minutes = (time.monotonic() - self.saved_at) / 60
         is_late = 0 < self.settings.checkpoint_minutes <= minutes
         if is_stopped or is_late or done % recipe.checkpoint_every == 0 or done == end:
-            self.save_checkpoint(done, optimizer)
+            with self.watched.meter.aside("checkpoint"):
+                self.save_checkpoint(done, optimizer)
         if is_stopped:
             raise Stopped(
                 f"{self.output}: stopped by SIGTERM after step {done}; the same call goes on from there"
@@ -252,3 +208,11 @@ class Training:
             epsilon=recipe.epsilon,
             bias_correction=self.run["profile"] != "paper",
         )
+
+
+def moved(batch: Batch, module: LukeForPretraining, device: torch.device) -> Batch:
+    """The batch on the device of its model, which could not look at its ids there without waiting."""
+    if device.type != "cpu":
+        batch.check(module.config, "ids")
+        batch.check(module.config, "labels")
+    return batch.to(device)

@@ -27,7 +27,7 @@ from model.ranks import Ranks
 from model.recipes import PAPER_RECIPE, RECIPES, Phase, Recipe
 from model.shards import Corpus, epoch_order
 from model.train import linear_schedule
-from model.training import Recorder, Settings, Stopped, Training
+from model.training import Settings, Stopped, Training, moved
 
 ROOT = Path(__file__).parents[1]
 SHORT = Recipe(
@@ -280,12 +280,12 @@ def test_loss_that_is_not_finite_says_what_was_read_and_leaves_the_state_before(
 ) -> None:
     monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
     run(sequences, tmp_path / "whole")
-    original = Recorder.loss
+    original = Training.loss
     monkeypatch.setattr(
-        Recorder,
+        Training,
         "loss",
         lambda self, part: {
-            name: loss * (math.nan if self.steps == 0 and json_lines(self.path) == 3 else 1)
+            name: loss * (math.nan if json_lines(self.output / "metrics.jsonl") == 3 else 1)
             for name, loss in original(self, part).items()
         },
     )
@@ -293,7 +293,7 @@ def test_loss_that_is_not_finite_says_what_was_read_and_leaves_the_state_before(
     indices = ", ".join(str(index) for _, index in loader.indices(3))
     with pytest.raises(ValueError, match=rf"step 3: the loss is not finite .* its sequences are {indices};"):
         run(sequences, tmp_path / "broken")
-    monkeypatch.setattr(Recorder, "loss", original)
+    monkeypatch.setattr(Training, "loss", original)
     run(sequences, tmp_path / "broken")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
@@ -424,16 +424,15 @@ def test_baseline_without_entities(sequences: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "rows"), [("word_ids", 60), ("entity_labels", 12)])
-def test_ids_are_looked_at_before_they_are_moved(tmp_path: Path, name: str, rows: int) -> None:
+def test_ids_are_looked_at_before_they_are_moved(name: str, rows: int) -> None:
     batch = random_batch()
     tensor = getattr(batch, name).clone()
     tensor[3, 0] = rows
     # On the meta device there are no values: looked at there they would be another error.
-    recorder = Recorder(tmp_path, LukeForPretraining(TINY), (), torch.device("meta"))
     with pytest.raises(
         ValueError, match=rf"{name} of shape .* has {rows} at \[3, 0\], wanted 0 to {rows - 1}"
     ):
-        recorder.loss(MicroBatch(replace(batch, **{name: tensor}), {}))
+        moved(replace(batch, **{name: tensor}), LukeForPretraining(TINY), torch.device("meta"))
 
 
 @pytest.mark.usefixtures("short")

@@ -2,12 +2,14 @@
 
 import csv
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import torch
 
 from model.heads import PretrainingOutput
+from model.ranks import Ranks
 from model.record import Record, Recorder, cut_lines, last_figures, read_lines, write_table
 
 
@@ -17,6 +19,9 @@ def output(correct: int, total: int) -> PretrainingOutput:
         {"masked_word": torch.tensor(correct), "masked_entity": torch.tensor(1)},
         {"masked_word": total, "masked_entity": 2},
     )
+
+
+NAMES = ("masked_word", "masked_entity")
 
 
 def values(loss: float) -> dict[str, float]:
@@ -31,7 +36,7 @@ def feed(recorder: Recorder, steps: range) -> None:
 
 
 def test_line_holds_means() -> None:
-    recorder = Recorder()
+    recorder = Recorder(NAMES)
     feed(recorder, range(3))
     assert recorder.line(2, 9, 0.25) == {
         "phase": 2,
@@ -49,7 +54,7 @@ def test_line_holds_means() -> None:
 
 @pytest.mark.parametrize("border", range(6))
 def test_sums_survive_a_checkpoint_to_the_bit(border: int) -> None:
-    whole, before, after = Recorder(), Recorder(), Recorder()
+    whole, before, after = Recorder(NAMES), Recorder(NAMES), Recorder(NAMES)
     feed(whole, range(6))
     feed(before, range(border))
     after.restore(json.loads(json.dumps(before.state())))
@@ -57,15 +62,29 @@ def test_sums_survive_a_checkpoint_to_the_bit(border: int) -> None:
     assert after.line(1, 6, 0.1) == whole.line(1, 6, 0.1)
 
 
+class Twice(Ranks):
+    """As if another process held the same."""
+
+    def sum(self, values: Mapping[str, float]) -> dict[str, float]:
+        return {name: 2 * value for name, value in values.items()}
+
+
 def test_counts_are_those_of_all_ranks() -> None:
-    recorder = Recorder(reduce=lambda counts: counts * 2 + torch.tensor([0, 1, 0, 0]))
-    feed(recorder, range(1, 2))
-    assert recorder.counts() == (
-        {"masked_word": 4, "masked_entity": 5},
-        {"masked_word": 40, "masked_entity": 8},
-    )
-    assert recorder.state()["correct.masked_entity"] == 5
-    assert recorder.line(1, 1, 0.1)["masked_entity_accuracy"] == 5 / 8
+    recorder = Recorder(NAMES, Twice())
+    feed(recorder, range(1, 3))
+    alone = Recorder(NAMES)
+    feed(alone, range(1, 3))
+    mine, both = alone.state(), recorder.state()
+    assert both["sums"] == mine["sums"]
+    for part in ("correct", "total"):
+        assert both[part] == {name: 2 * count for name, count in mine[part].items()}
+        assert all(both[part].values())
+
+
+def test_what_no_process_predicted_is_in_no_line() -> None:
+    recorder = Recorder((*NAMES, "other"))
+    feed(recorder, range(1))
+    assert not any("other" in name for name in recorder.line(1, 1, 0.1))
 
 
 def lines(count: int) -> list[dict[str, float]]:

@@ -36,6 +36,9 @@ def full_batch(config: LukeConfig, *, entities: int = 6) -> Batch:
     }
     if entities:
         parts["entity_mask"] = torch.ones(3, entities, dtype=torch.bool)
+        positions = batch.entity_positions[1:].clone()
+        positions[..., 0] = positions[..., 0].clamp(min=5)
+        parts["entity_positions"] = positions
     return Batch(**parts)
 
 

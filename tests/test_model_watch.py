@@ -82,9 +82,9 @@ def test_killed_between_evaluation_and_checkpoint(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int]
 ) -> None:
     run(sequences, tmp_path / "whole")
-    from model import pretrain
+    from model import training
 
-    original = pretrain.save_checkpoint
+    original = training.save_checkpoint
     calls = iter(range(20))
 
     def fail(*arguments: object, **named: object) -> None:
@@ -92,7 +92,7 @@ def test_killed_between_evaluation_and_checkpoint(
             raise KeyboardInterrupt
         original(*arguments, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pretrain, "save_checkpoint", fail)
+    monkeypatch.setattr(training, "save_checkpoint", fail)
     with pytest.raises(KeyboardInterrupt):
         run(sequences, tmp_path / "broken")
     assert [line["step"] for line in read_lines(tmp_path / "broken" / "evaluation.jsonl")] == [2, 4, 6]

@@ -73,8 +73,8 @@ class Pretrain(TorchStage):
 
     def work(self) -> Result:
         from model.pretrain import pretrain
-        from model.training import Settings
         from model.record import EVALUATION, METRICS, TABLE
+        from model.training import Settings
 
         base_model = SCRATCH if self.base_model == SCRATCH else engines.model_folder(self.base_model)
         commonest = self._write_commonest() if self.entities else None
