@@ -52,12 +52,10 @@ def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = Tru
     and padding, is no work of the model's.
     """
     hidden, width, narrow = config.hidden_size, config.intermediate_size, config.entity_emb_size
-    queries = (
-        2 if config.use_entity_aware_attention else 1
-    )  # of each token, and keys are as many times as wide
+    queries = 2 if config.use_entity_aware_attention else 1  # of each token, each for its own kind of keys
     tokens = work.words + work.entities
     projections = 2 * tokens * hidden * ((3 + queries) * hidden + 2 * width)
-    attention = 2 * work.pairs * hidden * (1 + queries)
+    attention = 2 * work.pairs * hidden * 2
     word_head = 2 * work.masked_words * hidden * (hidden + config.vocab_size)
     entity_input = 0 if narrow == hidden else 2 * work.entities * narrow * hidden
     inner = hidden * hidden if config.entity_head == "paper" else 0
