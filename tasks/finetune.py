@@ -3,57 +3,30 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from tqdm import tqdm
 
-from model.checkpoint import load_luke
 from model.train import fit, linear_schedule, make_optimizer, parameter_groups
 from pipeline.storage import atomic_path, write_bytes
-from pipeline.tokens import WordTokenizer
-from tasks import ner
-from tasks.task import PROFILES, SPLITS, Classifier, Features, Hyperparameters, Task, split_file
-from tasks.variants import VARIANTS, Variant
+from pipeline.tokens import tokenizer_files
+from tasks.run import TASKS, Run, collate, predict, prepare, score
+from tasks.task import PROFILES
+from tasks.variants import VARIANTS
 
 logger = logging.getLogger(__name__)
 
-TASKS: Mapping[str, Task[Any, Any]] = {"ner": ner}
+TOKENIZER = "tokenizer"
+TOKENIZER_FILES = ("vocab.json", "merges.txt")
 
 Choice = TypeVar("Choice")
-
-
-@dataclass(frozen=True)
-class Run:
-    """Everything that training and scoring need, resolved: nothing below looks at names or files."""
-
-    task: Task[Any, Any]
-    variant: Variant
-    hyperparameters: Hyperparameters
-    profile: str
-    labels: tuple[str, ...]
-    datasets: Mapping[str, Any]
-    features: Mapping[str, Features[Any]]
-    module: Classifier
-    pad_id: int
-    seed: int
-    device: str
-    progress: bool
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return -(-len(self.features["train"].items) // self.hyperparameters.batch_size)
-
-    @property
-    def keeps_best_epoch(self) -> bool:
-        return self.profile == "fixed" or self.task.BEST_EPOCH_IN_PAPER
 
 
 def finetune(
@@ -69,15 +42,20 @@ def finetune(
     device: str,
     profile: str,
     progress: bool,
+    negative_label: str = "",
 ) -> dict[str, Any]:
     """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
 
+    The classes are those of a file `labels.*` or `rel2id.json` in `data` (names one a line, a JSON list, or a
+    JSON object of name -> number), or else what the task makes of the splits. `negative_label` names the class
+    of a relation data set that is not scored, where the task does not know it.
+
     `weights` is our pretraining folder or a transformers LUKE or RoBERTa directory, as the variant wants;
     `tokenizer` is the folder with its vocab.json and merges.txt. Writes model.safetensors, config.json,
-    metrics.json, training.jsonl and predictions-{dev,test}.txt into `output`: the same bytes for the same
-    arguments on the same machine. The profile `fixed` uses AdamW with bias correction and keeps the best
-    epoch on dev; `paper` does what the authors' code did. Raises: ValueError for what is unknown or
-    cannot be read.
+    metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
+    into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
+    with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did. Raises:
+    ValueError for what is unknown or cannot be read.
     """
     chosen = _choose("task", task, TASKS)
     _choose("profile", profile, dict.fromkeys(PROFILES))
@@ -92,6 +70,7 @@ def finetune(
         device=device,
         profile=profile,
         progress=progress,
+        negative_label=negative_label,
     )
     history, epochs = train(run)
     predictions = {split: predict(run, split) for split in ("dev", "test")}
@@ -104,54 +83,6 @@ def finetune(
         )  # fmt: skip
     write(run, output, {**names, **configuration(run)}, metrics, history, predictions)
     return metrics
-
-
-def prepare(
-    task: Task[Any, Any],
-    variant: Variant,
-    hyperparameters: Hyperparameters,
-    data: Path,
-    weights: Path,
-    tokenizer: Path,
-    *,
-    seed: int,
-    device: str,
-    profile: str,
-    progress: bool,
-) -> Run:
-    """Reads the data and the weights, and builds the model and its inputs."""
-    datasets = {split: task.read(split_file(data, split)) for split in SPLITS}
-    labels = task.label_names(datasets["train"])
-    words = WordTokenizer.load(tokenizer)
-    torch.manual_seed(seed)
-    luke = load_luke(str(weights), use_entity_aware_attention=variant.entity_aware_attention)
-    if words.vocab_size > luke.config.vocab_size:
-        raise ValueError(
-            f"{tokenizer}: vocabulary of {words.vocab_size}, but {weights} has {luke.config.vocab_size} word "
-            "embeddings; give the tokenizer that the weights were trained with"
-        )
-    luke.keep_entities(task.ENTITY_ROWS)
-    hyperparameters = replace(
-        hyperparameters, max_words=min(hyperparameters.max_words, luke.config.max_words)
-    )
-    features = {
-        split: task.featurize(dataset, words, labels, max_words=hyperparameters.max_words, profile=profile)
-        for split, dataset in datasets.items()
-    }
-    return Run(
-        task=task,
-        variant=variant,
-        hyperparameters=hyperparameters,
-        profile=profile,
-        labels=labels,
-        datasets=datasets,
-        features=features,
-        module=task.head(luke, len(labels), entities=variant.entities).to(device),
-        pad_id=words.pad_id,
-        seed=seed,
-        device=device,
-        progress=progress,
-    )
 
 
 def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:
@@ -205,7 +136,7 @@ def train(run: Run) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
                 seed=run.seed,
                 on_step=record,
             )
-            dev_f1 = run.task.score(run.datasets["dev"], predict(run, "dev"))["f1"]
+            dev_f1 = score(run, "dev", predict(run, "dev"))["f1"]
             if not run.keeps_best_epoch or all(dev_f1 > earlier["dev_f1"] for earlier in scores):
                 kept = {name: tensor.clone() for name, tensor in run.module.state_dict().items()}
             scores.append({"epoch": epoch + 1, "dev_f1": dev_f1})
@@ -224,31 +155,11 @@ def batches_of_step(run: Run, step: int) -> Sequence[Any]:
     return [collate(run, chosen)]
 
 
-def collate(run: Run, items: Sequence[Any]) -> Any:
-    """A batch of features on the run's device."""
-    return run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id).to(run.device)
-
-
-@torch.inference_mode()
-def predict(run: Run, split: str) -> Sequence[Any]:
-    """The predictions for a split, one for each example; features of like size share a batch."""
-    items = run.features[split].items
-    order = sorted(range(len(items)), key=lambda index: run.task.feature_size(items[index]))
-    logits: dict[int, np.ndarray] = {}
-    run.module.eval()
-    for start in range(0, len(order), run.hyperparameters.batch_size):
-        chosen = order[start : start + run.hyperparameters.batch_size]
-        batch = collate(run, [items[index] for index in chosen])
-        logits.update(zip(chosen, run.task.logits(run.module, batch), strict=True))
-    in_order = [logits[index] for index in range(len(items))]
-    return run.task.decode(run.datasets[split], items, in_order, run.labels)
-
-
 def measure(
     run: Run, epochs: Sequence[Mapping[str, Any]], predictions: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any]:
     """The scores of the kept epoch, how dev went epoch by epoch, and what the data sets hold."""
-    scores = {split: run.task.score(run.datasets[split], found) for split, found in predictions.items()}
+    scores = {split: score(run, split, found) for split, found in predictions.items()}
     kept = max(epochs, key=lambda epoch: epoch["dev_f1"]) if run.keeps_best_epoch else epochs[-1]
     return {
         **scores,
@@ -267,6 +178,7 @@ def configuration(run: Run) -> dict[str, Any]:
     return {
         **asdict(run.variant),
         "labels": run.labels,
+        "negative_label": run.negative,
         "hyperparameters": asdict(run.hyperparameters),
         "model": asdict(run.module.luke.config),
     }
@@ -291,6 +203,8 @@ def write(
     }
     for split, found in predictions.items():
         lines = run.task.prediction_lines(run.datasets[split], found)
-        texts[f"predictions-{split}.txt"] = "\n".join(lines) + "\n"
+        texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
     for name, text in texts.items():
         write_bytes(str(output / name), text.encode())
+    for source, name in zip(tokenizer_files(run.tokenizer), TOKENIZER_FILES, strict=True):
+        write_bytes(str(output / TOKENIZER / name), source.read_bytes())

@@ -1,10 +1,12 @@
-"""Precision, recall and F1 of spans, overall and per type, counted as `conlleval` does; fractions of 1."""
+"""Precision, recall and F1, overall and per type; fractions of 1. Spans are counted as `conlleval` does."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, TypeVar
 
 from tasks.spans import Span
+
+Item = TypeVar("Item", bound=Hashable)
 
 
 def precision_recall_f1(gold: int, predicted: int, correct: int) -> dict[str, Any]:
@@ -20,16 +22,28 @@ def precision_recall_f1(gold: int, predicted: int, correct: int) -> dict[str, An
 
 
 def span_scores(gold: Sequence[Collection[Span]], predicted: Sequence[Collection[Span]]) -> dict[str, Any]:
-    """Micro scores over sentences, and under `types` the same for each entity type of either side.
+    """Micro scores over the spans of sentences: a span is correct when start, end and type are."""
+    return micro_scores(gold, predicted, lambda span: span.label)
 
-    A span is correct when start, end and type are. Both sides hold the spans of the same sentences.
+
+def label_scores(gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> dict[str, Any]:
+    """Micro scores over the labels of examples, which may have none, one or several."""
+    return micro_scores(gold, predicted, str)
+
+
+def micro_scores(
+    gold: Sequence[Collection[Item]], predicted: Sequence[Collection[Item]], type_of: Callable[[Item], str]
+) -> dict[str, Any]:
+    """Micro scores over examples, and under `types` the same for each type of either side.
+
+    Both sides hold the items of the same examples; an item is correct when it is on both.
     """
     assert len(gold) == len(predicted), (len(gold), len(predicted))
     golds, predictions, corrects = Counter[str](), Counter[str](), Counter[str]()
-    for gold_spans, predicted_spans in zip(gold, predicted, strict=True):
-        golds.update(span.label for span in gold_spans)
-        predictions.update(span.label for span in predicted_spans)
-        corrects.update(span.label for span in set(gold_spans) & set(predicted_spans))
+    for gold_items, predicted_items in zip(gold, predicted, strict=True):
+        golds.update(map(type_of, gold_items))
+        predictions.update(map(type_of, predicted_items))
+        corrects.update(map(type_of, set(gold_items) & set(predicted_items)))
     types = {
         label: precision_recall_f1(golds[label], predictions[label], corrects[label])
         for label in sorted(golds | predictions)

@@ -3,9 +3,6 @@
 `python -m tasks.ner score GOLD PREDICTIONS` prints the scores of one column file against another as JSON.
 """
 
-import argparse
-import json
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,8 +19,9 @@ from pipeline.tokens import WordTokenizer
 from tasks.columns import ColumnFile, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.context import Piece, document_pieces, encode, with_context
 from tasks.metrics import span_scores
+from tasks.scoring import score_command
 from tasks.spans import Span, enumerate_spans, select_spans, split_passes
-from tasks.task import Classifier, Features, Hyperparameters
+from tasks.task import IGNORED, MAX_MENTION_POSITIONS, Classifier, Features, Hyperparameters
 
 PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5)
 DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96)
@@ -31,12 +29,13 @@ PRESETS: Mapping[str, Hyperparameters] = {"demo": DEMO, "base": PAPER, "large": 
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept
 BEST_EPOCH_IN_PAPER = False
+WORD_MARKERS: Mapping[str, str] = {}
+PREDICTIONS_SUFFIX = ".txt"
+ARCHITECTURE = "LukeForEntitySpanClassification"
 MAX_SPAN_LENGTH = 16
 MAX_SPANS = 128
-MAX_MENTION_POSITIONS = 30
 NO_ENTITY = "O"
 NO_ENTITY_CLASS = 0
-IGNORED = -100
 
 
 # Reader
@@ -60,12 +59,20 @@ def describe(dataset: ColumnFile) -> dict[str, Any]:
     }
 
 
-def label_names(train: ColumnFile) -> tuple[str, ...]:
-    """The non-entity class first, then the types of the training set in alphabetical order."""
+def label_names(datasets: Mapping[str, ColumnFile], listed: Sequence[str] = ()) -> tuple[str, ...]:
+    """The non-entity class, then the types `listed` or else those of the training set in alphabetical order."""
+    train = datasets["train"]
     types = {span.label for sentence in train.sentences for span in sentence.spans}
     if not types:
         raise ValueError(f"{train.path}: no entity in any sentence; the last column needs tags like B-PER")
-    return (NO_ENTITY, *sorted(types))
+    return (NO_ENTITY, *(label for label in listed or sorted(types) if label != NO_ENTITY))
+
+
+def negative_label(labels: Sequence[str], given: str) -> str | None:
+    """The non-entity class. Raises: ValueError where another one is given."""
+    if given not in ("", NO_ENTITY):
+        raise ValueError(f"negative label {given!r}: that of entity recognition is {NO_ENTITY}")
+    return NO_ENTITY
 
 
 # Features
@@ -87,7 +94,13 @@ class SpanFeature:
 
 
 def featurize(
-    dataset: ColumnFile, tokenizer: WordTokenizer, labels: Sequence[str], *, max_words: int, profile: str
+    dataset: ColumnFile,
+    tokenizer: WordTokenizer,
+    labels: Sequence[str],
+    *,
+    markers: Mapping[str, int],
+    max_words: int,
+    profile: str,
 ) -> Features[SpanFeature]:
     """All spans of all sentences, with as much of their document around them as fits (section 4.3).
 
@@ -259,7 +272,12 @@ def decode(
     return [select_spans(scored) for scored in candidates]
 
 
-def score(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> dict[str, Any]:
+def score(
+    dataset: ColumnFile,
+    predictions: Sequence[Sequence[Span]],
+    labels: Sequence[str] = (),
+    negative: str | None = NO_ENTITY,
+) -> dict[str, Any]:
     """Precision, recall and F1 as `conlleval` computes them, overall and per type."""
     return span_scores([sentence.spans for sentence in dataset.sentences], predictions)
 
@@ -282,16 +300,7 @@ def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: `score GOLD PREDICTIONS`."""
-    parser = argparse.ArgumentParser(prog="python -m tasks.ner", description="Scores of entities.")
-    commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("score", help="compare two column files by their last columns")
-    command.add_argument("gold", type=Path)
-    command.add_argument("predictions", type=Path)
-    options = parser.parse_args(arguments)
-    try:
-        print(json.dumps(score_files(options.gold, options.predictions), indent=2))
-    except ValueError as error:
-        sys.exit(f"error: {error}")
+    score_command("tasks.ner", score_files, {}, arguments)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,10 @@ from pipeline.tokens import WordTokenizer
 
 SPLITS = ("train", "dev", "test")
 PROFILES = ("fixed", "paper")
+SPLIT_NAMES = {"train": ("train",), "dev": ("dev", "val"), "test": ("test",)}
+LABEL_FILES = ("labels.*", "rel2id.json")
+MAX_MENTION_POSITIONS = 30
+IGNORED = -100
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -62,6 +66,12 @@ class Task(Protocol[Dataset, Feature]):
     """The rows of the entity table that fine-tuning keeps."""
     BEST_EPOCH_IN_PAPER: bool
     """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
+    WORD_MARKERS: Mapping[str, str]
+    """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
+    PREDICTIONS_SUFFIX: str
+    """How the names of files with predictions end."""
+    ARCHITECTURE: str
+    """The class of transformers that has the same classifier."""
 
     def read(self, path: Path) -> Dataset:
         """The examples of one file. Raises: ValueError naming file and line."""
@@ -69,8 +79,11 @@ class Task(Protocol[Dataset, Feature]):
     def describe(self, dataset: Dataset) -> dict[str, Any]:
         """What was read: counts and the format that was found."""
 
-    def label_names(self, train: Dataset) -> tuple[str, ...]:
-        """The classes, in the order of the classifier's rows."""
+    def label_names(self, datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
+        """The classes, in the order of the classifier's rows; `listed` are those of a label file, if any."""
+
+    def negative_label(self, labels: Sequence[str], given: str) -> str | None:
+        """The class that scores leave out: `given`, or what the task knows where that is empty."""
 
     def featurize(
         self,
@@ -78,10 +91,14 @@ class Task(Protocol[Dataset, Feature]):
         tokenizer: WordTokenizer,
         labels: Sequence[str],
         *,
+        markers: Mapping[str, int],
         max_words: int,
         profile: str,
     ) -> Features[Feature]:
-        """Inputs of at most `max_words` word positions; those of an example stand next to each other."""
+        """Inputs of at most `max_words` word positions; those of an example stand next to each other.
+
+        `markers` are the word ids of WORD_MARKERS.
+        """
 
     def feature_size(self, feature: Feature) -> int:
         """Length by which features are sorted for prediction, so that batches need little padding."""
@@ -107,19 +124,36 @@ class Task(Protocol[Dataset, Feature]):
     ) -> Sequence[Any]:
         """One prediction for each example of the data set."""
 
-    def score(self, dataset: Dataset, predictions: Sequence[Any]) -> dict[str, Any]:
-        """The field's metrics; `f1` chooses the best epoch, `predicted` counts positive predictions."""
+    def score(
+        self, dataset: Dataset, predictions: Sequence[Any], labels: Sequence[str], negative: str | None
+    ) -> dict[str, Any]:
+        """The field's metrics, all but the class `negative`, with those of each class under `types`.
+
+        `f1` chooses the best epoch, `predicted` counts positive predictions.
+        """
 
     def prediction_lines(self, dataset: Dataset, predictions: Sequence[Any]) -> list[str]:
         """The input with the prediction added, in the task's own file format."""
 
 
 def split_file(data: Path, split: str) -> Path:
-    """The one file `<split>.*` of a data folder. Raises: ValueError when there is none or more than one."""
+    """The one file `<split>.*` of a data folder (for dev also `val.*`).
+
+    Raises: ValueError when there is none or more than one.
+    """
     if not data.is_dir():
         raise ValueError(f"{data}: no such folder; expected one with train.*, dev.* and test.*")
-    found = sorted(path for path in data.glob(f"{split}.*") if path.is_file())
+    patterns = [f"{name}.*" for name in SPLIT_NAMES[split]]
+    found = sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
     if len(found) != 1:
         names = ", ".join(path.name for path in found) or "none"
         raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
     return found[0]
+
+
+def label_file(data: Path) -> Path | None:
+    """The file `labels.*` or `rel2id.json` of a data folder, if any. Raises: ValueError when there are several."""
+    found = sorted(path for pattern in LABEL_FILES for path in data.glob(pattern) if path.is_file())
+    if len(found) > 1:
+        raise ValueError(f"{data}: found {' and '.join(path.name for path in found)}; give one label file")
+    return found[0] if found else None

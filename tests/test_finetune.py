@@ -5,6 +5,7 @@ import logging
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from model.checkpoint import save_model
 from model.config import PRESETS as MODEL_PRESETS
 from model.heads import LukeForPretraining
 from pipeline.tokens import train_tokenizer
+from tasks import entity_typing, ner, relation_classification
 from tasks import finetune as finetuning
-from tasks import ner
 from tasks.finetune import finetune
+from tasks.run import TASKS
 from tasks.task import PROFILES, Hyperparameters
 from tasks.variants import VARIANTS
 
@@ -29,7 +31,8 @@ CONFIG = replace(
 )  # fmt: skip
 QUICK = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=8, epochs=2)
 FILES = ["config.json", "metrics.json", "model.safetensors"]
-FILES += ["predictions-dev.txt", "predictions-test.txt", "training.jsonl"]
+FILES += ["predictions-dev.txt", "predictions-test.txt"]
+FILES += ["tokenizer/merges.txt", "tokenizer/vocab.json", "training.jsonl"]
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +49,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(ner.PRESETS, "quick", QUICK)
+    for task in TASKS.values():
+        monkeypatch.setitem(task.PRESETS, "quick", QUICK)
 
 
-def run(folder: Path, output: Path, data: Path = EXAMPLES, **changes: Any) -> dict[str, Any]:
+def run(
+    folder: Path, output: Path, data: Path = EXAMPLES, *, task: str = "ner", **changes: Any
+) -> dict[str, Any]:
     arguments = {"variant": "luke", "preset": "quick", "seed": 1, "profile": "fixed", **changes}
     weights, tokenizer = folder / "weights", folder / "tokenizer"
-    return finetune("ner", data, weights, tokenizer, output, device="cpu", progress=False, **arguments)
+    return finetune(task, data, weights, tokenizer, output, device="cpu", progress=False, **arguments)
 
 
 def contents(output: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(output.iterdir())}
+    files = sorted(path for path in output.rglob("*") if path.is_file())
+    return {str(path.relative_to(output)): path.read_bytes() for path in files}
 
 
 @pytest.mark.usefixtures("quick")
@@ -120,6 +127,69 @@ def test_each_variant_has_its_inputs_and_attention(folder: Path, tmp_path: Path,
     assert (len(extra_queries) > 1) == row.entity_aware_attention
     assert json.loads((tmp_path / "config.json").read_text())["entities"] is row.entities
     assert metrics["variant"] == variant
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("variant", sorted(VARIANTS))
+@pytest.mark.parametrize("task", [entity_typing, relation_classification])
+def test_marked_mentions_in_each_variant(
+    folder: Path, tmp_path: Path, task: ModuleType, variant: str
+) -> None:
+    name = task.__name__.removeprefix("tasks.")
+    data = EXAMPLES.parent / name
+    metrics = run(folder, tmp_path, data, task=name, variant=variant)
+    for split in ("dev", "test"):
+        scored = task.score_files(data / f"{split}.json", tmp_path / f"predictions-{split}.jsonl")
+        scored.pop("negative_label", None)
+        assert scored == metrics[split]
+    weights = load_file(tmp_path / "model.safetensors")
+    mentions = len(task.ENTITIES)
+    assert weights["classifier.weight"].shape == (
+        len(json.loads((tmp_path / "config.json").read_text())["labels"]), CONFIG.hidden_size * mentions
+    )  # fmt: skip
+    markers = len(task.WORD_MARKERS)
+    assert len(weights["luke.word_embeddings.token.weight"]) == CONFIG.vocab_size + markers
+    assert len(weights["luke.entity_embeddings.token.weight"]) == 1 + mentions
+
+
+@pytest.mark.usefixtures("quick")
+def test_label_files_and_negative_labels_are_used(folder: Path, tmp_path: Path) -> None:
+    name = "relation_classification"
+    shutil.copytree(EXAMPLES.parent / name, tmp_path / "data")
+    labels = ["no_relation", "per:title", "per:city_of_birth", "org:founded_by"]
+    labels += ["org:city_of_headquarters", "per:employee_of", "per:spouse"]
+    (tmp_path / "data" / "labels.txt").write_text("\n".join(labels))
+    metrics = run(folder, tmp_path / "out", tmp_path / "data", task=name, negative_label="per:title")
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["labels"], config["negative_label"]) == (labels, "per:title")
+    assert metrics["dev"]["gold"] == 17
+    (tmp_path / "data" / "rel2id.json").write_text('{"a": 0}')
+    with pytest.raises(ValueError, match=r"found labels.txt and rel2id.json; give one label file"):
+        run(folder, tmp_path / "out2", tmp_path / "data", task=name)
+
+
+@pytest.mark.parametrize("task", [entity_typing, relation_classification])
+def test_marked_mentions_are_learnt(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: ModuleType
+) -> None:
+    name = task.__name__.removeprefix("tasks.")
+    thorough = replace(QUICK, learning_rate=3e-3, head_learning_rate=6e-3, batch_size=4, epochs=60)
+    monkeypatch.setitem(task.PRESETS, "thorough", thorough)
+    for split in ("train", "dev", "test"):
+        shutil.copy(EXAMPLES.parent / name / "dev.json", tmp_path / f"{split}.json")
+    metrics = run(folder, tmp_path / "out", tmp_path, task=name, preset="thorough")
+    assert metrics["dev"]["f1"] > 0.9
+
+
+@pytest.mark.usefixtures("quick")
+def test_dev_may_be_called_val(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(EXAMPLES, data)
+    (data / "dev.txt").rename(data / "val.txt")
+    assert finetuning.prepare(
+        ner, VARIANTS["luke"], QUICK, data, folder / "weights", folder / "tokenizer",
+        seed=1, device="cpu", profile="fixed", progress=False,
+    ).datasets["dev"].sentences  # fmt: skip
 
 
 @pytest.mark.usefixtures("quick")

@@ -47,14 +47,21 @@ def words(text: str, start: int = 0) -> list[tuple[str, str]]:
 def featurize(
     dataset: ColumnFile, tokenizer: WordTokenizer, *, max_words: int = 64, profile: str = "fixed"
 ) -> Features:
-    return ner.featurize(dataset, tokenizer, ner.label_names(dataset), max_words=max_words, profile=profile)
+    return ner.featurize(
+        dataset,
+        tokenizer,
+        ner.label_names({"train": dataset}),
+        markers={},
+        max_words=max_words,
+        profile=profile,
+    )
 
 
 def test_examples_are_what_their_description_says() -> None:
     sizes = {split: ner.describe(ner.read(EXAMPLES / f"{split}.txt")) for split in ("train", "dev", "test")}
     assert [sizes[split]["sentences"] for split in sizes] == [60, 20, 20]
     assert {size["scheme"] for size in sizes.values()} == {"IOB1"}
-    assert ner.label_names(ner.read(EXAMPLES / "train.txt")) == ("O", "LOC", "MISC", "ORG", "PER")
+    assert ner.label_names({"train": ner.read(EXAMPLES / "train.txt")}) == ("O", "LOC", "MISC", "ORG", "PER")
     assert " B-MISC" in (EXAMPLES / "train.txt").read_text()
 
 
@@ -117,7 +124,7 @@ def test_a_sentence_longer_than_the_model_is_read_in_parts(tmp_path: Path, token
 def test_long_and_unknown_entities_are_counted_misses(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     sentence = [("a", "I-PER")] * 17 + [("b", "O")] + [("c", "I-LOC")] * 16
     dataset = column_file(tmp_path, [[sentence]])
-    features = ner.featurize(dataset, tokenizer, ("O", "PER"), max_words=512, profile="fixed")
+    features = ner.featurize(dataset, tokenizer, ("O", "PER"), markers={}, max_words=512, profile="fixed")
     assert features.counts["entities_out_of_reach"] == features.counts["entities_of_unknown_type"] == 1
     assert all(not feature.labels.any() for feature in features.items)
     everything = [np.eye(2)[np.zeros(len(feature.spans), dtype=int)] for feature in features.items]
@@ -140,7 +147,7 @@ def test_paper_profile_counts_subwords(tmp_path: Path, tokenizer: WordTokenizer)
 def test_perfect_logits_give_back_the_gold_entities(tokenizer: WordTokenizer) -> None:
     dataset = ner.read(EXAMPLES / "train.txt")
     features = featurize(dataset, tokenizer)
-    labels = ner.label_names(dataset)
+    labels = ner.label_names({"train": dataset})
     logits = [np.eye(len(labels))[feature.labels] for feature in features.items]
     predictions = ner.decode(dataset, features.items, logits, labels)
     assert predictions == [list(sentence.spans) for sentence in dataset.sentences]
@@ -247,7 +254,7 @@ def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) 
 
 def test_a_training_set_without_entities_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"data.txt: no entity in any sentence"):
-        ner.label_names(column_file(tmp_path, [[words("a b")]]))
+        ner.label_names({"train": column_file(tmp_path, [[words("a b")]])})
 
 
 def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,243 @@
+"""Entity typing: all types of a mention in its context (section 4.1 of the paper).
+
+`python -m tasks.entity_typing score GOLD PREDICTIONS` prints scores as JSON.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from model.encoder import LukeModel
+from pipeline.tokens import WordTokenizer
+from tasks import marked
+from tasks.marked import MarkedFeature, MentionClassifier, marked_input
+from tasks.metrics import label_scores
+from tasks.records import CharacterSpan, Record, check_same_inputs, read_label_file, read_records
+from tasks.scoring import score_command
+from tasks.task import Features, Hyperparameters
+
+PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=4, epochs=3)
+DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=10, max_words=96)
+PRESETS: Mapping[str, Hyperparameters] = {"demo": DEMO, "base": PAPER, "large": PAPER}
+WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
+ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
+ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
+BEST_EPOCH_IN_PAPER = True
+PREDICTIONS_SUFFIX = ".jsonl"
+ARCHITECTURE = "LukeForEntityClassification"
+GENERAL_TYPES = (
+    "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
+)  # fmt: skip
+BRACKET = re.compile(r"-([LR])([RSC])B-", re.IGNORECASE)
+BRACKETS = {"LR": "(", "RR": ")", "LS": "[", "RS": "]", "LC": "{", "RC": "}"}
+
+
+# Reader
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, the characters of a mention in it, and the mention's types (none where they are asked for)."""
+
+    text: str
+    span: CharacterSpan
+    types: tuple[str, ...]
+    record: Record
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The examples of a file, in its order."""
+
+    path: Path
+    examples: tuple[Example, ...]
+
+
+def read(path: Path) -> Dataset:
+    """Examples of Open Entity: in ERNIE's JSON, or in the JSON lines of the ultra-fine release."""
+    return Dataset(path, tuple(parse(record) for record in read_records(path)))
+
+
+def parse(record: Record, *, labelled: bool = True) -> Example:
+    """The example of a record, whose fields tell its format.
+
+    ERNIE: `sent`, `start`, `end` (characters, half open), `labels`. Ultra-fine: `left_context_token`,
+    `mention_span`, `right_context_token`, `y_str`. Or `text` with `start` and `end`. Raises: ValueError naming
+    file, line and field.
+    """
+    if "mention_span" in record.values:
+        left, mention, right = (
+            " ".join(record.texts("left_context_token")),
+            record.text("mention_span"),
+            " ".join(record.texts("right_context_token")),
+        )
+        text, start = f"{left} {mention} {right}", len(left) + 1
+        span = record.span("mention_span", [start, start + len(mention)], len(text), "characters")
+    else:
+        text = record.text("text" if "text" in record.values else "sent")
+        ends = [record.field(side, int, "a character's number") for side in ("start", "end")]
+        span = record.span("start, end", ends, len(text), "characters")
+    field = "y_str" if "mention_span" in record.values else "labels"
+    return Example(text, span, tuple(record.texts(field)) if labelled else (), record)
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Sizes of a data set."""
+    examples = dataset.examples
+    return {
+        "examples": len(examples),
+        "labels": sum(len(set(example.types)) for example in examples),
+        "examples_without_label": sum(not example.types for example in examples),
+    }
+
+
+def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
+    """The types `listed` (a label file) or else the nine general ones; others are left out of gold labels.
+
+    Raises: ValueError where the training set has none of them.
+    """
+    labels = tuple(listed) or GENERAL_TYPES
+    train = datasets["train"]
+    if not any(set(example.types) & set(labels) for example in train.examples):
+        raise ValueError(
+            f"{train.path}: no example has one of the types {', '.join(labels[:9])}; "
+            "list those of your data in labels.txt beside it, one a line"
+        )
+    return labels
+
+
+def negative_label(labels: Sequence[str], given: str) -> str | None:
+    """None: the scores leave out no type. Raises: ValueError for a given one."""
+    if given:
+        raise ValueError(f"negative label {given!r}: entity typing has none")
+    return None
+
+
+# Features
+
+
+def featurize(
+    dataset: Dataset,
+    tokenizer: WordTokenizer,
+    labels: Sequence[str],
+    *,
+    markers: Mapping[str, int],
+    max_words: int,
+    profile: str,
+) -> Features[MarkedFeature]:
+    """The text with [ENTITY] on both sides of the mention; of a long one, what is around the mention.
+
+    -LRB- and its like become brackets again: `fixed` gives each kind its own, `paper` round ones to all.
+    """
+    counts = Counter(mentions_cut=0, contexts_cut=0, labels_left_out=0)
+    marker_ids = [markers[marker] for marker in WORD_MARKERS]
+    clean = partial(restore_brackets, profile=profile)
+    items = []
+    for example in dataset.examples:
+        word_ids, ends = marked_input(
+            example.text, [example.span], marker_ids, tokenizer, max_words - 2, counts, clean
+        )
+        counts["labels_left_out"] += len(set(example.types) - set(labels))
+        label = np.array([name in example.types for name in labels], dtype=np.float32)
+        items.append(MarkedFeature(word_ids, ends, label))
+    return Features(items, counts)
+
+
+def restore_brackets(text: str, *, profile: str) -> str:
+    """-LRB-, -RSB- and their like as the brackets that they stand for."""
+    return BRACKET.sub(
+        lambda match: BRACKETS[match[1].upper() + ("R" if profile == "paper" else match[2].upper())], text
+    )
+
+
+feature_size = marked.feature_size
+
+
+def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> marked.MarkedBatch:
+    """A padded batch; the mention is a [MASK] entity."""
+    return marked.collate(features, ENTITIES, entities=entities, pad_id=pad_id)
+
+
+# Head
+
+
+def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
+    """LUKE with a linear classifier over h_entity."""
+    return MentionClassifier(luke, label_count, mentions=1, bias=True)
+
+
+def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
+    """Binary cross-entropy, the mean over the batch and all types."""
+    return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
+
+
+logits = marked.logits
+
+
+# Score
+
+
+def decode(
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """The types of each example whose logits are above 0; there may be none."""
+    return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in logits]
+
+
+def score(
+    dataset: Dataset, predictions: Sequence[Sequence[str]], labels: Sequence[str], negative: str | None
+) -> dict[str, Any]:
+    """Loose micro scores over the types in `labels`, and per type under `types`."""
+    return type_scores([example.types for example in dataset.examples], predictions, labels)
+
+
+def type_scores(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], labels: Sequence[str]
+) -> dict[str, Any]:
+    """Precision, recall and F1 over all pairs of an example and a type; types not in `labels` are left out."""
+    kept = set(labels)
+    return label_scores([set(types) & kept for types in gold], [set(types) & kept for types in predicted])
+
+
+def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[str]]) -> list[str]:
+    """JSON lines: each record with its `prediction`, a list."""
+    return [
+        json.dumps({**example.record.values, "prediction": list(prediction)}, ensure_ascii=False)
+        for example, prediction in zip(dataset.examples, predictions, strict=True)
+    ]
+
+
+def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
+    """Scores of a file of predictions (field `prediction`, or else `labels` or `y_str`) for another's examples.
+
+    `labels` is a file with the types that are scored; the nine general ones where it is empty.
+    """
+    gold = read(gold_path).examples
+    records = read_records(predictions_path)
+    check_same_inputs([example.record for example in gold], records, ("labels", "y_str", "prediction"))
+    predicted = [record.texts(prediction_field(record)) for record in records]
+    names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
+    return type_scores([example.types for example in gold], predicted, names)
+
+
+def prediction_field(record: Record) -> str:
+    """Where a record of predictions has its types."""
+    return next((name for name in ("prediction", "y_str") if name in record.values), "labels")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line: `score GOLD PREDICTIONS`."""
+    options = {"--labels": ("labels", "file with the types that are scored; else the nine general ones")}
+    score_command("tasks.entity_typing", score_files, options, arguments)
+
+
+if __name__ == "__main__":
+    main()
