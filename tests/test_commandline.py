@@ -85,7 +85,7 @@ def manifests(folder: Path) -> list[str]:
         ),
         (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: a local folder is wanted"),
         (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
-        (["FineTune", "--task", "parsing"], "--task parsing: wanted one of ner"),
+        (["FineTune", "--task", "parsing"], "--task parsing: wanted one of entity_typing, relation"),
         (["FineTune", "--variant", "elmo"], "--variant elmo: wanted one of luke"),
         (["FineTune", "--data", "nowhere"], "--data nowhere: no such folder"),
         (["RunAll", "--dump", "nowhere.xml"], "--dump nowhere.xml: no such file; wanted a dump file, a glob"),

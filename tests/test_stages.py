@@ -32,6 +32,7 @@ from workflows import (
     RunAll,
 )
 from workflows.stage import Stage
+from workflows.training import TASKS
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +64,7 @@ def quick_training() -> Iterator[None]:
     from dataclasses import replace
 
     from model import recipes
-    from tasks import ner
+    from tasks import run
 
     with pytest.MonkeyPatch.context() as patch:
         recipe = recipes.RECIPES["demo"]
@@ -72,7 +73,8 @@ def quick_training() -> Iterator[None]:
             recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
         )
         patch.setitem(recipes.RECIPES, "demo", short)
-        patch.setitem(ner.PRESETS, "demo", replace(ner.PRESETS["demo"], epochs=1))
+        for task in run.TASKS.values():
+            patch.setitem(task.PRESETS, "demo", replace(task.PRESETS["demo"], epochs=1))
         yield
 
 
@@ -125,14 +127,18 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
         "ExtractPages",
         "BuildMentionTable",
         "FineTune (ner, luke)",
+        "FineTune (relation_classification, roberta)",
         "links:category",
         "A demo shows",
     ):
         assert name in page
     results = json.loads((Path(report.folder) / "results.json").read_text())
-    assert [row["variant"] for row in results["results"]] == ["luke", "roberta"]
+    assert sorted((row["task"], row["variant"]) for row in results["results"]) == sorted(
+        (task, variant) for task in TASKS for variant in ("luke", "roberta")
+    )
     assert len(results["training"]["Pretrain"]) == 4
-    assert "| ner | luke | test |" in (Path(report.folder) / "tables.md").read_text()
+    for task in TASKS:
+        assert f"| {task} | luke | test |" in (Path(report.folder) / "tables.md").read_text()
 
 
 def test_the_export_loads_in_transformers(everything: RunAll) -> None:

@@ -13,7 +13,7 @@ from workflows.extraction import FetchDump
 from workflows.sequences import STATISTICS, BuildSequences
 from workflows.stage import Result, Stage, logger
 from workflows.tables import BuildEntityVocab, BuildMentionTable
-from workflows.training import ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
+from workflows.training import TASKS, ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
 
 TEMPLATES = Path(__file__).parent / "templates"
 VARIANTS = ("luke", "roberta")
@@ -32,7 +32,10 @@ class Report(Stage):
 
     def requires(self) -> dict[str, Stage]:
         fine_tuned = {
-            f"FineTune ner {variant}": self.clone(FineTune, variant=variant, pretraining_seed=self.seed)
+            f"FineTune {task} {variant}": self.clone(
+                FineTune, task=task, variant=variant, pretraining_seed=self.seed
+            )
+            for task in TASKS
             for variant in VARIANTS
         }
         return {

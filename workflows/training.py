@@ -28,6 +28,7 @@ HEADLINE = (
     "held_out_known_entity_commonest_top_1",
 )
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+TASKS = ("entity_typing", "relation_classification", "ner")
 
 
 class TorchStage(TokenizedStage):
@@ -183,14 +184,19 @@ class FineTune(TorchStage):
 
     VERSION = 2
     FOLDER = "finetune"
+    VERSION = 2
 
     pretraining_seed = parameters.IntegerParameter(
         default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
     )
-    task = parameters.OneOf("ner", default="ner", description="the fine-tuning task")
+    task = parameters.OneOf(*TASKS, default="ner", description="the fine-tuning task")
     data = luigi.Parameter(
         default="",
         description="folder of the task's train, dev and test files; empty: the project's examples",
+    )
+    negative_label = luigi.Parameter(
+        default="",
+        description="the relation that means none and is not scored; empty: no_relation or Other, if there",
     )
     variant = parameters.Text(default="luke", description="a row of tasks/variants.py")
     weights = luigi.Parameter(
@@ -229,7 +235,8 @@ class FineTune(TorchStage):
         names = {"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.profile}
         identity = {"preset": self.preset, "data": _folder_identity(self.data_folder(), "--data")}
         weights = {"weights": base_model_identity(self.weights)} if self.weights else {}
-        return {**names, **identity, **weights, "tokenizer": self.tokenizer_identity()}
+        negative = {"negative_label": self.negative_label} if self.negative_label else {}
+        return {**names, **identity, **weights, **negative, "tokenizer": self.tokenizer_identity()}
 
     def work(self) -> Result:
         from tasks.finetune import finetune
@@ -247,8 +254,8 @@ class FineTune(TorchStage):
             device=engines.torch_device(self.device),
             profile=self.profile,
             progress=engines.on_terminal(),
+            negative_label=self.negative_label,
         )
-        copy_tokenizer(self.tokenizer_folder(), Path(self.folder) / "tokenizer")
         return Result(self.described(), facts={"metrics": figures})
 
 
