@@ -1,7 +1,8 @@
-"""LUKE fine-tuned with transformers: the encoder and its classifier, for `tasks/` to go on with."""
+"""Fine-tuned LUKE, exchanged with transformers: the encoder and its classifier."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,15 @@ from model import hf
 from model.checkpoint import check_fit, load_encoder, read_transformers
 from model.config import SPECIAL_ENTITIES
 from model.encoder import LukeModel
-from model.files import read_weights
+from model.files import CONFIG, WEIGHTS, read_json, read_weights, write_aside, write_tensors
+from model.hf_export import (
+    SECOND_MASK,
+    SPECIAL_TITLES,
+    transformers_config,
+    with_queries_and_pooler,
+    write_json,
+    write_tokenizer,
+)
 from model.original import refuse_archive
 
 
@@ -20,18 +29,24 @@ from model.original import refuse_archive
 class Architecture:
     """A fine-tuned model of transformers: its linear layer's name, how many states it takes in, its bias.
 
-    The states are [h_entity], [h_head; h_tail], [h_first; h_last; h_entity], and each word's.
+    The states are [h_entity], [h_head; h_tail], [h_first; h_last; h_entity], and each word's. `task` is what its
+    tokenizer calls the task, if it has a name for it.
     """
 
     layer: str
     states: int
     bias: bool
+    task: str | None = None
 
 
 ARCHITECTURES = {
-    "LukeForEntityClassification": Architecture("classifier", 1, bias=True),
-    "LukeForEntityPairClassification": Architecture("classifier", 2, bias=False),
-    "LukeForEntitySpanClassification": Architecture("classifier", 3, bias=True),
+    "LukeForEntityClassification": Architecture("classifier", 1, bias=True, task="entity_classification"),
+    "LukeForEntityPairClassification": Architecture(
+        "classifier", 2, bias=False, task="entity_pair_classification"
+    ),
+    "LukeForEntitySpanClassification": Architecture(
+        "classifier", 3, bias=True, task="entity_span_classification"
+    ),
     "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True),
 }
 
@@ -93,3 +108,66 @@ def read_head(
     wanted = {f"{architecture.layer}.{key}": tensor for key, tensor in layer.state_dict().items()}
     check_fit(wanted, found, source=source, optional=set())
     return {key.removeprefix(f"{architecture.layer}."): tensor for key, tensor in found.items()}
+
+
+def export_fine_tuned(
+    fine_tuned: FineTuned,
+    output: Path,
+    *,
+    tokenizer: Path,
+    words: Mapping[str, int],
+    entities: Sequence[int],
+) -> None:
+    """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
+
+    `tokenizer` holds vocab.json and merges.txt; `words` are the rows of the word table for <ent> and <ent2>,
+    which stand around the first and the second mention; `entities` those of the entity table for [PAD],
+    [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention. Raises ValueError for
+    what cannot be exchanged or does not fit together.
+    """
+    luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
+    if luke.config.word_encoder != "roberta":
+        raise ValueError(
+            f"word_encoder is {luke.config.word_encoder!r}, but transformers' LUKE counts positions and splits "
+            "words as RoBERTa does; a model whose words are RoBERTa's can be exported"
+        )
+    rows = word_rows(read_json(tokenizer / "vocab.json"), words, luke.config.vocab_size, tokenizer)
+    state = hf.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
+    for key, chosen in (
+        ("luke.embeddings.word_embeddings.weight", list(rows.values())),
+        ("luke.entity_embeddings.entity_embeddings.weight", list(entities)),
+    ):
+        state[key] = state[key][torch.tensor(chosen, device=state[key].device)]
+    state = with_queries_and_pooler(state, luke.config)
+    state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
+    vocabulary = {word: number for number, word in enumerate(rows)}
+    titles = {title: number for number, title in enumerate((*SPECIAL_TITLES, SECOND_MASK))}
+    config = replace(
+        luke.config,
+        vocab_size=len(rows),
+        entity_vocab_size=len(titles),
+        use_entity_aware_attention=True,
+    )
+    values = transformers_config(config, vocabulary) | {
+        "architectures": [fine_tuned.architecture],
+        "id2label": dict(enumerate(fine_tuned.labels)),
+        "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    merges = tokenizer / "merges.txt"
+    write_tokenizer(output, vocabulary, titles, merges, config.max_words, task=architecture.task)
+    write_aside(output / CONFIG, partial(write_json, values))
+    write_tensors(output / WEIGHTS, state)
+
+
+def word_rows(
+    vocabulary: Mapping[str, int], markers: Mapping[str, int], size: int, source: Path
+) -> dict[str, int]:
+    """The words that are exported, in order, and the row of the model's table that each is given."""
+    ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
+    if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
+        raise ValueError(
+            f"{source / 'vocab.json'}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            "give the tokenizer that the model was fine-tuned with"
+        )
+    return {word: vocabulary[word] for word in ordered} | dict(markers)

@@ -64,7 +64,7 @@ def export(
     )
     output.mkdir(parents=True, exist_ok=True)
     write_tokenizer(output, words, entities, tokenizer / "merges.txt", config.max_words)
-    write_aside(output / CONFIG, partial(_write_json, transformers_config(exported, words)))
+    write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
     write_tensors(output / WEIGHTS, tensors)
     parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
     card = model_card(exported, parameters, figures or {}, lite=lite)
@@ -120,6 +120,12 @@ def exported_tensors(
         ("entity_predictions.bias", entities),
     ):
         state[key] = state[key][torch.tensor(rows)]
+    state = with_queries_and_pooler(state, config)
+    return state | {copy: state[original].clone() for copy, original in COPIES.items()}
+
+
+def with_queries_and_pooler(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names with what it would draw at random where it is not in the file."""
     queries = ENCODER_KEYS["layers.{}.attention.query"]
     for layer in range(config.num_hidden_layers):
         for name in ENTITY_AWARE_QUERIES:
@@ -127,10 +133,10 @@ def exported_tensors(
             for part in ("weight", "bias"):
                 original = state[f"luke.{queries.format(layer)}.{part}"]
                 state.setdefault(f"luke.{copy}.{part}", original.clone())
-    # LukeForMaskedLM has a pooler that it never uses; without one in the file it would be drawn at random.
+    # Its models have a pooler that they never use.
     state["luke.pooler.dense.weight"] = torch.eye(config.hidden_size)
     state["luke.pooler.dense.bias"] = torch.zeros(config.hidden_size)
-    return state | {copy: state[original].clone() for copy, original in COPIES.items()}
+    return state
 
 
 def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
@@ -174,15 +180,20 @@ def transformers_config(config: LukeConfig, words: Mapping[str, int]) -> dict[st
 
 
 def write_tokenizer(
-    output: Path, words: Mapping[str, int], entities: Mapping[str, int], merges: Path, max_words: int
+    output: Path,
+    words: Mapping[str, int],
+    entities: Mapping[str, int],
+    merges: Path,
+    max_words: int,
+    task: str | None = None,
 ) -> None:
     """Write the files of a LukeTokenizer with these vocabularies."""
     for name, content in (
         ("vocab.json", words),
         ("entity_vocab.json", entities),
-        ("tokenizer_config.json", tokenizer_config(entities, max_words)),
+        ("tokenizer_config.json", tokenizer_config(entities, max_words) | ({"task": task} if task else {})),
     ):
-        write_aside(output / name, partial(_write_json, content))
+        write_aside(output / name, partial(write_json, content))
     write_aside(output / "merges.txt", partial(shutil.copyfile, merges))
 
 
@@ -207,5 +218,6 @@ def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, A
     }
 
 
-def _write_json(value: object, path: Path) -> None:
+def write_json(value: object, path: Path) -> None:
+    """Write a value as readable JSON."""
     path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

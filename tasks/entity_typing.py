@@ -207,6 +207,16 @@ def type_scores(
     return label_scores([set(types) & kept for types in gold], [set(types) & kept for types in predicted])
 
 
+def from_records(records: Sequence[Record]) -> Dataset:
+    """Examples without types, each in one of the formats of `parse`."""
+    return Dataset(Path("input"), tuple(parse(record, labelled=False) for record in records))
+
+
+def answers(records: Sequence[Record], predictions: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
+    """`labels` of each record, a list."""
+    return [{"labels": list(prediction)} for prediction in predictions]
+
+
 def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[str]]) -> list[str]:
     """JSON lines: each record with its `prediction`, a list."""
     return [

@@ -6,7 +6,7 @@ markers.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from model.batch import Batch, mention_positions, pad
+from model.config import LukeConfig
 from model.encoder import LukeModel
 from pipeline.tokens import WordTokenizer
 from tasks.context import context_window
@@ -51,13 +52,19 @@ def add_word_markers(
         rows, freeze=not table.requires_grad, padding_idx=luke.word_embeddings.token.padding_idx
     )
     luke.config = replace(luke.config, vocab_size=len(rows))
-    return {marker: len(table) + number for number, marker in enumerate(markers)}
+    return marker_ids(luke.config, markers)
+
+
+def marker_ids(config: LukeConfig, markers: Collection[str]) -> dict[str, int]:
+    """The word ids of markers in a model that has them: the last of its words."""
+    first = config.vocab_size - len(markers)
+    return {marker: first + number for number, marker in enumerate(markers)}
 
 
 def marked_input(
     text: str,
     spans: Sequence[CharacterSpan],
-    marker_ids: Sequence[int],
+    markers: Sequence[int],
     tokenizer: WordTokenizer,
     room: int,
     counts: Counter[str],
@@ -78,7 +85,7 @@ def marked_input(
     for segment, (_, span, side) in zip(segments[:-1], marks, strict=True):
         word_ids += segment
         ends[span, side] = len(word_ids)
-        word_ids.append(marker_ids[span])
+        word_ids.append(markers[span])
     word_ids += [*segments[-1], tokenizer.sep_id]
     return np.array(word_ids, dtype=np.int64), ends
 

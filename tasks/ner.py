@@ -13,14 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.batch import Batch
+from model.batch import Batch, mention_positions
 from model.encoder import LukeModel
 from pipeline.tokens import WordTokenizer
-from tasks.columns import ColumnFile, Sentence, check_same_words, lines_with_tags, read_columns
+from tasks.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.context import Piece, document_pieces, encode, with_context
 from tasks.metrics import span_scores
+from tasks.records import Record
 from tasks.scoring import score_command
 from tasks.spans import Span, enumerate_spans, select_spans, split_passes
+from tasks.splitting import record_lines
 from tasks.task import IGNORED, MAX_MENTION_POSITIONS, Classifier, Features, Hyperparameters
 
 PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5)
@@ -201,7 +203,7 @@ def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> 
     inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
     if entities:
         mask = labels != IGNORED
-        positions = mention_positions(ends, mask)
+        positions = mention_positions(ends[..., 0], ends[..., 1] + mask, MAX_MENTION_POSITIONS)
         inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
     return SpanBatch(inputs.unpadded(), ends, labels, tuple(len(feature.spans) for feature in features))
 
@@ -210,14 +212,6 @@ def padded(rows: Sequence[np.ndarray], value: int) -> Tensor:
     """Rows of different lengths as one tensor (rows, longest, ...), filled up with `value`."""
     tensors = [torch.from_numpy(row) for row in rows]
     return nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
-
-
-def mention_positions(ends: Tensor, mask: Tensor) -> Tensor:
-    """The positions between `ends` (batch, spans, 2), both included, as (batch, spans, mention)."""
-    first, last = ends[..., :1], ends[..., 1:]
-    width = min(MAX_MENTION_POSITIONS, int((last - first).max()) + 1)
-    positions = first + torch.arange(width)
-    return positions.masked_fill((positions > last) | ~mask[..., None], -1)
 
 
 class SpanClassifier(Classifier):
@@ -280,6 +274,31 @@ def score(
 ) -> dict[str, Any]:
     """Precision, recall and F1 as `conlleval` computes them, overall and per type."""
     return span_scores([sentence.spans for sentence in dataset.sentences], predictions)
+
+
+def from_records(records: Sequence[Record]) -> ColumnFile:
+    """Each record as a document: the words of a `text`, whose lines are its sentences, or a list `words`."""
+    documents = []
+    for record in records:
+        sentences = [[word for word, _, _ in line] for line in record_lines(record)]
+        rows = [tuple((word,) for word in words) for words in sentences]
+        documents.append(Document((), tuple(Sentence(row, 1, ()) for row in rows)))
+    return ColumnFile(Path("input"), tuple(documents), None, " ", has_documents=True)
+
+
+def answers(records: Sequence[Record], predictions: Sequence[Sequence[Span]]) -> list[dict[str, Any]]:
+    """`entities` of each record: `start` and `end` (characters of `text`, or numbers of `words`) and `label`."""
+    left = iter(predictions)
+    return [
+        {
+            "entities": [
+                {"start": line[span.start][1], "end": line[span.end - 1][2], "label": span.label}
+                for line in record_lines(record)
+                for span in next(left)
+            ]
+        }
+        for record in records
+    ]
 
 
 def prediction_lines(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:

@@ -230,6 +230,16 @@ def semeval_macro_f1(gold: Sequence[str], predicted: Sequence[str], negative: st
     return sum(scores) / len(scores) if scores else 0.0
 
 
+def from_records(records: Sequence[Record]) -> Dataset:
+    """Examples without a relation, each in one of the formats of `parse`."""
+    return Dataset(Path("input"), tuple(parse(record, labelled=False) for record in records))
+
+
+def answers(records: Sequence[Record], predictions: Sequence[str]) -> list[dict[str, Any]]:
+    """`relation` of each record."""
+    return [{"relation": prediction} for prediction in predictions]
+
+
 def prediction_lines(dataset: Dataset, predictions: Sequence[str]) -> list[str]:
     """JSON lines: each record with its `prediction`."""
     return [

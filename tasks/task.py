@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from model.encoder import LukeModel
 from pipeline.tokens import WordTokenizer
+from tasks.records import Record
 
 SPLITS = ("train", "dev", "test")
 PROFILES = ("fixed", "paper")
@@ -51,7 +52,9 @@ class Features(Generic[FeatureOut]):
 
 
 class Classifier(nn.Module):
-    """A model for a task: the pretrained part `luke` and, in a subclass, what the task puts on top of it."""
+    """A model for a task: the pretrained part `luke` and, in a subclass, the `classifier` on top of it."""
+
+    classifier: nn.Linear
 
     def __init__(self, luke: LukeModel) -> None:
         super().__init__()
@@ -131,6 +134,12 @@ class Task(Protocol[Dataset, Feature]):
 
         `f1` chooses the best epoch, `predicted` counts positive predictions.
         """
+
+    def from_records(self, records: Sequence[Record]) -> Dataset:
+        """What a user asks about, without labels. Raises: ValueError naming the record and its field."""
+
+    def answers(self, records: Sequence[Record], predictions: Sequence[Any]) -> list[dict[str, Any]]:
+        """The predictions for `from_records(records)` as JSON objects, one for each record."""
 
     def prediction_lines(self, dataset: Dataset, predictions: Sequence[Any]) -> list[str]:
         """The input with the prediction added, in the task's own file format."""

@@ -1,0 +1,201 @@
+"""Asks a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl` answers line by line in JSON.
+
+Entity typing: {"text", "start", "end"}. Relations: {"text", "head": [start, end], "tail": [start, end]}. Both
+also take the fields of their data sets, without the labels. Entity recognition: {"text"} or {"words"}. Places
+are characters, ends are excluded.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from model.checkpoint import load_strictly
+from model.config import LukeConfig
+from model.encoder import LukeModel
+from model.files import CONFIG, read_json, read_weights
+from model.fine_tuned import load_fine_tuned
+from model.train import resolve_device
+from pipeline.tokens import WordTokenizer
+from tasks.marked import marker_ids
+from tasks.records import Record, parse_line
+from tasks.run import TASKS, logits_of
+from tasks.task import Classifier, Task
+
+BATCH_SIZE = 16
+AT_ONCE = 256
+TOKENIZER = "tokenizer"
+THEIR_MARKERS = ("<ent>", "<ent2>")
+THEIR_ENTITIES = ("[MASK]", "[MASK2]")
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A fine-tuned model with all that it needs to answer."""
+
+    task: Task[Any, Any]
+    module: Classifier
+    labels: tuple[str, ...]
+    tokenizer: WordTokenizer
+    markers: Mapping[str, int]
+    entities: bool
+    max_words: int
+    profile: str
+    device: str
+
+    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The answer to each input: `labels`, `relation` or `entities`. Raises: ValueError naming the input."""
+        return self.answer([Record(f"input {number}", each) for number, each in enumerate(inputs, start=1)])
+
+    def answer(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+        """As `predict`, for inputs that know where they stand."""
+        dataset = self.task.from_records(records)
+        features = self.task.featurize(
+            dataset,
+            self.tokenizer,
+            self.labels,
+            markers=self.markers,
+            max_words=self.max_words,
+            profile=self.profile,
+        )
+        logits = logits_of(
+            self.task,
+            self.module,
+            features.items,
+            entities=self.entities,
+            pad_id=self.tokenizer.pad_id,
+            device=self.device,
+            batch_size=BATCH_SIZE,
+        )
+        predictions = self.task.decode(dataset, features.items, logits, self.labels)
+        return self.task.answers(records, predictions)
+
+
+def load(folder: Path, *, device: str = "auto") -> Predictor:
+    """The model of a folder that fine-tuning wrote, or of one that transformers reads as a fine-tuned LUKE.
+
+    Raises: ValueError for any other folder.
+    """
+    if not (folder / CONFIG).is_file():
+        raise ValueError(f"{folder / CONFIG}: no such file; give the folder of a fine-tuned model")
+    values = read_json(folder / CONFIG)
+    chosen = str(resolve_device(device))
+    if "model_type" in values:
+        return load_transformers(folder, chosen)
+    if values.get("task") not in TASKS:
+        raise ValueError(
+            f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}"
+        )
+    return load_ours(folder, values, chosen)
+
+
+def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor:
+    """The model of a folder of this project, from its configuration's values."""
+    task = TASKS[values["task"]]
+    config = LukeConfig(**values["model"])
+    module = task.head(LukeModel(config), len(values["labels"]), entities=values["entities"])
+    load_strictly(module, read_weights(folder), source=str(folder), optional=set())
+    return Predictor(
+        task=task,
+        module=module.to(device).eval(),
+        labels=tuple(values["labels"]),
+        tokenizer=WordTokenizer.load(folder / TOKENIZER),
+        markers=marker_ids(config, task.WORD_MARKERS),
+        entities=values["entities"],
+        max_words=values["hyperparameters"]["max_words"],
+        profile=values["profile"],
+        device=device,
+    )
+
+
+def load_transformers(folder: Path, device: str) -> Predictor:
+    """The model of a folder of transformers; its markers are <ent> and <ent2>, its entities [MASK] and [MASK2]."""
+    fine_tuned = load_fine_tuned(str(folder))
+    tasks = {task.ARCHITECTURE: task for task in TASKS.values()}
+    if fine_tuned.architecture not in tasks:
+        raise ValueError(f"{folder}: {fine_tuned.architecture} is none of {', '.join(tasks)}")
+    task = tasks[fine_tuned.architecture]
+    luke, (tokenizer, words) = fine_tuned.luke, their_words(folder)
+    names = dict(zip(task.WORD_MARKERS, THEIR_MARKERS, strict=False))
+    if missing := [name for name in names.values() if name not in words]:
+        raise ValueError(f"{folder}: the tokenizer has no word {missing[0]}; give it beside the model")
+    luke.keep_entities(their_entity_rows(folder, len(task.ENTITY_ROWS) - 1))
+    module = task.head(luke, len(fine_tuned.labels), entities=True)
+    load_strictly(module.classifier, fine_tuned.head, source=str(folder), optional=set())
+    return Predictor(
+        task=task,
+        module=module.to(device).eval(),
+        labels=fine_tuned.labels,
+        tokenizer=tokenizer,
+        markers={marker: words[name] for marker, name in names.items()},
+        entities=True,
+        max_words=luke.config.max_words,
+        profile="fixed",
+        device=device,
+    )
+
+
+def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:
+    """The tokenizer of a folder, and all of its words with those that were added to its vocabulary.
+
+    Versions of transformers write vocab.json, merges.txt and added_tokens.json, or tokenizer.json alone.
+    """
+    values = read_optional(folder / "tokenizer.json")
+    if (folder / "vocab.json").is_file() or not values:
+        tokenizer = WordTokenizer.load(folder)
+        return tokenizer, tokenizer.vocab | read_optional(folder / "added_tokens.json")
+    if values["model"].get("type") != "BPE":
+        raise ValueError(f"{folder / 'tokenizer.json'}: not byte-level BPE; wanted RoBERTa's tokenizer")
+    merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in values["model"]["merges"]]
+    vocabulary: dict[str, int] = values["model"]["vocab"]
+    added = {token["content"]: token["id"] for token in values.get("added_tokens", [])}
+    tokenizer = WordTokenizer(
+        vocabulary, [(left, right) for left, right in merges], str(folder / "tokenizer.json")
+    )
+    return tokenizer, vocabulary | added
+
+
+def their_entity_rows(folder: Path, count: int) -> tuple[int, ...]:
+    """[PAD] and the first `count` entities that transformers' tokenizer gives to mentions."""
+    vocabulary = read_optional(folder / "entity_vocab.json") or read_optional(
+        folder / "tokenizer_config.json"
+    ).get("entity_vocab", {})
+    missing = [name for name in THEIR_ENTITIES[:count] if name not in vocabulary]
+    if missing:
+        raise ValueError(f"{folder}: no entity {missing[0]} in entity_vocab.json or tokenizer_config.json")
+    return (0, *(vocabulary[name] for name in THEIR_ENTITIES[:count]))
+
+
+def read_optional(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, empty where there is no file."""
+    return read_json(path) if path.is_file() else {}
+
+
+def answer_lines(predictor: Predictor, lines: Iterable[str], source: str) -> Iterator[str]:
+    """Each line of JSON with its answer added. Raises: ValueError naming `source` and the line."""
+    numbered = enumerate(lines, start=1)
+    records = (parse_line(f"{source}:{number}", line) for number, line in numbered if line.strip())
+    while chunk := list(islice(records, AT_ONCE)):
+        for record, answer in zip(chunk, predictor.answer(chunk), strict=True):
+            yield json.dumps({**record.values, **answer}, ensure_ascii=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line: a folder; questions on stdin, answers on stdout."""
+    parser = argparse.ArgumentParser(prog="python -m tasks.predict", description="Ask a fine-tuned model.")
+    parser.add_argument("folder", type=Path, metavar="MODEL_DIR")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    options = parser.parse_args(arguments)
+    try:
+        for line in answer_lines(load(options.folder, device=options.device), sys.stdin, "stdin"):
+            print(line, flush=True)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
