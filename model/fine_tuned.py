@@ -17,8 +17,9 @@ from model.files import CONFIG, WEIGHTS, read_json, read_weights, write_aside, w
 from model.hf_export import (
     SECOND_MASK,
     SPECIAL_TITLES,
+    pooler,
     transformers_config,
-    with_queries_and_pooler,
+    with_queries,
     write_json,
     write_tokenizer,
 )
@@ -30,7 +31,7 @@ class Architecture:
     """A fine-tuned model of transformers: its linear layer's name, how many states it takes in, its bias.
 
     The states are [h_entity], [h_head; h_tail], [h_first; h_last; h_entity], and each word's. `task` is what its
-    tokenizer calls the task, if it has a name for it.
+    tokenizer calls the classification of entities; those models have a pooler, too.
     """
 
     layer: str
@@ -138,7 +139,7 @@ def export_fine_tuned(
         ("luke.entity_embeddings.entity_embeddings.weight", list(entities)),
     ):
         state[key] = state[key][torch.tensor(chosen, device=state[key].device)]
-    state = with_queries_and_pooler(state, luke.config)
+    state = with_queries(state, luke.config) | (pooler(luke.config) if architecture.task else {})
     state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
     vocabulary = {word: number for number, word in enumerate(rows)}
     titles = {title: number for number, title in enumerate((*SPECIAL_TITLES, SECOND_MASK))}

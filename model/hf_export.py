@@ -120,12 +120,12 @@ def exported_tensors(
         ("entity_predictions.bias", entities),
     ):
         state[key] = state[key][torch.tensor(rows)]
-    state = with_queries_and_pooler(state, config)
+    state = with_queries(state, config) | pooler(config)
     return state | {copy: state[original].clone() for copy, original in COPIES.items()}
 
 
-def with_queries_and_pooler(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
-    """Weights under transformers' names with what it would draw at random where it is not in the file."""
+def with_queries(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names with copies of Q where entity-aware queries are missing."""
     queries = ENCODER_KEYS["layers.{}.attention.query"]
     for layer in range(config.num_hidden_layers):
         for name in ENTITY_AWARE_QUERIES:
@@ -133,10 +133,15 @@ def with_queries_and_pooler(state: dict[str, Tensor], config: LukeConfig) -> dic
             for part in ("weight", "bias"):
                 original = state[f"luke.{queries.format(layer)}.{part}"]
                 state.setdefault(f"luke.{copy}.{part}", original.clone())
-    # Its models have a pooler that they never use.
-    state["luke.pooler.dense.weight"] = torch.eye(config.hidden_size)
-    state["luke.pooler.dense.bias"] = torch.zeros(config.hidden_size)
     return state
+
+
+def pooler(config: LukeConfig) -> dict[str, Tensor]:
+    """What most of transformers' LUKEs have and never use; it would be drawn at random if it were missing."""
+    return {
+        "luke.pooler.dense.weight": torch.eye(config.hidden_size),
+        "luke.pooler.dense.bias": torch.zeros(config.hidden_size),
+    }
 
 
 def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Fine-tuned LUKE of transformers: the same logits from our encoder and its classifier, or a refusal."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from model.batch import Batch
 from model.checkpoint import load_luke
-from model.fine_tuned import ARCHITECTURES, FineTuned, load_fine_tuned
+from model.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, load_fine_tuned
 
 
 def logits(fine_tuned: FineTuned, batch: Batch) -> torch.Tensor:
@@ -39,6 +40,13 @@ def test_logits_equal_transformers(tmp_path: Path, kind: str) -> None:
     positions = batch.entity_positions.clone()
     positions[..., 0] = torch.where(positions[..., 0] < 0, 5, positions[..., 0])
     batch = replace(batch, entity_mask=torch.ones_like(batch.entity_mask), entity_positions=positions)
+    with torch.no_grad():
+        found = logits(fine_tuned, batch)
+    torch.testing.assert_close(found, their_logits(theirs, batch), atol=1e-5, rtol=0)
+
+
+def their_logits(theirs: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    """What transformers' model computes; spans are the first word and the third."""
     inputs = {
         "input_ids": batch.word_ids,
         "attention_mask": batch.word_mask.long(),
@@ -46,18 +54,80 @@ def test_logits_equal_transformers(tmp_path: Path, kind: str) -> None:
         "entity_attention_mask": batch.entity_mask.long(),
         "entity_position_ids": batch.entity_positions,
     }
-    if kind == "LukeForEntitySpanClassification":
+    if type(theirs).__name__ == "LukeForEntitySpanClassification":
         first = torch.zeros_like(batch.entity_ids)
         inputs |= {"entity_start_positions": first, "entity_end_positions": first + 2}
     with torch.no_grad():
         output = theirs(**inputs)
-        found = logits(fine_tuned, batch)
-    wanted = (
-        torch.stack([output.start_logits, output.end_logits], dim=-1)
-        if kind == "LukeForQuestionAnswering"
-        else output.logits
+    if hasattr(output, "start_logits"):
+        return torch.stack([output.start_logits, output.end_logits], dim=-1)
+    return output.logits
+
+
+def tokenizer_of(folder: Path, words: list[str]) -> Path:
+    folder.mkdir()
+    (folder / "vocab.json").write_text(json.dumps({word: number for number, word in enumerate(words)}))
+    (folder / "merges.txt").write_text("#version: 0.2\n")
+    return folder
+
+
+WORD_LIST = [
+    "<s>",
+    "<pad>",
+    "</s>",
+    "<unk>",
+    *(f"word{number}" for number in range(TINY.vocab_size - 5)),
+    "<ent>",
+]
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+@pytest.mark.parametrize("entity_aware", [True, False])
+def test_export_computes_the_same(tmp_path: Path, kind: str, entity_aware: bool) -> None:
+    """<ent>, the last word, is taken from row 7 and <ent2>, which is new, from row 9; [MASK2] is row 4."""
+    import transformers
+
+    source = luke_of_transformers(kind, use_entity_aware_attention=entity_aware, id2label={0: "no", 1: "yes"})
+    source.save_pretrained(tmp_path / "source")
+    fine_tuned = load_fine_tuned(str(tmp_path / "source"))
+    tokenizer = tokenizer_of(tmp_path / "tokenizer", WORD_LIST)
+    export_fine_tuned(
+        fine_tuned,
+        tmp_path / "out",
+        tokenizer=tokenizer,
+        words={"<ent>": 7, "<ent2>": 9},
+        entities=(0, 1, 2, 4),
     )
+    theirs, info = getattr(transformers, kind).from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(info.values()), info
+    assert theirs.config.id2label == {0: "no", 1: "yes"}
+    batch = random_batch(replace(TINY, entity_vocab_size=4))
+    batch = replace(batch, entity_mask=torch.ones_like(batch.entity_mask))
+    word_ids = batch.word_ids.clamp(max=TINY.vocab_size - 2)
+    word_ids[:, 5], word_ids[:, 6] = TINY.vocab_size - 1, TINY.vocab_size
+    found = their_logits(theirs.eval(), replace(batch, word_ids=word_ids))
+    word_ids[:, 5], word_ids[:, 6] = 7, 9
+    assert batch.entity_ids is not None
+    entity_ids = torch.where(batch.entity_ids == 3, 4, batch.entity_ids)
+    assert (entity_ids == 4).any()
+    with torch.no_grad():
+        wanted = logits(fine_tuned, replace(batch, word_ids=word_ids, entity_ids=entity_ids))
     torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
+    tokenizer_config = json.loads((tmp_path / "out" / "tokenizer_config.json").read_text())
+    assert tokenizer_config.get("task") == ARCHITECTURES[kind].task
+
+
+def test_what_cannot_be_exported(tmp_path: Path) -> None:
+    luke_of_transformers("LukeForEntityClassification").save_pretrained(tmp_path / "source")
+    fine_tuned = load_fine_tuned(str(tmp_path / "source"))
+    arguments = {"words": {"<ent>": 7, "<ent2>": 9}, "entities": (0, 1, 2, 2)}
+    long = tokenizer_of(tmp_path / "long", [*WORD_LIST, "more"])
+    with pytest.raises(ValueError, match=r"vocab.json: \d+ entries, wanted the ids 0, 1, 2, ... below \d+"):
+        export_fine_tuned(fine_tuned, tmp_path / "out", tokenizer=long, **arguments)
+    fine_tuned.luke.config = replace(fine_tuned.luke.config, word_encoder="bert")
+    with pytest.raises(ValueError, match=r"word_encoder is 'bert', but transformers' LUKE counts positions"):
+        export_fine_tuned(fine_tuned, tmp_path / "out", tokenizer=long, **arguments)
+    assert not (tmp_path / "out").exists()
 
 
 def test_encoder_alone_is_read_as_well(tmp_path: Path) -> None:
