@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Variant:
-    """One row: `weights` names the pretrained model that the caller has to give for it (luke or roberta)."""
+    """One row: `weights` names the pretrained model that the caller has to give for it (luke or roberta).
+
+    Without `entities` a task classifies by words: entity recognition by the first and the last word of a span,
+    entity typing and relation classification by the markers that open the mentions.
+    """
 
     weights: str
     entities: bool

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,37 @@ def test_micro_scores_equal_scikit_learn(pairs: list[tuple[str, str]]) -> None:
     for number, label in enumerate(scored):
         found = [scores["types"][label][name] for name in ("precision", "recall", "f1")]
         assert found == pytest.approx([column[number] for column in each[:3]])
+
+
+def official_macro_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
+    """From the confusion matrix of relations without directions, with wrong directions aside, as the script has it."""
+    names = sorted({label[:-7] for label in (*gold, *predicted) if label != "Other"})
+    index = {name: number for number, name in enumerate([*names, "Other"])}
+    matrix, wrong_direction = np.zeros((len(index), len(index)), dtype=int), Counter[str]()
+    for gold_label, predicted_label in zip(gold, predicted, strict=True):
+        row, column = (label[:-7] if label != "Other" else label for label in (gold_label, predicted_label))
+        if row == column and gold_label != predicted_label:
+            wrong_direction[row] += 1
+        else:
+            matrix[index[row], index[column]] += 1
+    scores = []
+    for name in names:
+        number, aside = index[name], wrong_direction[name]
+        guessed, actual = matrix[:, number].sum() + aside, matrix[number].sum() + aside
+        precision = matrix[number, number] / guessed if guessed else 0
+        recall = matrix[number, number] / actual if actual else 0
+        scores.append(2 * precision * recall / (precision + recall) if precision + recall else 0)
+    return sum(scores) / len(scores) if scores else 0
+
+
+directed = st.sampled_from(["Other", *(f"{name}({ends})" for name in "ABC" for ends in ("e1,e2", "e2,e1"))])
+
+
+@given(st.lists(st.tuples(directed, directed), min_size=1, max_size=30))
+def test_macro_f1_equals_the_official_counting(pairs: list[tuple[str, str]]) -> None:
+    gold, predicted = zip(*pairs, strict=True)
+    found = relations.semeval_macro_f1(gold, predicted, "Other")
+    assert found == pytest.approx(official_macro_f1(gold, predicted))
 
 
 def test_scores_by_hand() -> None:
