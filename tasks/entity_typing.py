@@ -25,7 +25,7 @@ from tasks.scoring import score_command
 from tasks.task import Features, Hyperparameters
 
 PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=4, epochs=3)
-DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=10, max_words=96)
+DEMO = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96)
 PRESETS: Mapping[str, Hyperparameters] = {"demo": DEMO, "base": PAPER, "large": PAPER}
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary

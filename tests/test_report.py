@@ -120,3 +120,12 @@ def test_plots_work_offline(content: dict[str, Any]) -> None:
     assert 'src="http' not in plots
     assert "Pretrain: masked word loss" in plots
     assert "masked entity loss" not in plots, "a run without entities has no such figure"
+
+
+def test_the_tasks_that_stages_know_are_all_there_are() -> None:
+    """Their names stand twice, since Luigi's command line must not wait for torch."""
+    from tasks import run
+    from workflows import training
+
+    assert set(training.TASKS) == set(run.TASKS)
+    assert all((training.EXAMPLES / task).is_dir() for task in training.TASKS)
