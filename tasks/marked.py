@@ -151,7 +151,7 @@ def collate(
             entity_mask=torch.ones_like(ids, dtype=torch.bool),
         )
     labels = torch.from_numpy(np.stack([feature.label for feature in features]))
-    return MarkedBatch(inputs, ends[..., 0], labels)
+    return MarkedBatch(inputs.unpadded(), ends[..., 0], labels)
 
 
 class MentionClassifier(Classifier):

@@ -182,9 +182,8 @@ class ExportHuggingFace(TorchStage):
 class FineTune(TorchStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
-    VERSION = 2
     FOLDER = "finetune"
-    VERSION = 2
+    VERSION = 3
 
     pretraining_seed = parameters.IntegerParameter(
         default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
