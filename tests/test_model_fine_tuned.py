@@ -36,13 +36,19 @@ def test_logits_equal_transformers(tmp_path: Path, kind: str) -> None:
     fine_tuned = load_fine_tuned(str(tmp_path))
     assert fine_tuned.labels == tuple(labels.values())
     assert ("bias" in fine_tuned.head) == (kind != "LukeForEntityPairClassification")
-    batch = random_batch()
-    positions = batch.entity_positions.clone()
-    positions[..., 0] = torch.where(positions[..., 0] < 0, 5, positions[..., 0])
-    batch = replace(batch, entity_mask=torch.ones_like(batch.entity_mask), entity_positions=positions)
+    batch = with_all_entities(random_batch())
     with torch.no_grad():
         found = logits(fine_tuned, batch)
     torch.testing.assert_close(found, their_logits(theirs, batch), atol=1e-5, rtol=0)
+
+
+def with_all_entities(batch: Batch) -> Batch:
+    """The batch with an entity in every place; those that were padding mention the word 5."""
+    assert batch.entity_positions is not None
+    assert batch.entity_mask is not None
+    positions = batch.entity_positions.clone()
+    positions[..., 0] = torch.where(positions[..., 0] < 0, 5, positions[..., 0])
+    return replace(batch, entity_mask=torch.ones_like(batch.entity_mask), entity_positions=positions)
 
 
 def their_logits(theirs: torch.nn.Module, batch: Batch) -> torch.Tensor:
@@ -101,8 +107,7 @@ def test_export_computes_the_same(tmp_path: Path, kind: str, entity_aware: bool)
     theirs, info = getattr(transformers, kind).from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not any(info.values()), info
     assert theirs.config.id2label == {0: "no", 1: "yes"}
-    batch = random_batch(replace(TINY, entity_vocab_size=4))
-    batch = replace(batch, entity_mask=torch.ones_like(batch.entity_mask))
+    batch = with_all_entities(random_batch(replace(TINY, entity_vocab_size=4)))
     word_ids = batch.word_ids.clamp(max=TINY.vocab_size - 2)
     word_ids[:, 5], word_ids[:, 6] = TINY.vocab_size - 1, TINY.vocab_size
     found = their_logits(theirs.eval(), replace(batch, word_ids=word_ids))
