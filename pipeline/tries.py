@@ -1,7 +1,7 @@
-"""Texts in one memory-mapped file: a trie for each group of first characters.
+"""Texts in one memory-mapped file: a trie for each group of pairs of first characters, and one for shorter texts.
 
 While it is built a trie takes some 200 bytes a text, gigabytes for all the names of a large Wikipedia. So texts are
-dealt out to files on disk by their first characters, and one group of them is in memory at a time.
+dealt out to files on disk by their first two characters, and one group of them is in memory at a time.
 """
 
 import contextlib
@@ -15,9 +15,10 @@ from typing import IO, Any
 
 from pipeline import storage
 
-_GROUPS = 64
-_MAGIC = b"tries 1\n"
-_HEADER = struct.Struct(f"<8s{_GROUPS + 1}Q")  # and where each group's trie begins, and the last one ends
+_GROUPS = 128
+_SHORT = _GROUPS  # the group of texts of one character, or none
+_MAGIC = b"tries 2\n"
+_HEADER = struct.Struct(f"<8s{_GROUPS + 2}Q")  # and where each group's trie begins, and the last one ends
 _ALIGNMENT = 8
 _RECORD = struct.Struct("<Ii")  # bytes of the text behind it, its number
 _NUMBER = "<i"
@@ -53,8 +54,9 @@ class TextSet:
         return marisa_trie.Trie()
 
     def prefixes(self, text: str) -> list[str]:
-        """The texts with which this one begins."""
-        return self._tries[_group(text)].prefixes(text)
+        """The texts of at least a character with which this one begins."""
+        first = [text[0]] if text and text[0] in self._tries[_SHORT] else []
+        return first + self._tries[_group(text)].prefixes(text) if len(text) > 1 else first
 
     def __contains__(self, text: str) -> bool:
         return text in self._tries[_group(text)]
@@ -98,7 +100,7 @@ def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
 
 
 def _group(text: str) -> int:
-    return ord(text[0]) % _GROUPS if text else 0
+    return (31 * ord(text[0]) + ord(text[1])) % _GROUPS if len(text) > 1 else _SHORT
 
 
 def _write(
@@ -109,7 +111,7 @@ def _write(
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, exist_ok=True)
     with contextlib.ExitStack() as stack:
-        spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS)]
+        spilled = [stack.enter_context(tempfile.TemporaryFile(dir=folder)) for _ in range(_GROUPS + 1)]
         for text, number in rows:
             data = text.encode()
             spilled[_group(text)].write(_RECORD.pack(len(data), number) + data)

@@ -22,7 +22,7 @@ def test_a_file_of_tries_is_a_dictionary(
         assert mapped.get(text) == numbers.get(text)
         assert (text in texts) == (text in mapped) == (text in numbers)
         found = {text[:end] for end in range(1, len(text) + 1)} & set(numbers)
-        assert set(texts.prefixes(text)) - {""} == set(mapped.prefixes(text)) - {""} == found
+        assert texts.prefixes(text) == mapped.prefixes(text) == sorted(found, key=len)
 
 
 def test_the_order_of_texts_does_not_matter(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_the_order_of_texts_does_not_matter(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
 
 
-@pytest.mark.parametrize("content", [b"", b"tries 1\n", b"We love Marisa." + bytes(1000)])
+@pytest.mark.parametrize("content", [b"", b"tries 2\n", b"We love Marisa." + bytes(1000)])
 def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "aliases.tries"
     path.write_bytes(content)
