@@ -14,8 +14,8 @@ _HEAP = "the Java heap is bounded by the stage: at most 16 GiB, at most a quarte
 # What of a stage's memory grows with Wikipedia, beside its processes, whose size does not.
 _GROWS = {
     "ResolveRedirects": "jvm: bounded",
-    "BuildEntityVocab": "jvm: bounded; main: builds the aliases, a group of first characters at a time",
-    "BuildMentionTable": "jvm: bounded; main: builds the names, a group of first characters at a time; spark worker: maps them",
+    "BuildEntityVocab": "jvm: bounded; main: builds the aliases, group by group",
+    "BuildMentionTable": "jvm: bounded; main: builds the names, group by group; spark worker: maps them",
     "BuildSequences": "worker: maps the aliases",
 }
 
