@@ -167,6 +167,17 @@ PRESETS: dict[str, LukeConfig] = {
         num_attention_heads=2,
         intermediate_size=512,
     ),
+    "small": replace(
+        BASE,
+        entity_vocab_size=32_768,
+        hidden_size=384,
+        entity_emb_size=128,
+        num_hidden_layers=6,
+        num_attention_heads=6,
+        intermediate_size=1536,
+        hidden_dropout_prob=0.0,  # its run is less than an epoch: nothing is seen twice
+        attention_probs_dropout_prob=0.0,
+    ),
     "base": BASE,
     "large": replace(
         BASE, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096

@@ -67,6 +67,13 @@ RECIPES: dict[str, Recipe] = {
         log_every=5,
         checkpoint_every=25,
     ),
+    "small": Recipe(
+        phases=(Phase(1600, 1e-3, 160, "new"), Phase(400, 3e-4, 20, "all")),
+        batch_size=4,
+        micro_batch_size=4,
+        log_every=25,
+        checkpoint_every=400,
+    ),
     "base": PAPER_RECIPE,
     "large": PAPER_RECIPE,
 }

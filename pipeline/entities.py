@@ -213,9 +213,9 @@ def alias_rows(
 ) -> Iterator[tuple[str, int]]:
     """From rows of the titles table, those that end at an entity.
 
-    `entity_ids` gives the id of the page that is an entity; the results are title and id.
+    `entity_ids` gives the id of each title that is an entity's own; the results are title and id.
     """
     for row in titles:
-        number = entity_ids.get(row["canonical"]) if row["status"] in ("page", "redirect") else None
+        number = entity_ids.get(row["canonical"])
         if number is not None:
             yield row["title"], number

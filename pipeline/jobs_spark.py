@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -136,9 +137,18 @@ class Entities:
     drops: Mapping[str, int]
 
 
-def count_links(annotations: DataFrame, pages: DataFrame) -> DataFrame:
-    """Every page with its `link_count`: the annotations that end at it, after redirects."""
-    reached = annotations.where(F.col("status").isin(*_REACHED))
+def count_links(annotations: DataFrame, pages: DataFrame, *, missing: bool = False) -> DataFrame:
+    """Every page with its `link_count`: the annotations that end at it, after redirects.
+
+    With `missing`, linked titles that have no page are rows, too; their `page_id` is -1.
+    """
+    pages = pages.select("title", "page_id", "is_disambiguation")
+    if missing:
+        absent = annotations.where("status = 'missing'").select(
+            "title", F.lit(-1).cast("long").alias("page_id"), F.lit(False).alias("is_disambiguation")
+        )
+        pages = pages.unionByName(absent)
+    reached = annotations.where("status != 'loop'")
     counts = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
     # Titles of special entities are none in MediaWiki; a title can stand twice in a damaged dump.
     nameable = pages.where(~F.col("title").isin(*SPECIAL_ENTITIES, SECOND_MASK))
@@ -223,10 +233,24 @@ def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
     return frame.join(reached.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
 
 
+def entity_titles(vocab: DataFrame, pages: DataFrame) -> DataFrame:
+    """`title` (as annotations have it) and `entity_id` of each entity that is linked.
+
+    By page, since the title of an entity of a given vocabulary can be a redirect in this dump; by title where the
+    dump has no page.
+    """
+    absent = vocab.where("page_id < 0 and link_count > 0")
+    found = pages.select("page_id", "title").join(vocab.select("page_id", "entity_id"), "page_id")
+    return found.select("title", "entity_id").unionByName(absent.select("title", "entity_id"))
+
+
 def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:
     """Write the vocabulary and its aliases; `titles` are the files of the titles table."""
     rows = (row for path in titles for row in storage.read_rows(path))
-    count = write_numbers(storage.join(folder, ALIASES), alias_rows(rows, entities.ids))
+    page_ids = entities.vocab.page_ids
+    absent = ((title, number) for title, number in entities.ids.items() if page_ids[number] < 0)
+    aliases = chain(alias_rows(rows, entities.ids), absent)
+    count = write_numbers(storage.join(folder, ALIASES), aliases)
     return [*entities.vocab.write(folder), storage.describe(folder, ALIASES, count)]
 
 

@@ -450,7 +450,8 @@ def _read_batches(path: str, rows: int, columns: list[str] | None) -> Iterator[p
     with open_input(path) as stream:
         try:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
-            yield from file.iter_batches(rows, columns=columns)
+            # In this thread: others would each keep memory of their own.
+            yield from file.iter_batches(rows, columns=columns, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(
                 f"{path}: not readable as Parquet ({error}); delete it and run its stage again"

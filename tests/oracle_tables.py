@@ -109,11 +109,12 @@ def build_vocab(
     min_count: int = 1,
     white_list: Collection[str] = (),
     disambiguation: str = "in",
+    missing_pages: str = "out",
 ) -> list[Row]:
     """The special entities, then existing articles by falling link count, ties by title.
 
     The articles that titles of the white list end at take their places first, however rarely they are linked,
-    also where ``disambiguation`` is "out".
+    also where ``disambiguation`` is "out". Where ``missing_pages`` is "in", linked titles without a page count, too.
     """
     page_ids: dict[str, int] = {}
     for page in pages.pages:
@@ -121,8 +122,10 @@ def build_vocab(
     unwanted = {
         page["title"] for page in pages.pages if page["is_disambiguation"] and disambiguation == "out"
     }
-    ends = (title for _, title, status in _links(pages.paragraphs, titles) if status in ("page", "redirect"))
-    counts = Counter(title for title in ends if title in page_ids)
+    ends = [(title, status) for _, title, status in _links(pages.paragraphs, titles) if status != "loop"]
+    if missing_pages == "in":
+        page_ids.update((title, -1) for title, status in ends if status == "missing")
+    counts = Counter(title for title, _ in ends if title in page_ids)
     forced = {follow(_plain_title(title), titles)[0] for title in white_list} & page_ids.keys()
     others = {title for title in counts if counts[title] >= min_count} - unwanted - forced
 
@@ -147,9 +150,9 @@ def entity_ids(vocab: Iterable[Row]) -> dict[str, int]:
 
 
 def aliases(titles: Mapping[str, Row], vocab: Iterable[Row]) -> dict[str, int]:
-    """Every title of a page or redirect that ends at an entity, to the entity's id."""
+    """Every title that is or ends at an entity, to the entity's id."""
     ids = entity_ids(vocab)
-    ends = {title: follow(title, titles)[0] for title, row in titles.items() if row["status"] != "missing"}
+    ends = {title: follow(title, titles)[0] for title in {*titles, *ids}}
     return {title: ids[end] for title, end in ends.items() if end in ids}
 
 

@@ -166,6 +166,20 @@ def test_vocabulary(
     }
 
 
+def test_titles_without_a_page_can_be_entities(tables: dict[str, Any]) -> None:
+    """Not those of loops; and their mentions find them."""
+    counted = jobs_spark.count_links(tables["annotations"], tables["pages"], missing=True)
+    vocab = jobs_spark.choose_entities(counted, 10).vocab
+    assert vocab.titles[3:] == ("Ape", "Japan", "Further")
+    assert vocab.link_counts[3:] == (3, 2, 1)
+    assert vocab.page_ids[3:] == (1, 2, -1)
+    rows = zip(range(len(vocab)), vocab.link_counts, vocab.page_ids, vocab.titles, strict=True)
+    columns = "entity_id int, link_count long, page_id long, title string"
+    frame = tables["pages"].sparkSession.createDataFrame(list(rows), columns)
+    found = {tuple(row) for row in jobs_spark.entity_titles(frame, tables["pages"]).collect()}
+    assert found == {("Ape", 3), ("Japan", 4), ("Further", 5)}
+
+
 def test_a_vocabulary_made_elsewhere_keeps_its_ids(counted: Any, tables: dict[str, Any]) -> None:
     """A title that is a redirect here stands for its page, unless another entity has the page's own title."""
     titles = ("[PAD]", "[UNK]", "[MASK]", "to Ape", "Elsewhere", "Ape", "A", "Japan")

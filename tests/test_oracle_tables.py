@@ -26,6 +26,7 @@ TIGHT: dict[str, Any] = {
     "vocab_size": "8",
     "min_count": 2,
     "disambiguation": "out",
+    "missing_pages": "in",
     "min_links": 2,
     "max_mention_characters": 9,
     "max_words": 48,
@@ -84,7 +85,7 @@ class Made:
 
     @cached_property
     def vocab(self) -> list[Row]:
-        settings = {name: self.given[name] for name in ("min_count", "disambiguation")}
+        settings = {name: self.given[name] for name in ("min_count", "disambiguation", "missing_pages")}
         size = 10_000 if self.given["vocab_size"] == "auto" else int(self.given["vocab_size"])
         return oracle.build_vocab(self.pages, self.titles, size=size, **settings)
 
@@ -235,7 +236,7 @@ def small_pages() -> Pages:
         {"page_id": number, "title": title, "is_disambiguation": title == "E"}
         for number, title in enumerate("ABCDE")
     ]
-    links = [{"start": 0, "end": 1, "target": target} for target in ("D", "A", "To d", "A", "B", "E", "None")]
+    links = [{"start": 0, "end": 1, "target": target} for target in ("D", "A", "To d", "A", "B", "E", "N")]
     redirects = [
         {"source": "To d", "target": "D", "fragment": ""},
         {"source": "X", "target": "C", "fragment": ""},
@@ -250,6 +251,7 @@ def small_pages() -> Pages:
         ({"size": 6}, "ADB"),
         ({"min_count": 2}, "AD"),
         ({"disambiguation": "out"}, "ADB"),
+        ({"missing_pages": "in"}, "ADBEN"),
         ({"white_list": [" x#Part", "unknown"]}, "ADBEC"),
         ({"white_list": ["X"], "size": 5}, "AC"),
         ({"white_list": ["E"], "disambiguation": "out", "min_count": 2}, "ADE"),

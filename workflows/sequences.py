@@ -16,7 +16,7 @@ from workflows.settings import SCRATCH
 from workflows.stage import Result, Stage, check_share
 from workflows.tables import BuildEntityVocab
 
-TOKENIZER_SIZES = {"demo": 8_192, "base": 50_265, "large": 50_265}
+TOKENIZER_SIZES = {"demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_265}
 LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
 STATISTICS = "statistics.json"
 WORD_STARTS = "word_starts.arrow"

@@ -20,7 +20,12 @@ class Settings(luigi.Task):
         default="work", description="folder of all stages; for a cluster, one that its machines share"
     )
     preset = parameters.OneOf(
-        "demo", "base", "large", default="demo", description="sizes of model, vocabularies and training"
+        "demo",
+        "small",
+        "base",
+        "large",
+        default="demo",
+        description="sizes of model, vocabularies and training",
     )
     profile = parameters.OneOf(
         "fixed",
@@ -45,6 +50,12 @@ class Settings(luigi.Task):
     )
     disambiguation = parameters.OneOf(
         "in", "out", default="in", description="whether disambiguation pages can be entities"
+    )
+    missing_pages = parameters.OneOf(
+        "out",
+        "in",
+        default="out",
+        description="whether linked titles without a page in the dump can be entities; in: for a part of a Wikipedia",
     )
     white_list = luigi.Parameter(
         default="", description="file of titles, one a line, that are entities however rarely they are linked"

@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from pipeline import storage
 from pipeline.titles import SiteInfo, normalize_title
 from workflows import engines
@@ -14,7 +16,7 @@ from workflows.stage import Result, Stage, logger
 if TYPE_CHECKING:
     from pipeline.jobs_spark import Entities
 
-VOCAB_SIZES = {"demo": 10_000, "base": 500_000, "large": 500_000}
+VOCAB_SIZES = {"demo": 10_000, "small": 32_768, "base": 500_000, "large": 500_000}
 
 
 class SparkStage(CorpusStage):
@@ -45,6 +47,7 @@ class SparkStage(CorpusStage):
 
     def run(self) -> None:
         """As every stage; the session serves the next one, too."""
+        pa.set_memory_pool(pa.system_memory_pool())  # Arrow's own keeps what it has freed
         with engines.spark_work(type(self).__name__):
             super().run()
 
@@ -124,6 +127,7 @@ class BuildEntityVocab(SparkStage):
             "vocab_size": self.size(),
             "min_count": self.min_count,
             "disambiguation": self.disambiguation,
+            "missing_pages": self.missing_pages,
             "white_list": _sha256("--white-list", self.white_list) if self.white_list else "",
         }
 
@@ -132,13 +136,17 @@ class BuildEntityVocab(SparkStage):
         super().check_needs()
         from pipeline.entities import EntityVocab, read_titles
 
+        if self.missing_pages == "in" and self.profile == "paper":
+            raise ValueError(
+                "--missing-pages in: --profile paper takes entities that have a page alone; use --profile fixed"
+            )
         if self.white_list:
             read_titles(self.white_list)
         if not self.entity_vocab:
             return
         EntityVocab.load(self.entity_vocab)
         defaults = {name: parameter._default for name, parameter in self.get_params()}
-        for name in ("vocab_size", "min_count", "disambiguation", "white_list"):
+        for name in ("vocab_size", "min_count", "disambiguation", "missing_pages", "white_list"):
             if (value := getattr(self, name)) != defaults[name]:
                 flag = f"--{name.replace('_', '-')}"
                 raise ValueError(f"{flag} {value}: says how to build a vocabulary; --entity-vocab gives one")
@@ -149,7 +157,7 @@ class BuildEntityVocab(SparkStage):
         pages, titles = self.read(self.extracted(), "pages/"), self.read(resolved, "titles/")
         keep = self.spark.keep
         annotations = keep(self.jobs.links(self.read(self.extracted(), "paragraphs/"), titles))
-        counted = keep(self.jobs.count_links(annotations, pages))
+        counted = keep(self.jobs.count_links(annotations, pages, missing=self.missing_pages == "in"))
         facts = {"links_by_status": self.jobs.link_coverage(annotations)}
         if self.entity_vocab:
             entities = self._given(counted, titles)
@@ -263,9 +271,10 @@ class BuildMentionTable(SparkStage):
         )
         names = storage.join(self.folder, mentions.NAMES)
         count, longest = self.jobs.write_names(anchors, names)
-        vocab = self.read(self.clone(BuildEntityVocab), "entity_vocab.parquet").select("entity_id", "page_id")
-        # By page, since the title of an entity of a given vocabulary can be a redirect in this dump.
-        entities = self.read(self.extracted(), "pages/").join(vocab, "page_id").select("title", "entity_id")
+        entities = self.jobs.entity_titles(
+            self.read(self.clone(BuildEntityVocab), "entity_vocab.parquet"),
+            self.read(self.extracted(), "pages/"),
+        )
         table = self.jobs.count_mentions(
             paragraphs, anchors, entities, names_path=names, longest=longest, profile=self.profile
         )
