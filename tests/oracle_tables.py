@@ -109,7 +109,7 @@ def build_vocab(
     min_count: int = 1,
     white_list: Collection[str] = (),
     disambiguation: str = "in",
-    missing_pages: str = "out",
+    missing_pages: str = "auto",
 ) -> list[Row]:
     """The special entities, then existing articles by falling link count, ties by title.
 

@@ -52,10 +52,12 @@ class Settings(luigi.Task):
         "in", "out", default="in", description="whether disambiguation pages can be entities"
     )
     missing_pages = parameters.OneOf(
-        "out",
+        "auto",
         "in",
-        default="out",
-        description="whether linked titles without a page in the dump can be entities; in: for a part of a Wikipedia",
+        "out",
+        default="auto",
+        description="whether linked titles without a page in the dump can be entities, which makes sense for a part "
+        "of a Wikipedia; auto: in the demo's alone",
     )
     white_list = luigi.Parameter(
         default="", description="file of titles, one a line, that are entities however rarely they are linked"

@@ -118,6 +118,11 @@ class BuildEntityVocab(SparkStage):
     def size(self) -> int:
         return VOCAB_SIZES[self.preset] if self.vocab_size == AUTO else int(self.vocab_size)
 
+    def takes_missing_pages(self) -> bool:
+        """Whether titles without a page can be entities; the demo's 206 pages link to few of each other."""
+        is_demo = self.missing_pages == AUTO and self.dump == "demo" and self.profile == "fixed"
+        return self.missing_pages == "in" or is_demo
+
     def bytes_parameters(self) -> dict[str, Any]:
         if self.entity_vocab:
             from pipeline.entities import vocab_file
@@ -127,7 +132,7 @@ class BuildEntityVocab(SparkStage):
             "vocab_size": self.size(),
             "min_count": self.min_count,
             "disambiguation": self.disambiguation,
-            "missing_pages": self.missing_pages,
+            "missing_pages": self.takes_missing_pages(),
             "white_list": _sha256("--white-list", self.white_list) if self.white_list else "",
         }
 
@@ -136,7 +141,7 @@ class BuildEntityVocab(SparkStage):
         super().check_needs()
         from pipeline.entities import EntityVocab, read_titles
 
-        if self.missing_pages == "in" and self.profile == "paper":
+        if self.takes_missing_pages() and self.profile == "paper":
             raise ValueError(
                 "--missing-pages in: --profile paper takes entities that have a page alone; use --profile fixed"
             )
@@ -157,7 +162,7 @@ class BuildEntityVocab(SparkStage):
         pages, titles = self.read(self.extracted(), "pages/"), self.read(resolved, "titles/")
         keep = self.spark.keep
         annotations = keep(self.jobs.links(self.read(self.extracted(), "paragraphs/"), titles))
-        counted = keep(self.jobs.count_links(annotations, pages, missing=self.missing_pages == "in"))
+        counted = keep(self.jobs.count_links(annotations, pages, missing=self.takes_missing_pages()))
         facts = {"links_by_status": self.jobs.link_coverage(annotations)}
         if self.entity_vocab:
             entities = self._given(counted, titles)
