@@ -69,8 +69,8 @@ RECIPES: dict[str, Recipe] = {
     ),
     "small": Recipe(
         phases=(Phase(1600, 1e-3, 160, "new"), Phase(400, 3e-4, 20, "all")),
-        batch_size=4,
-        micro_batch_size=4,
+        batch_size=16,
+        micro_batch_size=16,
         log_every=25,
         checkpoint_every=400,
     ),
