@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
+from tasks.records import read_text
 from tasks.spans import OUTSIDE, SCHEMES, Span, Tag, parse_tag, schemes_of, spans_of_tags, tags_of_spans
 
 DOCUMENT_START = "-DOCSTART-"
@@ -68,7 +69,7 @@ def read_columns(path: Path, *, column_counts: Sequence[int] = (), strict: bool 
     `strict` finds the tag scheme of the whole file and refuses tags outside it; without it any sequence
     of tags is read as `conlleval` would. Raises: ValueError naming the file and the line.
     """
-    text = _read_text(path)
+    text = read_text(path, "a CoNLL column file")
     lines = [
         Line(number, tuple(part for part in re.split(r"[ \t]+", line) if part))
         for number, line in enumerate(text.split("\n"), start=1)
@@ -112,15 +113,6 @@ def check_same_words(gold: ColumnFile, predictions: ColumnFile) -> None:
             here = f"{predictions.path}:{found.line if found else 'end'}"
             there = f"{gold.path}:{wanted.line if wanted else 'end'}"
             raise ValueError(f"{here}: not the words of {there}; both files need the same sentences")
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise ValueError(f"{path}: no such file; expected a CoNLL column file") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
 
 
 def _check_column_count(path: Path, lines: Sequence[Line], allowed: Sequence[int]) -> None:

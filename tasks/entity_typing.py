@@ -3,7 +3,6 @@
 `python -m tasks.entity_typing score GOLD PREDICTIONS` prints scores as JSON.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,16 @@ from pipeline.tokens import WordTokenizer
 from tasks import marked
 from tasks.marked import MarkedFeature, MentionClassifier, marked_input
 from tasks.metrics import label_scores
-from tasks.records import CharacterSpan, Record, check_same_inputs, read_label_file, read_records
+from tasks.records import (
+    CharacterSpan,
+    Examples,
+    Record,
+    check_same_inputs,
+    lines_with_predictions,
+    read_examples,
+    read_label_file,
+    read_records,
+)
 from tasks.scoring import score_command
 from tasks.task import Features, Hyperparameters
 
@@ -53,17 +61,12 @@ class Example:
     record: Record
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """The examples of a file, in its order."""
-
-    path: Path
-    examples: tuple[Example, ...]
+Dataset = Examples[Example]
 
 
 def read(path: Path) -> Dataset:
     """Examples of Open Entity: in ERNIE's JSON, or in the JSON lines of the ultra-fine release."""
-    return Dataset(path, tuple(parse(record) for record in read_records(path)))
+    return read_examples(path, parse)
 
 
 def parse(record: Record, *, labelled: bool = True) -> Example:
@@ -217,12 +220,7 @@ def answers(records: Sequence[Record], predictions: Sequence[Sequence[str]]) -> 
     return [{"labels": list(prediction)} for prediction in predictions]
 
 
-def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[str]]) -> list[str]:
-    """JSON lines: each record with its `prediction`, a list."""
-    return [
-        json.dumps({**example.record.values, "prediction": list(prediction)}, ensure_ascii=False)
-        for example, prediction in zip(dataset.examples, predictions, strict=True)
-    ]
+prediction_lines = lines_with_predictions
 
 
 def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:

@@ -1,11 +1,11 @@
 """JSON data files: an array of objects or an object a line; every record knows where it stands."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 CharacterSpan = tuple[int, int]
 
@@ -52,12 +52,43 @@ class Record:
         return start, end
 
 
+class FromRecord(Protocol):
+    """An example of a task, with the record that it was made from."""
+
+    @property
+    def record(self) -> Record: ...
+
+
+Example = TypeVar("Example", bound=FromRecord)
+
+
+@dataclass(frozen=True)
+class Examples(Generic[Example]):
+    """The examples of a file, in its order."""
+
+    path: Path
+    examples: tuple[Example, ...]
+
+
+def read_examples(path: Path, parse: Callable[[Record], Example]) -> Examples[Example]:
+    """The examples of a JSON file. Raises: ValueError naming file, line and field."""
+    return Examples(path, tuple(map(parse, read_records(path))))
+
+
+def lines_with_predictions(dataset: Examples[Any], predictions: Sequence[Any]) -> list[str]:
+    """JSON lines: the record of each example with its `prediction`."""
+    return [
+        json.dumps({**example.record.values, "prediction": prediction}, ensure_ascii=False)
+        for example, prediction in zip(dataset.examples, predictions, strict=True)
+    ]
+
+
 def read_records(path: Path) -> list[Record]:
     """The objects of a JSON array or of JSON lines, told apart by the first character.
 
     Raises: ValueError naming file and line for what is no JSON, no object, or empty.
     """
-    text = read_text(path)
+    text = read_text(path, "a JSON array of objects or a JSON object a line")
     is_array = text.lstrip().startswith("[")
     records = list(_array_records(path, text) if is_array else _line_records(path, text))
     if not records:
@@ -65,12 +96,12 @@ def read_records(path: Path) -> list[Record]:
     return records
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file. Raises: ValueError naming it."""
+def read_text(path: Path, wanted: str = "a text file") -> str:
+    """The text of a UTF-8 file. Raises: ValueError naming it, and what is `wanted` where there is none."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise ValueError(f"{path}: no such file") from None
+        raise ValueError(f"{path}: no such file; expected {wanted}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
 
@@ -135,7 +166,7 @@ def character_span(words: Sequence[str], span: tuple[int, int]) -> CharacterSpan
 
 def read_label_file(path: Path) -> tuple[str, ...]:
     """Label names: a JSON list, a JSON object of name -> number (in the order of numbers), or a name a line."""
-    text = read_text(path)
+    text = read_text(path, "names of labels")
     if text.lstrip().startswith(("[", "{")):
         try:
             value = json.loads(text)

@@ -3,7 +3,6 @@
 `python -m tasks.relation_classification score GOLD PREDICTIONS` prints scores as JSON.
 """
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,16 @@ from pipeline.tokens import WordTokenizer
 from tasks import marked
 from tasks.marked import MarkedFeature, MentionClassifier, marked_input
 from tasks.metrics import label_scores, precision_recall_f1
-from tasks.records import CharacterSpan, Record, character_span, check_same_inputs, read_records
+from tasks.records import (
+    CharacterSpan,
+    Examples,
+    Record,
+    character_span,
+    check_same_inputs,
+    lines_with_predictions,
+    read_examples,
+    read_records,
+)
 from tasks.scoring import score_command
 from tasks.task import IGNORED, Features, Hyperparameters
 
@@ -50,17 +58,12 @@ class Example:
     record: Record
 
 
-@dataclass(frozen=True)
-class Dataset:
-    """The examples of a file, in its order."""
-
-    path: Path
-    examples: tuple[Example, ...]
+Dataset = Examples[Example]
 
 
 def read(path: Path) -> Dataset:
     """Examples of TACRED's JSON or of JSON lines with `token`, `h.pos`, `t.pos` and `relation`."""
-    return Dataset(path, tuple(parse(record) for record in read_records(path)))
+    return read_examples(path, parse)
 
 
 def parse(record: Record, *, labelled: bool = True) -> Example:
@@ -240,12 +243,7 @@ def answers(records: Sequence[Record], predictions: Sequence[str]) -> list[dict[
     return [{"relation": prediction} for prediction in predictions]
 
 
-def prediction_lines(dataset: Dataset, predictions: Sequence[str]) -> list[str]:
-    """JSON lines: each record with its `prediction`."""
-    return [
-        json.dumps({**example.record.values, "prediction": prediction}, ensure_ascii=False)
-        for example, prediction in zip(dataset.examples, predictions, strict=True)
-    ]
+prediction_lines = lines_with_predictions
 
 
 def score_files(gold_path: Path, predictions_path: Path, *, negative: str = "") -> dict[str, Any]:

@@ -210,7 +210,10 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert list(json.loads(capsys.readouterr().out)["types"]) == ["person"]
     typing.main(["score", str(EXAMPLES / "test.json"), str(EXAMPLES / "test.json")])
     assert json.loads(capsys.readouterr().out)["f1"] == 1
-    with pytest.raises(SystemExit, match=r"^error: .*absent: no such file$"):
+    with pytest.raises(
+        SystemExit,
+        match=r"^error: .*absent: no such file; expected a JSON array of objects or a JSON object a line$",
+    ):
         typing.main(["score", str(EXAMPLES / "test.json"), str(tmp_path / "absent")])
 
 
