@@ -81,11 +81,31 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
     page, markdown = render(content)
     for text in ("1,234,567 pages", "75.0%", "50.0%", "A demo shows that every stage works"):
         assert text in page
-    assert "| ner | luke | test | 50.0 | 25.0 | 33.3 |" in markdown
+    assert "| ner | luke | test | 50.0 | 25.0 | 33.3 |  |" in markdown
     assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
     assert "7,654" in page
     content["setting"]["preset"] = "large"
     assert "A demo shows" not in render(content)[0]
+
+
+def test_semevals_macro_f1_stands_beside_micro_f1(content: dict[str, Any]) -> None:
+    assert not any("macro" in page for page in render(content)[:1])
+    scores = {**SCORES, "types": {}, "semeval_macro_f1": 0.4321}
+    content["results"].append(
+        {"task": "relation_classification", "variant": "luke", "dev": {**SCORES, "types": {}}, "test": scores}
+    )
+    page, markdown = render(content)
+    assert "| relation_classification | luke | test | 50.0 | 25.0 | 33.3 | 43.2 |" in markdown
+    assert "| relation_classification | luke | dev | 50.0 | 25.0 | 33.3 |  |" in markdown
+    table = re.search(r"SemEval's macro-F1</th></tr>(.*?)</table>", page, re.DOTALL)
+    assert table is not None
+    assert re.findall(r">([^<>\n]+)<", table[1]) == [
+        "relation_classification",
+        "luke",
+        "test",
+        "33.3",
+        "43.2",
+    ]
 
 
 def test_held_out_figures_stand_beside_the_baselines(content: dict[str, Any]) -> None:

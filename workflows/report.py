@@ -28,7 +28,7 @@ class Report(Stage):
     """One page (`index.html`), the same as Markdown (`tables.md`) and as data (`results.json`)."""
 
     FOLDER = "report"
-    VERSION = 2
+    VERSION = 3
 
     def requires(self) -> dict[str, Stage]:
         fine_tuned = {
