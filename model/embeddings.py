@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from model.config import PAD_ENTITY, LukeConfig
 
@@ -70,9 +71,16 @@ class EntityEmbeddings(nn.Module):
 
     def mean_position(self, entity_positions: Tensor) -> Tensor:
         """The mean position embedding of each mention; -1 stands for padding and is left out."""
-        is_word = (entity_positions >= 0).unsqueeze(-1)  # (batch, entities, mention, 1)
-        embedded = self.position(entity_positions.clamp(min=0))
-        return (embedded * is_word).sum(dim=2) / is_word.sum(dim=2).clamp(min=1)
+        table = self.position.weight
+        is_word = entity_positions >= 0  # (batch, entities, mention)
+        shares = is_word / is_word.sum(dim=-1, keepdim=True).clamp(min=1)
+        means = functional.embedding_bag(  # sums without an embedding for each position of each mention
+            entity_positions.clamp(min=0).flatten(0, 1),
+            table,
+            mode="sum",
+            per_sample_weights=shares.to(table.dtype).flatten(0, 1),
+        )
+        return means.unflatten(0, entity_positions.shape[:2])
 
 
 def initialise(module: nn.Module, standard_deviation: float) -> None:

@@ -52,7 +52,7 @@ class Pretrain(TorchStage):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    VERSION = 3
+    VERSION = 4
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool] = True
 
