@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -27,14 +27,20 @@ from model.files import (
     write_aside,
     write_tensors,
 )
-from model.heads import LukeForPretraining
 
 logger = logging.getLogger(__name__)
 
 
-def save_model(
-    folder: Path, module: LukeForPretraining | LukeModel, note: tuple[str, str] = ("format", "pt")
-) -> None:
+class Configured(Protocol):
+    """A module that knows the configuration of its encoder."""
+
+    @property
+    def config(self) -> LukeConfig: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+
+def save_model(folder: Path, module: Configured, note: tuple[str, str] = ("format", "pt")) -> None:
     """Write config.json and model.safetensors; `note` goes into the header of the latter."""
     folder.mkdir(parents=True, exist_ok=True)
     write_aside(folder / CONFIG, lambda aside: aside.write_text(module.config.to_json(), encoding="utf-8"))

@@ -1,10 +1,10 @@
 """What is in a step's batch: a function of the seed and the step alone, however many processes share the work."""
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
@@ -13,6 +13,8 @@ from model.heads import ENTITY_LOSS, WORD_LOSS
 from model.ranks import ALONE, Ranks
 from model.recipes import Recipe
 from model.shards import Corpus, epoch_order
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -121,15 +123,23 @@ def cut(sequences: Sequence[MaskedSequence], recipe: Recipe) -> Iterator[Sequenc
         size = recipe.micro_batch_size
         yield from (sequences[first : first + size] for first in range(0, len(sequences), size))
         return
-    part: list[MaskedSequence] = []
-    tokens = 0
-    for sequence in sorted(sequences, key=_tokens):
-        if part and tokens + _tokens(sequence) > recipe.tokens_per_batch:
+    yield from cut_by_tokens(sorted(sequences, key=_tokens), _tokens, recipe.tokens_per_batch)
+
+
+def cut_by_tokens(
+    items: Iterable[Item], tokens: Callable[[Item], int], budget: int
+) -> Iterator[Sequence[Item]]:
+    """Consecutive parts of at most `budget` tokens; an item above it is alone."""
+    part: list[Item] = []
+    size = 0
+    for item in items:
+        if part and size + tokens(item) > budget:
             yield part
-            part, tokens = [], 0
-        part.append(sequence)
-        tokens += _tokens(sequence)
-    yield part
+            part, size = [], 0
+        part.append(item)
+        size += tokens(item)
+    if part:
+        yield part
 
 
 def _tokens(sequence: MaskedSequence) -> int:

@@ -1,8 +1,8 @@
 """Checkpoints of a training run: complete or absent, the last few kept, refused by any other run.
 
-A checkpoint is a folder step-00000120/ with the model (as in every model folder), the optimiser's state and
-state.json, which is the promise: the finished steps, what run it belongs to, the figures that are in no line yet, and
-the size of each file.
+A checkpoint is a folder step-00000120/ with the model (as in every model folder), the optimiser's state, what other
+tensors the run goes on with, and state.json, which is the promise: the finished steps, what run it belongs to, the
+figures that are in no line yet, and the size of each file.
 """
 
 import json
@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.checkpoint import save_model
+from model.checkpoint import Configured, save_model
 from model.files import read_tensors, write_aside, write_tensors
-from model.heads import LukeForPretraining
 
 logger = logging.getLogger(__name__)
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
 PREFIX, PARTIAL = "step-", ".partial-"
 KEPT = 2
+NOTHING: Mapping[str, Mapping[str, Tensor]] = {}
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Checkpoint:
         """Load the weights into a module of the same configuration."""
         module.load_state_dict(read_tensors(self.folder / MODEL))
 
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        """Other tensors of that name."""
+        return read_tensors(self.folder / f"{name}.safetensors")
+
     def restore_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
         """Load the optimiser's state; its parameter groups are the caller's."""
         state: dict[int, dict[str, Tensor]] = {}
@@ -54,22 +58,26 @@ def save_checkpoint(
     folder: Path,
     *,
     step: int,
-    module: LukeForPretraining,
+    module: Configured,
     optimizer: torch.optim.Optimizer,
     run: Mapping[str, Any],
     figures: Mapping[str, Any],
+    tensors: Mapping[str, Mapping[str, Tensor]] = NOTHING,
     ranks: int = 1,
     kept: int = KEPT,
 ) -> None:
     """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept`.
 
-    It becomes visible by one rename, so an interruption or a full disk leaves the earlier ones as they were.
+    `tensors` are what else the run goes on with, by name. It becomes visible by one rename, so an interruption or a
+    full disk leaves the earlier ones as they were.
     """
     aside = folder / f"{PARTIAL}{step:08d}"
     discard(aside)
     aside.mkdir(parents=True)
     save_model(aside, module)
     write_tensors(aside / OPTIMIZER, optimizer_tensors(optimizer))
+    for name, others in tensors.items():
+        write_tensors(aside / f"{name}.safetensors", others)
     sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
     state = {
         "step": step,

@@ -6,6 +6,10 @@ import threading
 from collections.abc import Iterator
 
 
+class Stopped(Exception):
+    """The run was asked to stop, and has a checkpoint of all it did."""
+
+
 class StopRequest:
     """Whether SIGTERM came."""
 

@@ -18,7 +18,7 @@ from model.recipes import Phase
 from model.record import Recorder
 from model.resume import Checkpoint, save_checkpoint
 from model.speed import work_of
-from model.stopping import StopRequest
+from model.stopping import Stopped, StopRequest
 from model.train import NotFiniteError, fit, linear_schedule, make_optimizer, parameter_groups
 from model.watch import Watched
 
@@ -37,10 +37,6 @@ class Settings:
     workers: int = 0
     checkpoint_minutes: float = 0.0
     checkpoints_kept: int = 2
-
-
-class Stopped(Exception):
-    """The run was asked to stop, and has a checkpoint of all it did."""
 
 
 @dataclass

@@ -162,6 +162,7 @@ def restore_brackets(text: str, *, profile: str) -> str:
 
 
 feature_size = marked.feature_size
+loss_terms = marked.loss_terms
 
 
 def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> marked.MarkedBatch:

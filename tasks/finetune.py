@@ -1,28 +1,27 @@
 """Fine-tunes a pretrained model on one of the tasks and scores it; `finetune` is all that a caller needs."""
 
+import hashlib
 import json
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-from safetensors.torch import save_file
-from torch import Tensor, nn
-from torch.optim import Optimizer
-from tqdm import tqdm
-
-from model.train import fit, linear_schedule, make_optimizer, parameter_groups
-from pipeline.storage import atomic_path, write_bytes
+from model.checkpoint import fingerprint_model
+from model.files import WEIGHTS, read_json, write_aside, write_tensors
+from pipeline.storage import file_sha256
 from pipeline.tokens import tokenizer_files
-from tasks.run import TASKS, Run, collate, predict, prepare, score
-from tasks.task import PROFILES
+from tasks.run import TASKS, Run, predict, prepare, score
+from tasks.task import PROFILES, SPLITS, label_file, split_file
+from tasks.training import Training
 from tasks.variants import VARIANTS
 
 logger = logging.getLogger(__name__)
 
+CHECKPOINTS, METRICS = "checkpoints", "metrics.json"
 TOKENIZER = "tokenizer"
 TOKENIZER_FILES = ("vocab.json", "merges.txt")
 
@@ -43,6 +42,8 @@ def finetune(
     profile: str,
     progress: bool,
     negative_label: str = "",
+    tokens_per_batch: int = 0,
+    checkpoint_minutes: float = 30.0,
 ) -> dict[str, Any]:
     """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
 
@@ -54,34 +55,43 @@ def finetune(
     `tokenizer` is the folder with its vocab.json and merges.txt. Writes model.safetensors, config.json,
     metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
     into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
-    with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did. Raises:
-    ValueError for what is unknown or cannot be read.
+    with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did.
+    `Hyperparameters` says what `tokens_per_batch` means.
+
+    A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
+    or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
+    what is unknown or cannot be read, or where the checkpoint is another run's; Stopped after SIGTERM.
     """
     chosen = _choose("task", task, TASKS)
+    row = _choose("variant", variant, VARIANTS)
     _choose("profile", profile, dict.fromkeys(PROFILES))
-    run = prepare(
-        chosen,
-        _choose("variant", variant, VARIANTS),
-        _choose("preset", preset, chosen.PRESETS),
-        data,
-        weights,
-        tokenizer,
-        seed=seed,
-        device=device,
-        profile=profile,
-        progress=progress,
-        negative_label=negative_label,
-    )
-    history, epochs = train(run)
-    predictions = {split: predict(run, split) for split in ("dev", "test")}
+    hyperparameters = replace(_choose("preset", preset, chosen.PRESETS), tokens_per_batch=tokens_per_batch)
     names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
-    metrics = {**names, **measure(run, epochs, predictions)}
+    identity = {
+        **names,
+        "negative_label": negative_label,
+        "hyperparameters": asdict(hyperparameters),
+        **fingerprints(data, weights, tokenizer),
+    }
+    if finished := finished_metrics(output, identity):
+        logger.info("%s: this fine-tuning is finished already", output)
+        shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)  # where a kill left some of them
+        return finished
+    run = prepare(
+        chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
+        progress=progress, negative_label=negative_label,
+    )  # fmt: skip
+    training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)
+    training.train()
+    predictions = {split: predict(run, split) for split in ("dev", "test")}
+    metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
     for split in metrics["splits_without_predictions"]:
         logger.warning(
             "%s, variant %s: NOTHING is predicted on %s: the model has not learnt the task; "
             "a higher learning rate or more epochs may help", task, variant, split
         )  # fmt: skip
-    write(run, output, {**names, **configuration(run)}, metrics, history, predictions)
+    write(run, output, {**names, **configuration(run)}, metrics, training.history, predictions)
+    shutil.rmtree(output / CHECKPOINTS)
     return metrics
 
 
@@ -91,68 +101,28 @@ def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:
     return choices[name]
 
 
-def optimizer_of(run: Run) -> Optimizer:
-    """AdamW for the pretrained part and the classifier, each with its learning rate."""
-    hyper = run.hyperparameters
-    head = nn.ModuleList(child for name, child in run.module.named_children() if name != "luke")
-    groups = [
-        {**group, "lr": learning_rate}
-        for part, learning_rate in ((run.module.luke, hyper.learning_rate), (head, hyper.head_learning_rate))
-        for group in parameter_groups(part, hyper.weight_decay)
-    ]
-    return make_optimizer(
-        groups,
-        learning_rate=hyper.learning_rate,
-        betas=hyper.betas,
-        epsilon=hyper.epsilon,
-        bias_correction=run.profile == "fixed",
-    )
+def fingerprints(data: Path, weights: Path, tokenizer: Path) -> dict[str, Any]:
+    """What tells the inputs of a run from others: SHA-256 of the data's files, the model and the tokenizer."""
+    labels = label_file(data)
+    files = {**{split: split_file(data, split) for split in SPLITS}, **({"labels": labels} if labels else {})}
+    return {
+        "data": {name: file_sha256(str(path)) for name, path in files.items()},
+        "weights": fingerprint_model(str(weights)),
+        "tokenizer": {path.name: file_sha256(str(path)) for path in tokenizer_files(tokenizer)},
+    }
 
 
-def train(run: Run) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Trains, and leaves the weights of the epoch that is kept; returns a record a step and one an epoch."""
-    per_epoch, epochs = run.steps_per_epoch, run.hyperparameters.epochs
-    warmup = int(run.hyperparameters.warmup_ratio * epochs * per_epoch)
-    history: list[dict[str, Any]] = []
-    scores: list[dict[str, Any]] = []
-    kept: dict[str, Tensor] = {}
-    optimizer = optimizer_of(run)
-    with tqdm(total=epochs * per_epoch, desc="fine-tuning", disable=not run.progress) as bar:
-
-        def record(step: int, figures: dict[str, float]) -> None:
-            history.append({"step": step, **figures})
-            bar.update()
-
-        for epoch in range(epochs):
-            run.module.train()
-            fit(
-                run.module,
-                partial(run.task.loss, run.module),
-                partial(batches_of_step, run),
-                optimizer,
-                partial(linear_schedule, warmup_steps=warmup, total_steps=epochs * per_epoch),
-                first_step=epoch * per_epoch,
-                steps=(epoch + 1) * per_epoch,
-                seed=run.seed,
-                on_step=record,
-            )
-            dev_f1 = score(run, "dev", predict(run, "dev"))["f1"]
-            if not run.keeps_best_epoch or all(dev_f1 > earlier["dev_f1"] for earlier in scores):
-                kept = {name: tensor.clone() for name, tensor in run.module.state_dict().items()}
-            scores.append({"epoch": epoch + 1, "dev_f1": dev_f1})
-            logger.debug("epoch %d of %d: dev F1 %.4f", epoch + 1, epochs, dev_f1)
-    run.module.load_state_dict(kept)
-    return history, scores
+def digest(identity: Mapping[str, Any]) -> str:
+    """SHA-256 of what defines a run."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
-def batches_of_step(run: Run, step: int) -> Sequence[Any]:
-    """The batch of an optimiser step; each epoch has an order of its own, its last batch may be short."""
-    items = run.features["train"].items
-    epoch, batch = divmod(step, run.steps_per_epoch)
-    order = np.random.default_rng([run.seed, epoch]).permutation(len(items))
-    size = run.hyperparameters.batch_size
-    chosen = [items[index] for index in order[batch * size : (batch + 1) * size]]
-    return [collate(run, chosen)]
+def finished_metrics(output: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The metrics in `output` where they, which are written last, are those of this very run."""
+    if not (output / METRICS).is_file():
+        return None
+    metrics = read_json(output / METRICS)
+    return metrics if metrics.get("run") == digest(identity) else None
 
 
 def measure(
@@ -192,19 +162,19 @@ def write(
     history: Sequence[Mapping[str, Any]],
     predictions: Mapping[str, Sequence[Any]],
 ) -> None:
-    """Writes the run's files, each of which appears whole or not at all."""
-    weights = {name: tensor.cpu().contiguous() for name, tensor in run.module.state_dict().items()}
-    with atomic_path(str(output / "model.safetensors")) as path:
-        save_file(weights, path, metadata={"format": "pt"})
+    """Writes the run's files, each of which appears whole or not at all, the metrics last."""
     texts = {
         "config.json": json.dumps(config, indent=2) + "\n",
         "training.jsonl": "".join(json.dumps(record) + "\n" for record in history),
-        "metrics.json": json.dumps(metrics, indent=2) + "\n",
     }
     for split, found in predictions.items():
         lines = run.task.prediction_lines(run.datasets[split], found)
         texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
-    for name, text in texts.items():
-        write_bytes(str(output / name), text.encode())
     for source, name in zip(tokenizer_files(run.tokenizer), TOKENIZER_FILES, strict=True):
-        write_bytes(str(output / TOKENIZER / name), source.read_bytes())
+        texts[f"{TOKENIZER}/{name}"] = source.read_bytes().decode()
+    texts[METRICS] = json.dumps(metrics, indent=2) + "\n"
+    (output / METRICS).unlink(missing_ok=True)  # another run's
+    (output / TOKENIZER).mkdir(parents=True, exist_ok=True)
+    write_tensors(output / WEIGHTS, run.module.state_dict())
+    for name, text in texts.items():
+        write_aside(output / name, partial(Path.write_bytes, data=text.encode()))

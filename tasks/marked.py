@@ -175,8 +175,13 @@ class MentionClassifier(Classifier):
 
 
 def feature_size(feature: MarkedFeature) -> int:
-    """Length of a feature in words."""
-    return len(feature.word_ids)
+    """Words and entities of a feature."""
+    return len(feature.word_ids) + len(feature.ends)
+
+
+def loss_terms(feature: MarkedFeature) -> int:
+    """Each feature is a term of the loss."""
+    return 1
 
 
 def logits(module: nn.Module, batch: MarkedBatch) -> list[np.ndarray]:

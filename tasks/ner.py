@@ -5,31 +5,27 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from model.batch import Batch, mention_positions
-from model.encoder import LukeModel
 from pipeline.tokens import WordTokenizer
+from tasks import span_classifier
 from tasks.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.context import Piece, document_pieces, encode, with_context
 from tasks.metrics import span_scores
 from tasks.records import Record
 from tasks.scoring import score_command
+from tasks.span_classifier import SpanClassifier, SpanFeature
 from tasks.spans import Span, enumerate_spans, select_spans, split_passes
 from tasks.splitting import record_lines
-from tasks.task import IGNORED, MAX_MENTION_POSITIONS, Classifier, Features, Hyperparameters
+from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters
 
 PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5)
 DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96)
 PRESETS: Mapping[str, Hyperparameters] = {"demo": DEMO, "base": PAPER, "large": PAPER}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
-MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept
 BEST_EPOCH_IN_PAPER = False
 WORD_MARKERS: Mapping[str, str] = {}
 PREDICTIONS_SUFFIX = ".txt"
@@ -78,21 +74,6 @@ def negative_label(labels: Sequence[str], given: str) -> str | None:
 
 
 # Features
-
-
-@dataclass(frozen=True, eq=False)
-class SpanFeature:
-    """One pass of the model: a sentence in its context, and some of its spans.
-
-    `word_ids` (words) begins with [CLS] and ends with [SEP]; `spans` (spans, 2) are words of the sentence,
-    half open; `positions` (spans, 2) are the first and the last word position of each; `labels` (spans).
-    """
-
-    sentence: int
-    word_ids: np.ndarray
-    spans: np.ndarray
-    positions: np.ndarray
-    labels: np.ndarray
 
 
 def featurize(
@@ -170,83 +151,12 @@ def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFea
 # Head
 
 
-@dataclass(frozen=True, eq=False)
-class SpanBatch:
-    """Padded passes: the model's input, the first and last word position of each span, and the classes.
-
-    `positions` (batch, spans, 2) and `labels` (batch, spans) are int64; `labels` is IGNORED at padding;
-    `sizes` are the true numbers of spans. `inputs` has no entities where the model is to see none.
-    """
-
-    inputs: Batch
-    positions: Tensor
-    labels: Tensor
-    sizes: tuple[int, ...]
-
-    def to(self, device: torch.device | str) -> "SpanBatch":
-        return SpanBatch(
-            self.inputs.to(device), self.positions.to(device), self.labels.to(device), self.sizes
-        )
-
-
-def feature_size(feature: SpanFeature) -> int:
-    """Length of a pass in words and entities together."""
-    return len(feature.word_ids) + len(feature.spans)
-
-
-def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> SpanBatch:
-    """Pads passes; every span is a [MASK] entity over its word positions (the first 30 of them)."""
-    word_ids = padded([feature.word_ids for feature in features], pad_id)
-    lengths = torch.tensor([len(feature.word_ids) for feature in features])
-    ends = padded([feature.positions for feature in features], 0)
-    labels = padded([feature.labels for feature in features], IGNORED)
-    inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
-    if entities:
-        mask = labels != IGNORED
-        positions = mention_positions(ends[..., 0], ends[..., 1] + mask, MAX_MENTION_POSITIONS)
-        inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
-    return SpanBatch(inputs.unpadded(), ends, labels, tuple(len(feature.spans) for feature in features))
-
-
-def padded(rows: Sequence[np.ndarray], value: int) -> Tensor:
-    """Rows of different lengths as one tensor (rows, longest, ...), filled up with `value`."""
-    tensors = [torch.from_numpy(row) for row in rows]
-    return nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
-
-
-class SpanClassifier(Classifier):
-    """LUKE with a linear classifier over [h_first; h_last; h_entity], or over the words alone."""
-
-    def __init__(self, luke: LukeModel, label_count: int, *, entities: bool) -> None:
-        super().__init__(luke)
-        self.dropout = nn.Dropout(luke.config.hidden_dropout_prob)
-        self.classifier = nn.Linear((3 if entities else 2) * luke.config.hidden_size, label_count)
-        nn.init.normal_(self.classifier.weight, std=luke.config.initializer_range)
-        nn.init.zeros_(self.classifier.bias)
-
-    def forward(self, batch: SpanBatch) -> Tensor:
-        """Logits (batch, spans, labels)."""
-        word_states, entity_states = self.luke(batch.inputs)
-        rows = torch.arange(len(word_states), device=word_states.device)[:, None, None]
-        states = word_states[rows, batch.positions].flatten(2)  # (batch, spans, 2 * hidden)
-        if entity_states is not None:
-            states = torch.cat([states, entity_states], dim=-1)
-        return self.classifier(self.dropout(states))
-
-
+feature_size = span_classifier.feature_size
+loss_terms = span_classifier.loss_terms
+collate = span_classifier.collate
 head = SpanClassifier
-
-
-def loss(module: nn.Module, batch: SpanBatch) -> dict[str, Tensor]:
-    """Cross-entropy, the mean over all spans of the batch."""
-    scores = module(batch).flatten(0, 1)  # (batch * spans, labels)
-    return {"loss": nn.functional.cross_entropy(scores, batch.labels.flatten(), ignore_index=IGNORED)}
-
-
-def logits(module: nn.Module, batch: SpanBatch) -> list[np.ndarray]:
-    """Logits (spans, labels) of each pass."""
-    scores = module(batch).float().cpu().numpy()
-    return [row[:size] for row, size in zip(scores, batch.sizes, strict=True)]
+loss = span_classifier.loss
+logits = span_classifier.logits
 
 
 # Score

@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from model.config import LukeConfig
 from model.encoder import LukeModel
 from model.files import CONFIG, read_json, read_weights
 from model.fine_tuned import load_fine_tuned
+from model.recipes import PRECISIONS
 from model.train import resolve_device
 from pipeline.tokens import WordTokenizer
 from tasks.marked import marker_ids
@@ -26,7 +27,8 @@ from tasks.records import Record, parse_line
 from tasks.run import TASKS, logits_of
 from tasks.task import Classifier, Task
 
-BATCH_SIZE = 16
+BATCH_SIZE = 16  # where there is no budget of tokens
+TOKENS_PER_BATCH = 2048
 AT_ONCE = 256
 TOKENIZER = "tokenizer"
 THEIR_MARKERS = ("<ent>", "<ent2>")
@@ -46,6 +48,8 @@ class Predictor:
     max_words: int
     profile: str
     device: str
+    tokens_per_batch: int = TOKENS_PER_BATCH
+    precision: str = "float32"
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """The answer to each input: `labels`, `relation` or `entities`. Raises: ValueError naming the input."""
@@ -70,6 +74,8 @@ class Predictor:
             pad_id=self.tokenizer.pad_id,
             device=self.device,
             batch_size=BATCH_SIZE,
+            tokens_per_batch=self.tokens_per_batch,
+            precision=self.precision,
         )
         predictions = self.task.decode(dataset, features.items, logits, self.labels)
         return self.task.answers(records, predictions)
@@ -189,9 +195,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description="Ask a fine-tuned model.")
     parser.add_argument("folder", type=Path, metavar="MODEL_DIR")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    parser.add_argument(
+        "--tokens-per-batch",
+        type=int,
+        default=TOKENS_PER_BATCH,
+        help=f"words and entities computed at once; 0: {BATCH_SIZE} inputs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)"
+    )
     options = parser.parse_args(arguments)
+    if options.tokens_per_batch < 0:
+        parser.error("--tokens-per-batch: 0 or more")
     try:
-        for line in answer_lines(load(options.folder, device=options.device), sys.stdin, "stdin"):
+        predictor = load(options.folder, device=options.device)
+        predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision)
+        for line in answer_lines(predictor, sys.stdin, "stdin"):
             print(line, flush=True)
     except ValueError as error:
         sys.exit(f"error: {error}")

@@ -167,6 +167,7 @@ def featurize(
 
 
 feature_size = marked.feature_size
+loss_terms = marked.loss_terms
 
 
 def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> marked.MarkedBatch:

@@ -1,6 +1,6 @@
 """A task with its data and its model, ready to be trained or scored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 from model.checkpoint import load_luke
+from model.encoder import LukeModel
+from model.loader import cut_by_tokens
 from pipeline.tokens import WordTokenizer
 from tasks import entity_typing, ner, relation_classification
 from tasks.marked import add_word_markers
@@ -73,6 +75,33 @@ def prepare(
     negative = task.negative_label(labels, negative_label)
     words = WordTokenizer.load(tokenizer)
     torch.manual_seed(seed)
+    luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
+    max_words = min(hyperparameters.max_words, luke.config.max_words)
+    inputs: dict[str, Any] = {"markers": markers, "max_words": max_words, "profile": profile}
+    return Run(
+        task=task,
+        variant=variant,
+        hyperparameters=replace(hyperparameters, max_words=max_words),
+        profile=profile,
+        labels=labels,
+        negative=negative,
+        tokenizer=tokenizer,
+        datasets=datasets,
+        features={
+            split: task.featurize(dataset, words, labels, **inputs) for split, dataset in datasets.items()
+        },
+        module=task.head(luke, len(labels), entities=variant.entities).to(device),
+        pad_id=words.pad_id,
+        seed=seed,
+        device=device,
+        progress=progress,
+    )
+
+
+def load_pretrained(
+    task: Task[Any, Any], variant: Variant, weights: Path, words: WordTokenizer, tokenizer: Path
+) -> tuple[LukeModel, dict[str, int]]:
+    """The encoder with the entities and the word markers of the task, and the markers' word ids."""
     luke = load_luke(str(weights), use_entity_aware_attention=variant.entity_aware_attention)
     if words.vocab_size > luke.config.vocab_size:
         raise ValueError(
@@ -80,37 +109,7 @@ def prepare(
             "embeddings; give the tokenizer that the weights were trained with"
         )
     luke.keep_entities(task.ENTITY_ROWS)
-    markers = add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
-    hyperparameters = replace(
-        hyperparameters, max_words=min(hyperparameters.max_words, luke.config.max_words)
-    )
-    features = {
-        split: task.featurize(
-            dataset,
-            words,
-            labels,
-            markers=markers,
-            max_words=hyperparameters.max_words,
-            profile=profile,
-        )
-        for split, dataset in datasets.items()
-    }
-    return Run(
-        task=task,
-        variant=variant,
-        hyperparameters=hyperparameters,
-        profile=profile,
-        labels=labels,
-        negative=negative,
-        tokenizer=tokenizer,
-        datasets=datasets,
-        features=features,
-        module=task.head(luke, len(labels), entities=variant.entities).to(device),
-        pad_id=words.pad_id,
-        seed=seed,
-        device=device,
-        progress=progress,
-    )
+    return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
 
 
 def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
@@ -134,6 +133,7 @@ def predict(run: Run, split: str) -> Sequence[Any]:
         pad_id=run.pad_id,
         device=run.device,
         batch_size=run.hyperparameters.batch_size,
+        tokens_per_batch=run.hyperparameters.tokens_per_batch,
     )
     return run.task.decode(run.datasets[split], items, logits, run.labels)
 
@@ -148,13 +148,27 @@ def logits_of(
     pad_id: int,
     device: str,
     batch_size: int,
+    tokens_per_batch: int = 0,
+    precision: str = "float32",
 ) -> list[np.ndarray]:
-    """The logits of each feature, in their order; features of like size share a batch."""
-    order = sorted(range(len(items)), key=lambda index: task.feature_size(items[index]))
-    logits: dict[int, np.ndarray] = {}
+    """The logits of each feature; what is computed at once is said as in `Hyperparameters`.
+
+    Features keep their order: the model does no work on padding, and neighbours may share their words. With the
+    `precision` bf16 matrix products are narrow.
+    """
     module.eval()
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        batch = task.collate([items[index] for index in chosen], entities=entities, pad_id=pad_id)
-        logits.update(zip(chosen, task.logits(module, batch.to(device)), strict=True))
-    return [logits[index] for index in range(len(items))]
+    logits: list[np.ndarray] = []
+    with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
+        for part in batches(task, items, batch_size, tokens_per_batch):
+            batch = task.collate(part, entities=entities, pad_id=pad_id)
+            logits += task.logits(module, batch.to(device))
+    return logits
+
+
+def batches(
+    task: Task[Any, Any], items: Sequence[Any], batch_size: int, tokens_per_batch: int
+) -> Iterator[Sequence[Any]]:
+    """Consecutive features, `batch_size` at a time or, where it is not 0, `tokens_per_batch` words and entities."""
+    if tokens_per_batch:
+        return cut_by_tokens(items, task.feature_size, tokens_per_batch)
+    return (items[start : start + batch_size] for start in range(0, len(items), batch_size))

@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
+from model.config import LukeConfig
 from model.encoder import LukeModel
 from pipeline.tokens import WordTokenizer
 from tasks.records import Record
@@ -29,7 +30,9 @@ class Hyperparameters:
     """What fine-tuning sets; the values that all tasks share are the defaults (appendix, Table 12).
 
     The classifier, which starts at random, may learn faster than the pretrained part:
-    `head_learning_rate` is the same as `learning_rate` in the paper.
+    `head_learning_rate` is the same as `learning_rate` in the paper. `tokens_per_batch` bounds the words and
+    entities that the model holds at once, and with it the memory: a batch with more of them is computed in
+    parts, which changes no gradient but what dropout draws. 0: a batch is computed at once.
     """
 
     learning_rate: float
@@ -41,6 +44,11 @@ class Hyperparameters:
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-6
     max_words: int = 512
+    tokens_per_batch: int = 0
+
+    def __post_init__(self) -> None:
+        if self.tokens_per_batch < 0:
+            raise ValueError(f"tokens_per_batch is {self.tokens_per_batch}, but must be at least 0")
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,11 @@ class Classifier(nn.Module):
     def __init__(self, luke: LukeModel) -> None:
         super().__init__()
         self.luke = luke
+
+    @property
+    def config(self) -> LukeConfig:
+        """The configuration of the encoder."""
+        return self.luke.config
 
 
 class Task(Protocol[Dataset, Feature]):
@@ -104,7 +117,10 @@ class Task(Protocol[Dataset, Feature]):
         """
 
     def feature_size(self, feature: Feature) -> int:
-        """Length by which features are sorted for prediction, so that batches need little padding."""
+        """Words and entities of a feature, which `tokens_per_batch` counts."""
+
+    def loss_terms(self, feature: Feature) -> int:
+        """Of how many terms `loss` is the mean for a batch of this feature alone."""
 
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> Classifier:
         """The model with the task's classifier; without `entities` it classifies by words alone."""
@@ -113,7 +129,7 @@ class Task(Protocol[Dataset, Feature]):
         """One padded batch with a method `to(device)`."""
 
     def loss(self, module: nn.Module, batch: Any) -> Mapping[str, Tensor]:
-        """The parts of the loss, each a scalar."""
+        """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features."""
 
     def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:
         """For each feature of the batch its logits without padding."""

@@ -17,10 +17,10 @@ from model.checkpoint import save_model
 from model.config import PRESETS as MODEL_PRESETS
 from model.heads import LukeForPretraining
 from pipeline.tokens import train_tokenizer
-from tasks import entity_typing, ner, relation_classification
+from tasks import entity_typing, ner, relation_classification, training
 from tasks import finetune as finetuning
 from tasks.finetune import finetune
-from tasks.run import TASKS
+from tasks.run import TASKS, Run
 from tasks.task import PROFILES, Hyperparameters
 from tasks.variants import VARIANTS
 
@@ -213,13 +213,13 @@ def test_the_kept_epoch(
     """The weights of an epoch are told apart by what the classifier holds when dev is scored."""
     monkeypatch.setitem(ner.PRESETS, "three", Hyperparameters(1e-3, 1e-3, batch_size=60, epochs=3))
     seen: list[torch.Tensor] = []
-    predict = finetuning.predict
+    predict = training.predict
 
-    def remember(run: finetuning.Run, split: str) -> Any:
+    def remember(run: Run, split: str) -> Any:
         seen.append(run.module.state_dict()["classifier.weight"].clone())
         return predict(run, split)
 
-    monkeypatch.setattr(finetuning, "predict", remember)
+    monkeypatch.setattr(training, "predict", remember)
     found = iter(dev)
     score = ner.score
     monkeypatch.setattr(ner, "score", lambda *sides: {**score(*sides), "f1": next(found, 0.0)})
@@ -231,7 +231,7 @@ def test_the_kept_epoch(
     assert not torch.equal(seen[0], seen[1])
 
 
-def prepare(folder: Path, **changes: Any) -> finetuning.Run:
+def prepare(folder: Path, **changes: Any) -> Run:
     arguments = {"seed": 3, "device": "cpu", "profile": "fixed", "progress": False}
     task, row = finetuning.TASKS["ner"], VARIANTS["luke"]
     hyperparameters = replace(QUICK, head_learning_rate=0.25)
@@ -247,7 +247,7 @@ def prepare(folder: Path, **changes: Any) -> finetuning.Run:
 
 
 def test_optimiser_follows_profile_and_hyperparameters(folder: Path) -> None:
-    optimizers = {profile: finetuning.optimizer_of(prepare(folder, profile=profile)) for profile in PROFILES}
+    optimizers = {profile: training.optimizer_of(prepare(folder, profile=profile)) for profile in PROFILES}
     assert isinstance(optimizers["fixed"], torch.optim.AdamW)
     assert not isinstance(optimizers["paper"], torch.optim.AdamW)
     for optimizer in optimizers.values():
@@ -268,7 +268,7 @@ def test_each_epoch_shows_every_feature_once_in_a_new_order(folder: Path) -> Non
     epochs = []
     for epoch in range(2):
         steps = range(epoch * prepared.steps_per_epoch, (epoch + 1) * prepared.steps_per_epoch)
-        batches = [finetuning.batches_of_step(prepared, step)[0] for step in steps]
+        batches = [training.parts_of_step(prepared, step)[0].batch for step in steps]
         assert sum(int(batch.inputs.word_mask.sum()) for batch in batches) == words
         assert sum(len(batch.sizes) for batch in batches) == 60
         epochs.append([batch.sizes for batch in batches])

@@ -28,7 +28,7 @@ EXCHANGE = {
     "original": {"config", "files"},
     "hf": {"config", "card", "hf_check", "hf_export"},
     "card": {"config", "files"},
-    "checkpoint": {"attention", "config", "encoder", "files", "heads", "hf", "original"},
+    "checkpoint": {"attention", "config", "encoder", "files", "hf", "original"},
     "hf_export": {"attention", "card", "checkpoint", "config", "files", "heads", "hf", "original"},
     "fine_tuned": {"checkpoint", "config", "encoder", "files", "hf", "hf_export", "original"},
     "hf_check": {"batch", "checkpoint", "config", "heads", "hf", "original"},

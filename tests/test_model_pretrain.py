@@ -26,8 +26,9 @@ from model.loader import Loader, MicroBatch
 from model.ranks import Ranks
 from model.recipes import PAPER_RECIPE, RECIPES, Phase, Recipe
 from model.shards import Corpus, epoch_order
+from model.stopping import Stopped
 from model.train import linear_schedule
-from model.training import Settings, Stopped, Training, moved
+from model.training import Settings, Training, moved
 
 ROOT = Path(__file__).parents[1]
 SHORT = Recipe(

@@ -3,10 +3,12 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 import torch
+from properties import given, st
 
 from model.config import LukeConfig
 from model.encoder import LukeModel
@@ -15,7 +17,7 @@ from tasks import ner
 from tasks.columns import ColumnFile
 from tasks.context import has_leading_space
 from tasks.spans import Span, enumerate_spans, tags_of_spans
-from tasks.task import Features
+from tasks.task import IGNORED, Features
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "ner"
 TINY = LukeConfig(vocab_size=400, entity_vocab_size=5, hidden_size=16, entity_emb_size=8, num_hidden_layers=2,
@@ -144,6 +146,95 @@ def test_paper_profile_counts_subwords(tmp_path: Path, tokenizer: WordTokenizer)
     assert found["paper"] == [[0, 1], [1, 2], [1, 3], [2, 3]]
 
 
+@given(
+    st.lists(st.lists(st.integers(1, 24), min_size=1, max_size=4), min_size=1, max_size=3),
+    st.integers(12, 66),
+    st.integers(1, 40),
+)
+def test_passes_cover_each_span_once_within_the_document_and_hold_the_sentence(
+    tmp_path_factory: pytest.TempPathFactory,
+    tokenizer: WordTokenizer,
+    documents: list[list[int]],
+    max_words: int,
+    max_spans: int,
+) -> None:
+    """Every document is of one mark, a token each; sentences that the model cannot hold are covered in parts."""
+    text = [
+        [[(mark, "O")] * length for length in lengths]
+        for mark, lengths in zip(",.;", documents, strict=False)
+    ]
+    text[0][0][0] = (",", "I-PER")
+    dataset = column_file(tmp_path_factory.mktemp("data"), text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ner, "MAX_SPANS", max_spans)
+        items = featurize(dataset, tokenizer, max_words=max_words).items
+    marks = [mark for mark, lengths in zip(",.;", documents, strict=False) for _ in lengths]
+    room = max_words - 2
+    for index, sentence in enumerate(dataset.sentences):
+        passes = [item for item in items if item.sentence == index]
+        length = len(sentence.words)
+        pieces = [(start, min(start + room, length)) for start in range(0, length, room)]
+        wanted = [(start, end) for start, end in enumerate_spans(length, 16)]
+        covered = [pair for pair in wanted if any(a <= pair[0] and pair[1] <= b for a, b in pieces)]
+        assert sorted(tuple(span) for item in passes for span in item.spans.tolist()) == covered
+        document = sum(len(other.words) for other, mark in zip(dataset.sentences, marks, strict=True)
+                       if mark == marks[index])  # fmt: skip
+        for item in passes:
+            assert len(item.spans) <= max_spans
+            assert len(item.word_ids) == min(document, room) + 2
+            assert set(tokenizer.decode(item.word_ids[1:-1].tolist())) == {marks[index]}
+            assert 1 <= item.positions.min() <= item.positions.max() < len(item.word_ids) - 1
+
+
+@given(st.integers(1, 9), st.integers(1, 12), st.randoms(use_true_random=False))
+def test_decoding_of_all_passes_equals_brute_force(
+    tmp_path_factory: pytest.TempPathFactory,
+    tokenizer: WordTokenizer,
+    length: int,
+    max_spans: int,
+    random: Random,
+) -> None:
+    """The best span of all that are left (the leftmost of equals), again and again, by random logits."""
+    dataset = column_file(tmp_path_factory.mktemp("data"), [[[("a", "I-PER")] * length, words("b")]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ner, "MAX_SPANS", max_spans)
+        items = featurize(dataset, tokenizer).items
+    labels = ("O", "LOC", "PER")
+    logits = [np.array([[random.random() for _ in labels] for _ in item.spans]) for item in items]
+    left = [
+        (max(scores), Span(*span, labels[list(scores).index(max(scores))]))
+        for item, rows in zip(items, logits, strict=True)
+        for span, scores in zip(item.spans.tolist(), rows.tolist(), strict=True)
+        if item.sentence == 0 and max(scores) > scores[0]
+    ]
+    chosen = []
+    while left:
+        _, best = min(left, key=lambda pair: (-pair[0], pair[1]))
+        chosen.append(best)
+        left = [(score, span) for score, span in left if span.end <= best.start or best.end <= span.start]
+    assert ner.decode(dataset, items, logits, labels)[0] == sorted(chosen)
+
+
+def test_without_entities_passes_over_the_same_words_share_them(
+    tmp_path: Path, tokenizer: WordTokenizer
+) -> None:
+    """Three sentences of a document that the model holds whole, and one of another; 17 words are two passes."""
+    torch.manual_seed(4)
+    module = ner.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()
+    sentences = [words(", " * length) for length in (2, 17, 3)]
+    sentences[0][0] = (",", "I-PER")
+    features = featurize(column_file(tmp_path, [sentences, [words(". .")]]), tokenizer).items
+    batch = ner.collate(features, entities=False, pad_id=1)
+    assert batch.rows.tolist() == [0, 0, 0, 0, 1]
+    assert len(batch.inputs.word_ids) == 2
+    assert len(ner.collate(features, entities=True, pad_id=1).inputs.word_ids) == 5
+    with torch.inference_mode():
+        together = ner.logits(module, batch)
+        alone = [ner.logits(module, ner.collate([f], entities=False, pad_id=1))[0] for f in features]
+    for one, other in zip(together, alone, strict=True):
+        assert np.abs(one - other).max() < 1e-5
+
+
 def test_perfect_logits_give_back_the_gold_entities(tokenizer: WordTokenizer) -> None:
     dataset = ner.read(EXAMPLES / "train.txt")
     features = featurize(dataset, tokenizer)
@@ -181,7 +272,7 @@ def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTok
     assert batch.inputs.entity_positions[0, 0].tolist() == list(range(1, 31))
     assert batch.inputs.entity_positions[1].tolist() == [[1, *[-1] * 29], [-1] * 30, [-1] * 30]
     assert batch.positions[0, 0].tolist() == [1, len(features.items[0].word_ids) - 3]
-    assert batch.labels.tolist() == [[1, 0, 0], [0, ner.IGNORED, ner.IGNORED]]
+    assert batch.labels.tolist() == [[1, 0, 0], [0, IGNORED, IGNORED]]
     assert batch.inputs.word_mask.sum(dim=1).tolist() == [len(feature.word_ids) for feature in features.items]
     assert ner.collate(features.items, entities=False, pad_id=1).inputs.entity_ids is None
 

@@ -95,7 +95,8 @@ class Settings(luigi.Task):
     )
     seed = parameters.IntegerParameter(default=42, description="seed of training")
     tokens_per_batch = parameters.IntegerParameter(
-        default=0, description="words and entities of a micro-batch; 0: the preset's number of sequences"
+        default=0,
+        description="words and entities that training computes at once; 0: the preset's number of sequences",
     )
     precision = parameters.OneOf(
         "float32", "bf16", default="float32", description="of pretraining's matrix products"
@@ -104,7 +105,7 @@ class Settings(luigi.Task):
         default=0, significant=False, description="processes that prepare pretraining's batches"
     )
     checkpoint_minutes = parameters.IntegerParameter(
-        default=30, significant=False, description="minutes between pretraining's checkpoints, at most"
+        default=30, significant=False, description="minutes between training's checkpoints, at most"
     )
     allow_truncated = luigi.BoolParameter(
         description="take the whole pages of a dump that ends in the middle, and count the rest"

@@ -183,7 +183,8 @@ class FineTune(TorchStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 3
+    VERSION = 4
+    KEEPS = "unfinished"  # checkpoints
 
     pretraining_seed = parameters.IntegerParameter(
         default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
@@ -235,7 +236,8 @@ class FineTune(TorchStage):
         identity = {"preset": self.preset, "data": _folder_identity(self.data_folder(), "--data")}
         weights = {"weights": base_model_identity(self.weights)} if self.weights else {}
         negative = {"negative_label": self.negative_label} if self.negative_label else {}
-        return {**names, **identity, **weights, **negative, "tokenizer": self.tokenizer_identity()}
+        tokens = {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
+        return {**names, **identity, **weights, **negative, **tokens, "tokenizer": self.tokenizer_identity()}
 
     def work(self) -> Result:
         from tasks.finetune import finetune
@@ -254,6 +256,8 @@ class FineTune(TorchStage):
             profile=self.profile,
             progress=engines.on_terminal(),
             negative_label=self.negative_label,
+            tokens_per_batch=self.tokens_per_batch,
+            checkpoint_minutes=self.checkpoint_minutes,
         )
         return Result(self.described(), facts={"metrics": figures})
 
