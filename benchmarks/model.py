@@ -30,9 +30,9 @@ TARGET_MEMORY = 0.75
 TARGET_ATTENTION, TARGET_SHARE = 1.25, 0.45
 
 
-def run(workload: str, arguments: Record) -> Record:
+def run(workload: str, arguments: Record, workloads: str = "model_workloads.py") -> Record:
     """A workload in a process of its own; {"failure": ...} where it did not end well."""
-    script = str(ROOT / "benchmarks/model_workloads.py")
+    script = str(ROOT / "benchmarks" / workloads)
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         # -P: this file, in the same folder as the script, must not be taken for the package `model`.

@@ -67,12 +67,8 @@ def finetune(
     _choose("profile", profile, dict.fromkeys(PROFILES))
     hyperparameters = replace(_choose("preset", preset, chosen.PRESETS), tokens_per_batch=tokens_per_batch)
     names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
-    identity = {
-        **names,
-        "negative_label": negative_label,
-        "hyperparameters": asdict(hyperparameters),
-        **fingerprints(data, weights, tokenizer),
-    }
+    values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
+    identity = {**values, **fingerprints(data, weights, tokenizer)}
     if finished := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
         shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)  # where a kill left some of them
