@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fine_tuned_for_tests import EXAMPLES, fine_tune, pretrained
 
@@ -109,6 +110,32 @@ def test_command_line(
     assert [line["id"] for line in printed] == [0, 1, 2]
     assert {line["text"] for line in printed} == {question["text"]}
     assert all(isinstance(line["relation"], str) for line in printed)
+
+
+def test_what_is_computed_at_once_and_how_precisely(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Logits of bf16 differ in the third digit, and tell the same tags of these all but random weights apart."""
+    from tasks import predict as predicting
+
+    found: list[list[np.ndarray]] = []
+
+    def logits_of(*arguments: Any, **settings: Any) -> list[np.ndarray]:
+        found.append(original(*arguments, **settings))
+        return found[-1]
+
+    original = predicting.logits_of
+    monkeypatch.setattr(predicting, "logits_of", logits_of)
+    question = json.dumps({"text": "Ada met Bob in the old town of Bern .\nThey left for Paris ."})
+    for options in ([], ["--tokens-per-batch", "60"], ["--tokens-per-batch", "0"], ["--precision", "bf16"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO(question))
+        main([str(folder / "ner-luke"), "--device", "cpu", *options])
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    whole, *others, narrow = (np.concatenate(rows) for rows in found)
+    assert all(np.abs(whole - other).max() < 1e-4 for other in others)
+    assert 1e-4 < np.abs(whole - narrow).max() < 0.1 * np.abs(whole).max()
+    with pytest.raises(SystemExit):
+        main([str(folder / "ner-luke"), "--tokens-per-batch", "-1"])
 
 
 def test_wrong_lines_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
