@@ -8,45 +8,22 @@ A step is forward, both losses and backward; the optimiser is left out. README.m
 
 import argparse
 import datetime
-import importlib.metadata
 import importlib.util
 import json
 import os
-import platform
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-Record = dict[str, Any]
-PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "liger-kernel", "cut-cross-entropy")
+from processes import ROOT, Record, begin_report, facts_lines, run, write_report
+
+WORKLOADS = "model_workloads.py"
 TARGET_SPEED = {0.1: 1.7, 0.0: 2.2}
 TARGET_MEMORY = 0.75
 TARGET_ATTENTION, TARGET_SHARE = 1.25, 0.45
-
-
-def run(workload: str, arguments: Record, workloads: str = "model_workloads.py") -> Record:
-    """A workload in a process of its own; {"failure": ...} where it did not end well."""
-    script = str(ROOT / "benchmarks" / workloads)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        # -P: this file, in the same folder as the script, must not be taken for the package `model`.
-        [sys.executable, "-P", script, workload, json.dumps(arguments)],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=ROOT,
-    )
-    if done.returncode:
-        reason = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
-        return {"failure": f"{reason}: {(done.stderr.strip().splitlines() or [''])[-1][:300]}"}
-    found: Record = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
 
 
 def rates(rows: Iterable[Record], variant: str, dropout: float, clock: str = "seconds") -> list[float]:
@@ -165,41 +142,16 @@ def checks(rows: list[Record]) -> list[Record]:
     return table
 
 
-def environment_facts() -> Record:
-    """Machine and versions; no paths, no names of hosts."""
-    import torch
-
-    cpu = platform.processor()
-    if sys.platform == "linux":
-        found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-        cpu = found[1] if found else cpu
-    machine = {"cpu": cpu, "cores": os.cpu_count(), "system": platform.platform()}
-    if torch.cuda.is_available():
-        machine["gpu"] = torch.cuda.get_device_name()
-    installed = {name.lower() for name in (d.metadata["Name"] for d in importlib.metadata.distributions())}
-    versions = {"python": platform.python_version()} | {
-        name: importlib.metadata.version(name) if name in installed else "absent" for name in PACKAGES
-    }
-    git = ["git", "rev-parse", "--short=12", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True, cwd=ROOT).stdout.strip()
-    return {"machine": machine, "versions": versions, "commit": commit, "load before": os.getloadavg()[0]}
-
-
 def markdown(report: Record) -> str:
     """The report for reading."""
     from report import table
 
-    facts = report["environment"]
     rows = report["rows"]
     batches = {row["round"]: row for row in rows}.values()
     tokens = sum(row["words"] + row["entities"] for row in batches)
     lines = [
         f"# A training step, {report['date']}\n",
-        f"`{report['command']}`\n",
-        f"Commit {facts['commit'] or 'unknown'}.",
-        "Machine: " + "; ".join(f"{key} {value}" for key, value in facts["machine"].items()) + ".",
-        "Versions: " + "; ".join(f"{key} {value}" for key, value in facts["versions"].items()) + ".",
-        f"Load average before: {facts['load before']:.2f}; after the timed rounds: {report['load after']:.2f}.",
+        *facts_lines(report),
     ]
     if batches:
         lines.append(
@@ -233,7 +185,7 @@ def measure(options: argparse.Namespace) -> Record:
     with tempfile.TemporaryDirectory() as scratch:
         record = Path(scratch) / "rows.jsonl"
         more = {"rounds": options.rounds, "dropouts": options.dropout, "names": names, "record": str(record)}
-        found = run("speed", common | more)
+        found = run(WORKLOADS, "speed", common | more)
         if "failure" in found:
             failures.append(f"speed: {found['failure']}; the rounds before it count")
             lines = record.read_text().splitlines() if record.is_file() else []
@@ -243,7 +195,7 @@ def measure(options: argparse.Namespace) -> Record:
     for dropout in options.dropout:
         for name in names:
             row = {"variant": name, "dropout": dropout}
-            row |= run("memory", common | {"name": name, "dropout": dropout})
+            row |= run(WORKLOADS, "memory", common | {"name": name, "dropout": dropout})
             failures += [f"memory of {name}, dropout {dropout}: {row['failure']}"] if "failure" in row else []
             sizes.append(row)
     return {**common, **found, "sizes": sizes, "failures": failures, "load after": load}
@@ -271,13 +223,7 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     sys.path.insert(0, str(ROOT))  # this checkout is measured, whatever is installed
     options = read_options()
-    words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
-    report = {
-        "date": datetime.date.today().isoformat(),
-        "command": " ".join(["python benchmarks/model.py", *words]),
-        "environment": environment_facts(),
-        "notes": options.notes,
-    }
+    report = begin_report("model.py", options.notes)
     for package in ("liger_kernel", "cut_cross_entropy"):
         if importlib.util.find_spec(package) is None:
             report["notes"].append(f"{package} is not installed: no comparison of the losses with it")
@@ -286,11 +232,7 @@ def main() -> None:
     report |= {"dropouts": options.dropout, "speed": speed_rows(report["rows"])}
     report["memory"] = memory_rows(report["sizes"])
     report |= {"targets": targets(report), "checks": checks(report["rows"])}
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    options.output.write_text(text, encoding="utf-8")
-    options.output.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
-    print(markdown(report))
+    write_report(options.output, report, markdown(report))
     if failed := [row for row in report["checks"] if not row["passed"]]:
         raise SystemExit(f"{len(failed)} checks failed: what was measured is wrong")
 

@@ -1,5 +1,6 @@
 """What `model.py` measures inside of a process: `python model_workloads.py WORKLOAD JSON` prints a line of JSON."""
 
+import functools
 import json
 import re
 import statistics
@@ -53,16 +54,28 @@ def make_theirs(config: LukeConfig) -> nn.Module:
     return transformers.LukeForMaskedLM(transformers.LukeConfig(**values))
 
 
+class LongestLoader(Loader):
+    """A loader of the longest of the first thousands of sequences, the longest first, over and over."""
+
+    @functools.cached_property
+    def longest(self) -> list[int]:
+        """Their indices."""
+        length = {index: len(self.corpus[index].word_ids) for index in range(min(4096, len(self.corpus)))}
+        return sorted(length, key=lambda index: -length[index])
+
+    def indices(self, step: int) -> list[tuple[int, int]]:
+        """The (epoch, index) of each sequence of a step."""
+        size, length = self.recipe.batch_size, len(self.longest)
+        places = [divmod(position, length) for position in range(step * size, (step + 1) * size)]
+        return [(epoch, self.longest[place]) for epoch, place in places]
+
+
 def batches(sequences: str, size: int, longest: bool) -> Iterator[Batch]:
     """Batches of real sequences as pretraining sees them, or the longest of the first thousands."""
-    corpus = Corpus(Path(sequences))
     recipe = replace(PAPER_RECIPE, batch_size=size, micro_batch_size=size)
-    loader = Loader(corpus, recipe, profile="fixed", seed=0, entities=True)
-    if longest:
-        length = {index: len(corpus[index].word_ids) for index in range(min(4096, len(corpus)))}
-        order = sorted(length, key=lambda index: -length[index])
-        loader.indices = lambda step: [(0, order[step * size + at]) for at in range(size)]  # type: ignore
-    for step in range(len(corpus) // size):
+    make = LongestLoader if longest else Loader
+    loader = make(Corpus(Path(sequences)), recipe, profile="fixed", seed=0, entities=True)
+    for step in range(len(loader.corpus) // size):
         yield loader(step)[0].batch
 
 

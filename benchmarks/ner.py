@@ -8,16 +8,13 @@ README.md says what is counted.
 
 import argparse
 import datetime
-import json
 import os
 import statistics
-import sys
 from pathlib import Path
 from typing import Any
 
+from processes import ROOT, Record, begin_report, facts_lines, run, write_report
 from report import table
-
-from model import ROOT, Record, environment_facts, run
 
 DATA = Path(os.environ.get("LUKE_SHARED", ROOT.parent / "shared")) / "data"
 TARGET = 2.0
@@ -81,16 +78,12 @@ def checks(report: Record) -> list[Record]:
 
 def markdown(report: Record) -> str:
     """The report for reading."""
-    facts, sharing, narrow = report["environment"], report["sharing"], report["narrow"]
+    sharing, narrow = report["sharing"], report["narrow"]
     alone = report["sizes"]["alone"]
     positions = alone["words"] + alone["entities"]
     lines = [
         f"# Entity recognition, {report['date']}\n",
-        f"`{report['command']}`\n",
-        f"Commit {facts['commit'] or 'unknown'}.",
-        "Machine: " + "; ".join(f"{key} {value}" for key, value in facts["machine"].items()) + ".",
-        "Versions: " + "; ".join(f"{key} {value}" for key, value in facts["versions"].items()) + ".",
-        f"Load average before: {facts['load before']:.2f}; after: {report['load after']:.2f}.",
+        *facts_lines(report),
         f"{report['sentences']['alone']} sentences alone: {alone['passes']} passes, {alone['words']} words and "
         f"{alone['entities']} entities; words alone: {report['sentences']['documents']} in documents.\n",
         "## Targets\n",
@@ -140,27 +133,17 @@ def read_options() -> argparse.Namespace:
 
 def main() -> None:
     options = read_options()
-    words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
-    report: Record = {
-        "date": datetime.date.today().isoformat(),
-        "command": " ".join(["python benchmarks/ner.py", *words]),
-        "environment": environment_facts(),
-        "notes": options.notes,
-    }
+    report = begin_report("ner.py", options.notes)
     names = ("size", "sentences", "rounds", "device", "threads")
     asked: dict[str, Any] = {name: getattr(options, name) for name in names}
     paths = {"data": str(options.data.resolve()), "tokenizer": str(options.tokenizer.resolve())}
-    found = run("speed", asked | paths, "ner_workloads.py")
+    found = run("ner_workloads.py", "speed", asked | paths)
     if "failure" in found:
         raise SystemExit(f"nothing was measured: {found['failure']}")
     report |= {"asked": asked, **found, "load after": os.getloadavg()[0]}
     report["speed"] = medians(report["rows"], report["sentences"])
     report |= {"targets": targets(report["speed"]), "checks": checks(report)}
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    options.output.write_text(text, encoding="utf-8")
-    options.output.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
-    print(markdown(report))
+    write_report(options.output, report, markdown(report))
     if not all(row["passed"] for row in report["checks"]):
         raise SystemExit("both do not say the same: what was measured is wrong")
 

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import environment_facts
+from processes import ROOT, Record, begin_report, facts_lines, write_report
 from report import table
 
-ROOT = Path(__file__).resolve().parent.parent
 POINTS = 30  # of a curve
 CURVES = {
     "Loss": ("masked_word_loss", "masked_entity_loss"),
@@ -28,8 +27,6 @@ PROGRESS = {
     "top 10": "known_entity_top_10",
     "reciprocal rank": "known_entity_mean_reciprocal_rank",
 }
-
-Record = dict[str, Any]
 
 
 def read_json(path: Path) -> Any:
@@ -113,14 +110,11 @@ def plot(title: str, curves: dict[str, list[tuple[int, float]]]) -> str:
 
 def markdown(report: Record) -> str:
     """The report for reading."""
-    facts = report["environment"]
     settings = [{"what": name, "value": value} for name, value in report["run"].items()]
     config = ", ".join(f"{name} {value}" for name, value in report["config"].items())
     lines = [
         f"# A pretraining, {report['date']}\n",
-        f"Commit {facts['commit'] or 'unknown'}.",
-        "Machine: " + "; ".join(f"{key} {value}" for key, value in facts["machine"].items()) + ".",
-        "Versions: " + "; ".join(f"{key} {value}" for key, value in facts["versions"].items()) + ".\n",
+        *facts_lines(report),
         f"Model: {config}.\n",
         "## Run\n",
         table(settings),
@@ -143,18 +137,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    today = datetime.date.today().isoformat()
+    results = ROOT / f"benchmarks/results/{datetime.date.today().isoformat()}-real-run.json"
     parser.add_argument("pretraining", type=Path, help="folder of the stage Pretrain")
     parser.add_argument("sequences", type=Path, help="folder of the stage BuildSequences")
     parser.add_argument("--note", action="append", default=[], dest="notes", help="a line for the report")
-    parser.add_argument("--output", type=Path, default=ROOT / f"benchmarks/results/{today}-real-run.json")
+    parser.add_argument("--output", type=Path, default=results)
     options = parser.parse_args()
-    facts = {"date": today, "environment": environment_facts(None), "notes": options.notes}
-    report = facts | summarise(options.pretraining, options.sequences)
-    text = json.dumps(report, indent=1, ensure_ascii=False) + "\n"
-    options.output.write_text(text, encoding="utf-8")
-    options.output.with_suffix(".md").write_text(markdown(report), encoding="utf-8")
-    print(markdown(report))
+    report = begin_report("real_run.py", options.notes) | summarise(options.pretraining, options.sequences)
+    write_report(options.output, report, markdown(report))
 
 
 if __name__ == "__main__":

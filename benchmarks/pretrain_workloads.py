@@ -1,0 +1,250 @@
+"""What `pretrain.py` measures in a process: `python pretrain_workloads.py WORKLOAD JSON` prints a line of JSON."""
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.model_workloads import (
+    THEIRS,
+    LongestLoader,
+    make_config,
+    our_step,
+    peak,
+    reset_peak,
+    same_weights,
+    their_step,
+)
+from model.batch import Masker
+from model.config import LukeConfig, preset
+from model.heads import LukeForPretraining
+from model.initial import is_word_side
+from model.loader import Loader, MicroBatch
+from model.ranks import Ranks
+from model.recipes import PAPER_RECIPE, Recipe
+from model.resume import latest_checkpoint, save_checkpoint
+from model.shards import Corpus
+from model.speed import Work, matrix_rate, synchronize, training_flops, work_of
+from model.train import Losses, fit, make_optimizer, parameter_groups
+from model.training import moved
+
+VARIANT = {"ours": "ours original unpadded", THEIRS: f"{THEIRS} original padded"}
+DROPOUT = 0.1
+SEED = 1
+
+
+def train(
+    *,
+    who: str,
+    size: str,
+    phase: str,
+    sequences: str,
+    device: str,
+    recipe: dict[str, Any],
+    first_step: int,
+    warm_steps: int,
+    steps: int,
+    workers: int,
+    threads: int,
+    longest: bool,
+    compare: bool,
+) -> dict[str, Any]:
+    """Seconds and work of each of `steps` steps of `model.train.fit`: loader, all micro-batches, optimiser.
+
+    `who` is "ours" or "transformers"; with `compare` both have the same first weights, and `loss` is that of the
+    first micro-batch without dropout. `waits` are the seconds that a step waited for its batch. A step of one
+    micro-batch and `warm_steps` whole ones come before what counts.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    own, where = Recipe(**{**vars(PAPER_RECIPE), **recipe}), torch.device(device)
+    module = make_module(who, size, where, compare)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(phase == "all" or not is_word_side(name))
+    kind = LongestLoader if longest else Loader
+    loader = kind(Corpus(Path(sequences)), own, profile="fixed", seed=SEED, entities=True)
+    first = loader(first_step)
+    loss = first_loss(who, module, first[0]) if compare else None
+    clock = Clock(loader.stream(first_step, first_step + warm_steps + steps, workers), where)
+    rate = matrix_rate(where, torch.bfloat16 if own.precision == "bf16" else torch.float32)
+    loaded = reset_peak(device)
+    loop = Loop(who, module, own, where)
+    loop.run(lambda step: first[:1], 1, lambda step, values: None)
+    loop.run(clock.take, warm_steps + steps, clock.finish)
+    works = clock.works[warm_steps:]
+    config = config_of(size, who)
+    return {
+        "seconds": clock.seconds[warm_steps:],
+        "waits": clock.waits[warm_steps:],
+        "tokens": [work.words + work.entities for work in works],
+        "flops": [training_flops(config, work, encoder_trains=phase == "all") for work in works],
+        "matrix_flops": rate,
+        "micro_batches": len(first),
+        "loss": loss,
+        "loaded_mb": loaded,
+        "peak_mb": peak(device),
+    }
+
+
+def config_of(size: str, who: str) -> LukeConfig:
+    """The preset, with its own number of entities: 500,000 but in the demo."""
+    config = make_config(size, VARIANT[who], DROPOUT)
+    return replace(config, entity_vocab_size=preset(size).entity_vocab_size)
+
+
+def make_module(who: str, size: str, device: torch.device, compare: bool) -> Any:
+    """A model of the preset's size, with the weights that both have or with any."""
+    config = config_of(size, who)
+    if compare:
+        return same_weights(config, [VARIANT[who]], str(device))[VARIANT[who]][0]
+    with torch.device(device):
+        return LukeForPretraining(config)
+
+
+def first_loss(who: str, module: nn.Module, part: MicroBatch) -> float:
+    """The loss of a micro-batch without dropout, by which both are seen to be the same model."""
+    module.eval()
+    with torch.no_grad():
+        step = our_step(module, VARIANT[who]) if who == "ours" else their_step(module)  # type: ignore[arg-type]
+        return float(step(part.batch))
+
+
+class Loop:
+    """`model.train.fit` around either model: the same optimiser, batches and masks."""
+
+    def __init__(self, who: str, module: Any, recipe: Recipe, device: torch.device) -> None:
+        self.module, self.recipe, self.device = module, recipe, device
+        self.losses = self.ours if who == "ours" else self.theirs
+        if who == "ours":
+            module.luke.gradient_checkpointing = recipe.gradient_checkpointing
+            if recipe.compiled:
+                module.luke.compile(dynamic=True)
+        self.optimizer = make_optimizer(
+            parameter_groups(module, recipe.weight_decay),
+            learning_rate=recipe.phases[-1].learning_rate,
+            betas=recipe.betas,
+            epsilon=recipe.epsilon,
+            bias_correction=True,
+        )
+
+    def run(self, batches: Any, steps: int, on_step: Any) -> None:
+        """So many steps."""
+
+        def counted(step: int) -> list[MicroBatch]:
+            parts: list[MicroBatch] = batches(step)
+            self.parts = len(parts)
+            return parts
+
+        constant, ranks = (lambda step: 1.0), Ranks(device=self.device)
+        losses: Losses = self.losses
+        fit(
+            self.module,
+            losses,
+            counted,
+            self.optimizer,
+            constant,
+            steps=steps,
+            seed=SEED,
+            on_step=on_step,
+            ranks=ranks,
+        )
+
+    def ours(self, part: MicroBatch) -> dict[str, Tensor]:
+        """Each loss is a sum over the whole step's labels by their count."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16"):
+            found: dict[str, Tensor] = self.module(
+                moved(part.batch, self.module, self.device), part.totals
+            ).losses
+        return found
+
+    def theirs(self, part: MicroBatch) -> dict[str, Tensor]:
+        """As gradient accumulation is usually done: the mean over the micro-batches' means."""
+        return {"loss": their_step(self.module)(part.batch) / self.parts}
+
+
+class Clock:
+    """Times the steps of a loop that takes its batches here, and counts what is in them."""
+
+    def __init__(self, batches: Iterator[list[MicroBatch]], device: torch.device) -> None:
+        self.batches, self.device = batches, device
+        self.seconds: list[float] = []
+        self.waits: list[float] = []
+        self.works: list[Work] = []
+
+    def take(self, step: int) -> list[MicroBatch]:
+        """Begin a step with the batch that comes next; the time until it is there is the wait."""
+        self.began = time.perf_counter()
+        parts = next(self.batches)
+        self.waits.append(time.perf_counter() - self.began)
+        self.works.append(sum((work_of(part.batch) for part in parts), Work()))
+        return parts
+
+    def finish(self, step: int, values: dict[str, float]) -> None:
+        """End a step when the device has done its work."""
+        synchronize(self.device)
+        self.seconds.append(time.perf_counter() - self.began)
+
+
+def mask(*, sequences: str, count: int) -> dict[str, float]:
+    """Tokens (words and entities) that are masked, and the seconds: sequences are in memory before and after."""
+    corpus = Corpus(Path(sequences))
+    masker = Masker(corpus.facts, corpus.word_starts, profile="fixed", seed=SEED)
+    read = [corpus[index] for index in range(min(count, len(corpus)))]
+    began = time.perf_counter()
+    for index, sequence in enumerate(read):
+        masker.mask(sequence, epoch=0, index=index)
+    seconds = time.perf_counter() - began
+    return {"tokens": sum(len(one.word_ids) + len(one.entity_ids) for one in read), "seconds": seconds}
+
+
+def load(*, sequences: str, workers: int, steps: int, recipe: dict[str, Any]) -> dict[str, float]:
+    """Tokens from Arrow to tensors (order, masks, collation) by so many processes, after the first step's arrival."""
+    torch.set_num_threads(1)
+    own = Recipe(**{**vars(PAPER_RECIPE), **recipe})
+    loader = Loader(Corpus(Path(sequences)), own, profile="fixed", seed=SEED, entities=True)
+    # What workers have prepared when the first step arrives must not count as made in no time.
+    ahead = max(1, 3 * workers)
+    work, began = Work(), 0.0
+    for number, parts in enumerate(loader.stream(0, ahead + steps, workers), start=1):
+        if number == ahead:
+            began = time.perf_counter()
+        elif number > ahead:
+            work += sum((work_of(part.batch) for part in parts), Work())
+    return {"tokens": work.words + work.entities, "seconds": time.perf_counter() - began}
+
+
+def checkpoint(*, size: str, device: str, scratch: str | None) -> dict[str, float]:
+    """Seconds to write a checkpoint and to read it again (from the page cache), and its bytes."""
+    with torch.device(device):
+        module = LukeForPretraining(config_of(size, "ours"))
+    loop = Loop("ours", module, PAPER_RECIPE, torch.device(device))
+    for parameter in module.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    loop.optimizer.step()
+    loop.optimizer.zero_grad()
+    with tempfile.TemporaryDirectory(dir=scratch) as name:
+        folder = Path(name)
+        synchronize(loop.device)
+        began = time.perf_counter()
+        save_checkpoint(folder, step=1, module=module, optimizer=loop.optimizer, run={}, figures={})
+        written = time.perf_counter()
+        found = latest_checkpoint(folder, {})
+        assert found is not None
+        found.restore_model(module)
+        found.restore_optimizer(loop.optimizer)
+        synchronize(loop.device)
+        read = time.perf_counter() - written
+        size_bytes = sum(path.stat().st_size for path in found.folder.iterdir())
+    return {"write_seconds": written - began, "read_seconds": read, "bytes": size_bytes}
+
+
+if __name__ == "__main__":
+    workloads: dict[str, Any] = {"train": train, "mask": mask, "load": load, "checkpoint": checkpoint}
+    print(json.dumps(workloads[sys.argv[1]](**json.loads(sys.argv[2]))))
