@@ -213,7 +213,7 @@ def main(arguments: list[str] | None = None) -> int:
             progress=sys.stderr.isatty(),
             settings=settings,
         )
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     if int(os.environ.get("RANK", 0)) == 0:

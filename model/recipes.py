@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+TRAINABLE = ("new", "all")
 PRECISIONS = ("float32", "bf16")
 
 
@@ -16,6 +17,10 @@ class Phase:
     learning_rate: float
     warmup_steps: int
     trainable: str
+
+    def __post_init__(self) -> None:
+        if self.trainable not in TRAINABLE:
+            raise ValueError(f"trainable is {self.trainable!r}, but must be one of {', '.join(TRAINABLE)}")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from model.checkpoint import Configured, save_model
@@ -68,16 +69,23 @@ def save_checkpoint(
 ) -> None:
     """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept`.
 
-    `tensors` are what else the run goes on with, by name. It becomes visible by one rename, so an interruption or a
-    full disk leaves the earlier ones as they were.
+    `tensors` are what else the run goes on with, by name. It becomes visible by one rename, so an interruption leaves
+    the earlier ones as they were; so does a full disk, which is an OSError.
     """
     aside = folder / f"{PARTIAL}{step:08d}"
     discard(aside)
     aside.mkdir(parents=True)
-    save_model(aside, module)
-    write_tensors(aside / OPTIMIZER, optimizer_tensors(optimizer))
-    for name, others in tensors.items():
-        write_tensors(aside / f"{name}.safetensors", others)
+    try:
+        save_model(aside, module)
+        write_tensors(aside / OPTIMIZER, optimizer_tensors(optimizer))
+        for name, others in tensors.items():
+            write_tensors(aside / f"{name}.safetensors", others)
+    except (OSError, SafetensorError) as error:
+        discard(aside)
+        raise OSError(
+            f"{folder}: the checkpoint after step {step} cannot be written ({error}); those before it are whole: "
+            "make room, and the same call goes on from the last one"
+        ) from error
     sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
     state = {
         "step": step,

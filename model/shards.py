@@ -93,7 +93,7 @@ class Corpus:
         return self.ends[-1] if self.ends else 0
 
     def __getitem__(self, index: int) -> AnnotatedSequence:
-        """The sequence of that index; ValueError when its spans do not lie in its words."""
+        """The sequence of that index; ValueError for unknown words and spans that do not lie in its words."""
         if not 0 <= index < len(self):
             raise IndexError(index)
         block = bisect_right(self.ends, index)
@@ -113,6 +113,12 @@ class Corpus:
             raise ValueError(
                 f"{self.folder}: sequence {index} has {words} words, wanted 1 to "
                 f"{self.facts.max_words - 2}; {REMEDY}"
+            )
+        ids, size = sequence.word_ids, self.facts.word_vocab_size
+        if not 0 <= ids.min() <= ids.max() < size:
+            raise ValueError(
+                f"{self.folder}: sequence {index}: word ids from {ids.min()} to {ids.max()}, but word_vocab_size "
+                f"is {size}: they are another tokenizer's; {REMEDY}"
             )
         if not len(starts) == len(ends) == len(sequence.entity_ids):
             raise ValueError(

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import resource
 import signal
 import subprocess
 import sys
@@ -346,6 +347,39 @@ def test_full_disk_leaves_the_last_good_checkpoint(
 
 
 @pytest.mark.usefixtures("short")
+def test_a_file_that_cannot_grow_is_an_error_for_people_and_the_last_good_checkpoint_survives(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The system refuses to write more than 20 kB of the optimiser's state, as a full disk would."""
+    from model import resume
+
+    original = resume.optimizer_tensors
+    calls = iter(range(9))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(optimizer: torch.optim.Optimizer) -> Any:
+        if next(calls) == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        return original(optimizer)
+
+    monkeypatch.setattr(resume, "optimizer_tensors", limit)
+    call = [str(sequences), str(tmp_path / "broken"), "--preset", "demo", "--seed", "1", "--device", "cpu"]
+    try:
+        assert pretraining.main(call) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    error = capsys.readouterr().err
+    assert "checkpoints: the checkpoint after step 6 cannot be written (" in error
+    assert error.endswith("make room, and the same call goes on from the last one\n")
+    kept = sorted(path.name for path in (tmp_path / "broken/checkpoints").iterdir())
+    assert kept == ["step-00000002", "step-00000004"]
+    monkeypatch.setattr(resume, "optimizer_tensors", original)
+    assert pretraining.main(call) == 0
+    run(sequences, tmp_path / "whole")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -363,6 +397,38 @@ def test_checkpoint_of_another_run_is_refused(
     undo()
     with pytest.raises(ValueError, match=rf"step-00000004: {message}"):
         run(sequences, tmp_path, **changes)
+
+
+@pytest.mark.usefixtures("short")
+def test_sequences_of_a_larger_vocabulary_than_the_checkpoint_s_are_refused(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undo = interrupt_at(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "output")
+    undo()
+    larger = write_sequences(tmp_path / "larger", random_rows(11), entity_vocab_size=20)
+    with pytest.raises(
+        ValueError, match=r"config\.entity_vocab_size is 12 in this checkpoint, but 20 is asked"
+    ):
+        run(larger, tmp_path / "output")
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("word_ids", r"word ids from \d+ to 70, but word_vocab_size is 60: they are another tokenizer's"),
+        ("entity_ids", r"entity ids from \d+ to 70, but entity_vocab_size is 12"),
+    ],
+)
+def test_ids_beyond_what_the_manifest_says_are_refused(tmp_path: Path, column: str, message: str) -> None:
+    """Shards that were exchanged for those of another tokenizer or vocabulary."""
+    rows = random_rows(11)
+    for row in rows:
+        row[column][0] = 70
+    with pytest.raises(ValueError, match=message):
+        run(write_sequences(tmp_path / "other", rows), tmp_path / "output")
 
 
 @pytest.mark.usefixtures("short")
@@ -401,6 +467,26 @@ def test_first_phase_leaves_the_base_model_s_bits(
     else:
         assert changed
         assert changed <= set(words)
+
+
+@pytest.mark.usefixtures("short")
+def test_learning_rates_of_a_run(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path)
+    first = [0.0, 1e-2, 2e-2, 1.6e-2, 1.2e-2, 0.8e-2, 0.4e-2]
+    second = [0.0, 0.5e-2, 1e-2, 0.75e-2, 0.5e-2, 0.25e-2]
+    assert [line["learning_rate"] for line in lines_of(tmp_path)] == pytest.approx(first + second)
+
+
+@pytest.mark.usefixtures("short")
+def test_second_phase_has_a_fresh_optimiser(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_at(monkeypatch, 9)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path)
+    for step, updates in ((7, 7), (8, 1)):
+        state = load_file(tmp_path / f"checkpoints/step-{step:08d}/optimizer.safetensors")
+        assert {float(tensor) for name, tensor in state.items() if name.endswith(".step")} == {updates}
 
 
 @pytest.mark.usefixtures("short")
@@ -474,7 +560,7 @@ def test_loader_visits_each_sequence_once_an_epoch(sequences: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
 def test_all_processes_together_see_exactly_the_epochs(sequences: Path, count: int, workers: int) -> None:
     corpus = Corpus(sequences)
     alone = Loader(corpus, SHORT, profile="fixed", seed=3, entities=True)
@@ -483,8 +569,9 @@ def test_all_processes_together_see_exactly_the_epochs(sequences: Path, count: i
         loader = Loader(
             corpus, SHORT, profile="fixed", seed=3, entities=True, ranks=Ranks(rank=rank, count=count)
         )
-        for step, parts in zip(range(2, 6), loader.stream(2, 6, workers), strict=True):
+        for step, parts in zip(range(11), loader.stream(0, 11, workers), strict=True):
             seen.setdefault(step, []).extend(rows_of(parts))
+    assert len(seen) * SHORT.batch_size == 5 * len(corpus)  # five whole epochs
     for step, rows in seen.items():
         assert sorted(rows) == sorted(rows_of(alone(step)))
         assert len(rows) == SHORT.batch_size
@@ -540,6 +627,11 @@ def test_loader_s_batches_are_unpadded(sequences: Path) -> None:
         assert part.batch.packed.word_count == part.batch.word_mask.sum()
 
 
+def test_an_unknown_group_of_parameters_is_refused() -> None:
+    with pytest.raises(ValueError, match="trainable is 'entities', but must be one of new, all"):
+        Phase(10, 1e-3, 2, "entities")
+
+
 def test_paper_s_recipe() -> None:
     assert RECIPES["large"] is RECIPES["base"] is PAPER_RECIPE
     first, second = PAPER_RECIPE.phases
@@ -553,7 +645,12 @@ def test_paper_s_recipe() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) -> None:
-    for name, changes in (("few", {"vocab_size": 50}), ("short", {"max_position_embeddings": 20})):
+    models = {
+        "few": {"vocab_size": 50},
+        "short": {"max_position_embeddings": 20},
+        "other": {"pad_token_id": 0},
+    }
+    for name, changes in models.items():
         make_roberta(tmp_path / name, **changes)
     cases = [
         ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, base, large"),
@@ -565,6 +662,10 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         (
             {"base_model": str(tmp_path / "few")},
             "vocab_size 50, but the sequences were made with 60; make the",
+        ),
+        (
+            {"base_model": str(tmp_path / "other")},
+            "pad_token_id 0, but the sequences were made with 1; make the sequences with the base model's own",
         ),
         ({"base_model": str(tmp_path / "short")}, "positions for 18 words, but sequences have up to 32"),
     ]

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from models_for_tests import TINY
+from models_for_tests import TINY, shake
 from torch import Tensor, nn
 
 from model.heads import LukeForPretraining
+from model.recipes import PAPER_RECIPE
 from model.train import fit, linear_schedule, make_optimizer, parameter_groups, resolve_device
 
 
@@ -26,6 +27,56 @@ def test_weight_decay_spares_biases_and_layer_norms_alone() -> None:
     everything = {names[id(parameter)] for group in (decayed, exempt) for parameter in group["params"]}
     assert everything == set(names.values()) - frozen
     assert "luke.entity_embeddings.token.weight" in {names[id(parameter)] for parameter in decayed["params"]}
+
+
+DECAYED = {
+    "luke.word_embeddings.token.weight",
+    "luke.word_embeddings.position.weight",
+    "luke.word_embeddings.token_type.weight",
+    "luke.entity_embeddings.token.weight",
+    "luke.entity_embeddings.projection.weight",
+    "luke.entity_embeddings.position.weight",
+    "luke.entity_embeddings.token_type.weight",
+    *(
+        f"luke.layers.{layer}.{matrix}.weight"
+        for layer in (0, 1)
+        for matrix in (
+            "attention.query",
+            "attention.key",
+            "attention.value",
+            "attention_output",
+            "intermediate",
+            "output",
+        )
+    ),
+    "word_head.dense.weight",
+    "entity_head.dense.weight",
+}
+
+
+@pytest.mark.parametrize("bias_correction", [True, False])
+def test_decay_shrinks_the_matrices_and_leaves_the_bits_of_all_else(bias_correction: bool) -> None:
+    """Gradients of zero: what an update does is decay alone."""
+    module = shake(LukeForPretraining(TINY))
+    before = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
+    optimizer = make_optimizer(
+        parameter_groups(module, 0.01),
+        learning_rate=0.5,
+        betas=(0.9, 0.999),
+        epsilon=1e-6,
+        bias_correction=bias_correction,
+    )
+    for parameter in module.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    for name, parameter in module.named_parameters():
+        if name in DECAYED:
+            torch.testing.assert_close(parameter, before[name] * (1 - 0.5 * 0.01), rtol=1e-6, atol=0)
+        else:
+            assert torch.equal(parameter, before[name])
+    assert {name for name in before if torch.equal(module.get_parameter(name), before[name])} == (
+        before.keys() - DECAYED
+    )
 
 
 def literal_adam(
@@ -87,6 +138,19 @@ def test_schedule_equals_transformers(warmup: int, total: int) -> None:
     )
     for step in steps:
         assert linear_schedule(step, warmup_steps=warmup, total_steps=total) == pytest.approx(reference(step))
+
+
+def test_every_learning_rate_is_the_paper_s() -> None:
+    """The paper's table: 100K steps to a peak of 5e-4, then 100K to 1e-5; 2,500 of warm-up, then linear decay."""
+    for phase, peak in zip(PAPER_RECIPE.phases, (5e-4, 1e-5), strict=True):
+        steps = np.arange(100_000)
+        literal = peak * np.where(steps < 2500, steps / 2500, (100_000 - steps) / (100_000 - 2500))
+        found = [
+            phase.learning_rate
+            * linear_schedule(step, warmup_steps=phase.warmup_steps, total_steps=phase.steps)
+            for step in range(phase.steps)
+        ]
+        np.testing.assert_allclose(found, literal, rtol=1e-12, atol=0)
 
 
 def train(steps: range, module: nn.Module, optimizer: Any, seed: int = 0) -> list[dict[str, float]]:
