@@ -125,6 +125,32 @@ def test_a_process_that_dies_ends_the_others_and_the_run_goes_on(sequences: Path
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
 
 
+def test_torchrun_ends_with_an_error_when_a_process_is_killed(sequences: Path, tmp_path: Path) -> None:
+    """Nobody waits for the one that is gone, and nobody is left behind."""
+    script = (
+        f"import os, sys; print('pid', os.getpid(), flush=True)\n{SCRIPT.format(tests=str(ROOT / 'tests'))}"
+    )
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    call = [sys.executable, "-c", script, str(sequences), str(tmp_path / "out"), "0.1", "13"]
+    done = subprocess.run(
+        [sys.executable, *launch, *call],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "Signal 9 (SIGKILL) received by PID" in done.stderr
+    assert (tmp_path / "out/checkpoints/step-00000012/state.json").is_file()
+    assert not (tmp_path / "out/model.safetensors").exists()
+    pids = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("pid ")]
+    assert len(pids) == 2
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
 def test_a_run_of_one_process_sends_nothing() -> None:
     parameter = torch.nn.Parameter(torch.zeros(2))
     ALONE.add_gradients([parameter])
