@@ -77,11 +77,12 @@ def sequences(
     from pipeline.entities import Aliases
     from pipeline.sentences import split
     from pipeline.sequences import Limits, build_page
-    from pipeline.tokens import WordTokenizer, tokenizer_files
+    from pipeline.tokens import WordTokenizer
+    from pipeline.vocabularies import tokenizer_files
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # as in the workers of the pipeline
     pages, entity_id = sample_pages(paragraphs, every), Aliases(aliases).get
-    vocab, merges = tokenizer_files(Path(tokenizer))
+    vocab, merges = tokenizer_files(Path(tokenizer)).values()
     fast = fast_tokenizer(vocab, merges)
     told = [
         [as_text(paragraph, entity_id, split(paragraph.text, language)) for paragraph in p] for p in pages

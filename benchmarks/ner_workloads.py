@@ -18,7 +18,8 @@ from model.checkpoint import load_strictly
 from model.config import TRANSFORMERS_LACK, preset
 from model.fine_tuned import load_fine_tuned
 from model.hf_export import write_tokenizer
-from pipeline.tokens import WordTokenizer, tokenizer_files
+from pipeline.tokens import WordTokenizer
+from pipeline.vocabularies import tokenizer_files
 from tasks import ner
 from tasks.columns import ColumnFile, Document, Sentence, read_columns
 from tasks.context import has_leading_space
@@ -69,7 +70,7 @@ def make_models(size: str, tokenizer: Path, device: str) -> Models:
         theirs.save_pretrained(folder)
         task = "entity_span_classification"
         markers = {"<ent>": count, "<ent2>": count + 1}
-        merges = tokenizer_files(tokenizer)[1]
+        merges = tokenizer_files(tokenizer)["merges.txt"]
         write_tokenizer(Path(folder), words.vocab | markers, ENTITIES, merges, config.max_words, task=task)
         their_tokenizer = transformers.LukeTokenizer.from_pretrained(folder)
         fine_tuned = load_fine_tuned(folder)

@@ -1,76 +1,85 @@
-"""RoBERTa's byte-level BPE on pieces of text, and training one from a corpus."""
+"""Sub-words of pieces of text: RoBERTa's byte-level BPE, which a corpus can also train, and BERT's WordPiece."""
 
 import json
 import re
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, filterfalse
 from pathlib import Path
+from typing import ClassVar
 
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from pipeline.storage import write_bytes
+from pipeline.vocabularies import (
+    BERT_SPECIAL_TOKENS,
+    Normalizer,
+    read_merges,
+    read_vocab,
+    read_wordpiece,
+    tokenizer_files,
+    wordpiece_files,
+)
+
+CONTINUATION = "##"
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-_FILES = (("vocab.json", "merges.txt"), ("vocab", "merges"))
 _ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
-# White space as Unicode has it (Python's own \s holds four control characters more).
-_WHITE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
+# White space as Unicode has it (Python's own \s holds four control characters more). BERT drops control characters.
+_BLANKS = " \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_WHITE, _BERT_WHITE = f"\t-\r\x85{_BLANKS}", f"\t\n\r{_BLANKS}"
 _MAX_REMEMBERED, _MAX_REMEMBERED_LENGTH = 1 << 17, 32
 
 
-class WordTokenizer:
-    """Byte-level BPE that remembers words: whatever stands between blanks has the same ids everywhere.
+class WordTokenizer(ABC):
+    """A tokenizer that remembers words: whatever stands between blanks has the same ids everywhere.
 
-    Texts never become special tokens: "<mask>" in an article is six ordinary characters.
+    Texts never become special tokens: "<mask>" in an article is six ordinary characters. `special` are the
+    vocabulary's tokens for [CLS], [PAD], [SEP], [UNK] and [MASK]; `source` is named in errors.
     """
 
+    FORMAT: ClassVar[str]
+    WORD: ClassVar[re.Pattern[str]]
+    """White space, if any, and what follows up to the next."""
+
     def __init__(
-        self, vocab: dict[str, int], merges: list[tuple[str, str]], source: str = "vocab.json"
+        self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str
     ) -> None:
-        missing = [token for token in SPECIAL_TOKENS if token not in vocab]
+        missing = [token for token in special if token not in vocab]
         if missing:
             raise ValueError(
                 f"{source}: the vocabulary has no {', '.join(missing)}; "
-                f"use a tokenizer in RoBERTa's format, with {' '.join(SPECIAL_TOKENS)}"
+                f"use a tokenizer in {self.FORMAT} format, with {' '.join(special)}"
             )
         self.vocab = vocab
-        self.merges = merges
         self.vocab_size = max(vocab.values()) + 1
-        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = (
-            vocab[token] for token in SPECIAL_TOKENS
-        )
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = (vocab[token] for token in special)
         self.special_ids = frozenset((self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id))
-        self._encoder = _encoder(vocab, merges)
+        self._encoder = encoder
         self._remembered: dict[str, list[int]] = {}  # ids of words, with the blanks before them
 
-    @classmethod
-    def load(cls, folder: str | Path) -> "WordTokenizer":
-        """Read ``vocab.json`` and ``merges.txt`` (or ``vocab`` and ``merges``); ValueError for any other."""
-        vocab_path, merges_path = tokenizer_files(Path(folder))
-        try:
-            vocab = json.loads(vocab_path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{vocab_path}: no JSON ({error}); use RoBERTa's vocab.json") from None
-        if not isinstance(vocab, dict) or not all(isinstance(token_id, int) for token_id in vocab.values()):
-            raise ValueError(f"{vocab_path}: found no object of token -> id; use RoBERTa's vocab.json")
-        try:
-            merges = _read_merges(merges_path)
-            return cls(vocab, merges, source=str(vocab_path))
-        except UnicodeDecodeError:
-            raise ValueError(f"{merges_path}: not UTF-8; use RoBERTa's merges.txt") from None
+    @staticmethod
+    def load(folder: str | Path) -> "WordTokenizer":
+        """The tokenizer in a folder, as `tokenizer_files` finds it: RoBERTa's or BERT's; ValueError for any other."""
+        files = tokenizer_files(Path(folder))
+        if "merges.txt" not in files:
+            return WordPiece(*read_wordpiece(files))
+        return ByteLevelBPE(
+            read_vocab(files["vocab.json"]), read_merges(files["merges.txt"]), str(files["vocab.json"])
+        )
 
     def encode(self, segments: Sequence[str], leading_space: Sequence[bool]) -> list[list[int]]:
         """The token ids of each segment, with no special tokens added.
 
         Segments are stripped first; where ``leading_space`` holds, the first word is tokenised as after a
-        blank.
+        blank (which makes a difference to byte-level BPE alone).
         """
         stripped = (segment.strip() for segment in segments)
         texts = (
             f" {text}" if leading else text for text, leading in zip(stripped, leading_space, strict=True)
         )
-        words = [_WORD.findall(text) for text in texts]
+        words = [self.WORD.findall(text) for text in texts]
         known = self._remembered
         new = list({*filterfalse(known.__contains__, chain.from_iterable(words))})
         known.update(zip(new, (found.ids for found in self._encoder.encode_batch_fast(new)), strict=True))
@@ -81,6 +90,39 @@ class WordTokenizer:
             if is_full or len(word) > _MAX_REMEMBERED_LENGTH:
                 del known[word]
         return ids
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The token ids of a text as it stands, and the characters (half open, no blanks) that each comes from."""
+        encoding = self._encoder.encode(text, add_special_tokens=False)
+        return encoding.ids, [_trimmed(text, start, end) for start, end in encoding.offsets]
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids, special tokens as they are written."""
+
+    @abstractmethod
+    def word_starts(self) -> list[bool]:
+        """For each id: whether a word begins there."""
+
+    @cached_property
+    def _tokens(self) -> list[str]:
+        tokens = [""] * self.vocab_size
+        for token, token_id in self.vocab.items():
+            tokens[token_id] = token
+        return tokens
+
+
+class ByteLevelBPE(WordTokenizer):
+    """RoBERTa's: sub-words are of bytes, with the blank before them."""
+
+    FORMAT = "RoBERTa's"
+    WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
+
+    def __init__(
+        self, vocab: dict[str, int], merges: list[tuple[str, str]], source: str = "vocab.json"
+    ) -> None:
+        super().__init__(vocab, _encoder(vocab, merges), SPECIAL_TOKENS, source)
+        self.merges = merges
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, special tokens as they are written; broken UTF-8 becomes U+FFFD."""
@@ -95,33 +137,55 @@ class WordTokenizer:
             for token_id, token in enumerate(self._tokens)
         ]
 
-    @cached_property
-    def _tokens(self) -> list[str]:
-        tokens = [""] * self.vocab_size
-        for token, token_id in self.vocab.items():
-            tokens[token_id] = token
-        return tokens
+
+class WordPiece(WordTokenizer):
+    """BERT's: words, punctuation apart, lower-cased and without accents where `normalizer` says so, in pieces."""
+
+    FORMAT = "BERT's"
+    WORD = re.compile(f"[{_BERT_WHITE}]*[^{_BERT_WHITE}]+")
+
+    def __init__(
+        self,
+        vocab: dict[str, int],
+        normalizer: Normalizer,
+        special: Sequence[str] = BERT_SPECIAL_TOKENS,
+        source: str = "vocab.txt",
+    ) -> None:
+        encoder = Tokenizer(models.WordPiece(vocab, unk_token=special[3]))
+        encoder.normalizer = normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=normalizer.tokenize_chinese_chars,
+            strip_accents=normalizer.strip_accents,
+            lowercase=normalizer.do_lower_case,
+        )
+        encoder.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        super().__init__(vocab, encoder, special, source)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Words with a blank between them, normalised as they are: the text does not come back exactly."""
+        return " ".join(self._tokens[token_id] for token_id in ids).replace(f" {CONTINUATION}", "")
+
+    def word_starts(self) -> list[bool]:
+        """For each id: whether a word begins there: the token does not begin with ##."""
+        return [not token.startswith(CONTINUATION) for token in self._tokens]
 
 
-def tokenizer_files(folder: Path) -> tuple[Path, Path]:
-    """The vocabulary and the merges of a tokenizer's folder, under either of their usual names."""
-    for vocab, merges in _FILES:
-        if (folder / vocab).is_file() and (folder / merges).is_file():
-            return folder / vocab, folder / merges
-    raise ValueError(f"{folder}: found no vocab.json with merges.txt; give a folder with a RoBERTa tokenizer")
+def copy_tokenizer(source: str | Path, target: str | Path) -> None:
+    """Copies a tokenizer that `WordTokenizer.load` reads: vocab.json and merges.txt, or vocab.txt and configuration."""
+    files = tokenizer_files(Path(source))
+    if "merges.txt" in files:
+        contents = {name: path.read_bytes() for name, path in files.items()}
+    else:
+        contents = wordpiece_files(*read_wordpiece(files))
+    for name, content in contents.items():
+        write_bytes(str(Path(target) / name), content)
 
 
-def _read_merges(path: Path) -> list[tuple[str, str]]:
-    merges = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if line and not (number == 1 and line.startswith("#version")):
-            left, blank, right = line.partition(" ")
-            if not (left and blank and right) or " " in right:
-                raise ValueError(
-                    f"{path}: line {number} is {line[:40]!r}, not two tokens; use RoBERTa's merges.txt"
-                )
-            merges.append((left, right))
-    return merges
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without the blanks at its ends."""
+    covered = text[start:end]
+    start += len(covered) - len(covered.lstrip())
+    return start, max(start, start + len(covered.strip()))
 
 
 def _encoder(vocab: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:

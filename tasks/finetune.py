@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from model.checkpoint import fingerprint_model
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
 from pipeline.storage import file_sha256
-from pipeline.tokens import tokenizer_files
+from pipeline.tokens import copy_tokenizer
+from pipeline.vocabularies import tokenizer_files
 from tasks.run import TASKS, Run, predict, prepare, score
 from tasks.task import PROFILES, SPLITS, label_file, split_file
 from tasks.training import Training
@@ -23,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINTS, METRICS = "checkpoints", "metrics.json"
 TOKENIZER = "tokenizer"
-TOKENIZER_FILES = ("vocab.json", "merges.txt")
 
 Choice = TypeVar("Choice")
 
@@ -104,7 +104,7 @@ def fingerprints(data: Path, weights: Path, tokenizer: Path) -> dict[str, Any]:
     return {
         "data": {name: file_sha256(str(path)) for name, path in files.items()},
         "weights": fingerprint_model(str(weights)),
-        "tokenizer": {path.name: file_sha256(str(path)) for path in tokenizer_files(tokenizer)},
+        "tokenizer": {name: file_sha256(str(path)) for name, path in tokenizer_files(tokenizer).items()},
     }
 
 
@@ -166,11 +166,9 @@ def write(
     for split, found in predictions.items():
         lines = run.task.prediction_lines(run.datasets[split], found)
         texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
-    for source, name in zip(tokenizer_files(run.tokenizer), TOKENIZER_FILES, strict=True):
-        texts[f"{TOKENIZER}/{name}"] = source.read_bytes().decode()
     texts[METRICS] = json.dumps(metrics, indent=2) + "\n"
     (output / METRICS).unlink(missing_ok=True)  # another run's
-    (output / TOKENIZER).mkdir(parents=True, exist_ok=True)
+    copy_tokenizer(run.tokenizer, output / TOKENIZER)
     write_tensors(output / WEIGHTS, run.module.state_dict())
     for name, text in texts.items():
         write_aside(output / name, partial(Path.write_bytes, data=text.encode()))

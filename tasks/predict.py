@@ -21,7 +21,7 @@ from model.files import CONFIG, read_json, read_weights
 from model.fine_tuned import load_fine_tuned
 from model.recipes import PRECISIONS
 from model.train import resolve_device
-from pipeline.tokens import WordTokenizer
+from pipeline.tokens import ByteLevelBPE, WordTokenizer
 from tasks.marked import marker_ids
 from tasks.records import Record, parse_line
 from tasks.run import TASKS, logits_of
@@ -154,12 +154,13 @@ def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:
     if (folder / "vocab.json").is_file() or not values:
         tokenizer = WordTokenizer.load(folder)
         return tokenizer, tokenizer.vocab | read_optional(folder / "added_tokens.json")
+    added = {token["content"]: token["id"] for token in values.get("added_tokens", [])}
     if values["model"].get("type") != "BPE":
-        raise ValueError(f"{folder / 'tokenizer.json'}: not byte-level BPE; wanted RoBERTa's tokenizer")
+        pieces = WordTokenizer.load(folder)
+        return pieces, pieces.vocab | added
     merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in values["model"]["merges"]]
     vocabulary: dict[str, int] = values["model"]["vocab"]
-    added = {token["content"]: token["id"] for token in values.get("added_tokens", [])}
-    tokenizer = WordTokenizer(
+    tokenizer = ByteLevelBPE(
         vocabulary, [(left, right) for left, right in merges], str(folder / "tokenizer.json")
     )
     return tokenizer, vocabulary | added

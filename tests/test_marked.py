@@ -13,7 +13,7 @@ from properties import given, st
 from model.checkpoint import load_strictly
 from model.encoder import LukeModel
 from model.fine_tuned import load_fine_tuned
-from pipeline.tokens import WordTokenizer, train_tokenizer
+from pipeline.tokens import ByteLevelBPE, WordTokenizer, train_tokenizer
 from tasks import entity_typing, relation_classification
 from tasks.marked import add_word_markers, boundaries, fit, marked_input
 
@@ -115,9 +115,9 @@ def test_markers_start_as_copies_and_learn_alone(tokenizer: WordTokenizer) -> No
     assert luke.word_embeddings.token.padding_idx == TINY.pad_token_id
 
 
-def small(tokenizer: WordTokenizer) -> WordTokenizer:
+def small(tokenizer: ByteLevelBPE) -> WordTokenizer:
     """A tokenizer whose @ and # are the tokens 7 and 9."""
-    changed = WordTokenizer(tokenizer.vocab, tokenizer.merges)
+    changed = ByteLevelBPE(tokenizer.vocab, tokenizer.merges)
     changed.vocab = {"@": 7, "#": 9}
     return changed
 

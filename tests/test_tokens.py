@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from pipeline.tokens import SPECIAL_TOKENS, WordTokenizer, train_tokenizer
+from pipeline.tokens import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer, train_tokenizer
 
 SENTENCES = [
     "Beyoncé lives in Los Angeles.",
@@ -136,7 +136,7 @@ def test_words_are_remembered_up_to_a_number_and_a_length(
     monkeypatch.setattr("pipeline.tokens._MAX_REMEMBERED", 5)
     texts = ["a b c", "x" * 100, "a d e f g", "a b c d e f g h", "y"]
     together = corpus_tokenizer.encode(texts, [True] * len(texts))
-    fresh = WordTokenizer(corpus_tokenizer.vocab, corpus_tokenizer.merges)
+    fresh = ByteLevelBPE(corpus_tokenizer.vocab, corpus_tokenizer.merges)
     assert [fresh.encode([text], [True])[0] for text in texts] == together
     assert set(fresh._remembered) == {" a", " b", " c", " y"}
 

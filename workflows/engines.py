@@ -221,7 +221,7 @@ def model_folder(name: str) -> str:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    patterns = ["*.json", "merges.txt", "*.safetensors"]
+    patterns = ["*.json", "merges.txt", "vocab.txt", "*.safetensors"]
     try:
         return snapshot_download(name, allow_patterns=patterns)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,11 +68,10 @@ class TokenizedStage(CorpusStage):
         given = self.given_tokenizer()
         if not given:
             return {}
-        from pipeline.tokens import tokenizer_files
+        from pipeline.vocabularies import tokenizer_files
 
-        names = ("vocab.json", "merges.txt")
         files = tokenizer_files(Path(given))
-        return {name: storage.file_sha256(str(path)) for name, path in zip(names, files, strict=True)}
+        return {name: storage.file_sha256(str(path)) for name, path in files.items()}
 
 
 class BuildSequences(TokenizedStage):
@@ -182,12 +180,3 @@ class BuildSequences(TokenizedStage):
             raise ValueError(
                 f"--dump {self.dump}: no sequence with an entity came out of its {read:,} sentences"
             )
-
-
-def copy_tokenizer(source: str, target: Path) -> None:
-    """Copy a tokenizer's two files into a folder, under transformers' names."""
-    from pipeline.tokens import tokenizer_files
-
-    target.mkdir(parents=True, exist_ok=True)
-    for path, name in zip(tokenizer_files(Path(source)), ("vocab.json", "merges.txt"), strict=True):
-        shutil.copyfile(path, target / name)

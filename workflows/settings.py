@@ -35,7 +35,8 @@ class Settings(luigi.Task):
     )
     tokenizer = luigi.Parameter(
         default="",
-        description="folder of a RoBERTa tokenizer (vocab.json, merges.txt); empty: the base model's, or a new one",
+        description="folder of a tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (tokenizer.json, vocab.txt); "
+        "empty: the base model's, or a new one",
     )
     base_model = parameters.Text(
         default=SCRATCH,

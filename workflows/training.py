@@ -13,7 +13,7 @@ import luigi
 from pipeline import storage
 from workflows import engines, parameters
 from workflows.extraction import FetchDump
-from workflows.sequences import STATISTICS, BuildSequences, TokenizedStage, copy_tokenizer
+from workflows.sequences import STATISTICS, BuildSequences, TokenizedStage
 from workflows.settings import SCRATCH
 from workflows.stage import RUN_RECORD, Result, Stage
 from workflows.tables import BuildEntityVocab, BuildMentionTable
@@ -162,12 +162,13 @@ class ExportHuggingFace(TorchStage):
 
     def work(self) -> Result:
         from model.hf_export import export
+        from pipeline.tokens import copy_tokenizer
 
         with (
             storage.atomic_folder(os.path.join(self.folder, "model")) as aside,
             tempfile.TemporaryDirectory() as tokenizer,
         ):
-            copy_tokenizer(self.tokenizer_folder(), Path(tokenizer))
+            copy_tokenizer(self.tokenizer_folder(), tokenizer)
             export(
                 Path(self.clone(Pretrain).folder),
                 Path(aside),

@@ -1,0 +1,161 @@
+"""The files of tokenizers: RoBERTa's vocab.json with merges.txt, BERT's tokenizer.json or vocab.txt."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+BERT_SPECIAL_TOKENS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
+_SPECIAL_NAMES = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_token")
+_BPE = (("vocab.json", "merges.txt"), ("vocab", "merges"))
+_CONFIG = "tokenizer_config.json"
+_WORDPIECE = ("tokenizer.json", "vocab.txt")
+
+
+@dataclass(frozen=True)
+class Normalizer:
+    """What BERT does to a text first; accents are stripped where `strip_accents` is None and letters lower-cased."""
+
+    do_lower_case: bool = True
+    strip_accents: bool | None = None
+    tokenize_chinese_chars: bool = True
+
+
+def tokenizer_files(folder: Path) -> dict[str, Path]:
+    """The files that make a folder's tokenizer, by their usual names.
+
+    RoBERTa's vocab.json and merges.txt (or vocab and merges), or else BERT's tokenizer.json or vocab.txt, and
+    tokenizer_config.json where there is one. Raises: ValueError for a folder without.
+    """
+    for vocab, merges in _BPE:
+        if (folder / vocab).is_file() and (folder / merges).is_file():
+            return {"vocab.json": folder / vocab, "merges.txt": folder / merges}
+    for name in _WORDPIECE:
+        if (folder / name).is_file():
+            return {file: folder / file for file in (name, _CONFIG) if (folder / file).is_file()}
+    raise ValueError(
+        f"{folder}: found no vocab.json with merges.txt, no tokenizer.json and no vocab.txt; "
+        "give a folder with a RoBERTa or BERT tokenizer"
+    )
+
+
+def read_vocab(path: Path) -> dict[str, int]:
+    """Token -> id, from RoBERTa's vocab.json. Raises: ValueError for anything else."""
+    vocab = _read_json(path, "use RoBERTa's vocab.json")
+    if not is_vocabulary(vocab):
+        raise ValueError(f"{path}: found no object of token -> id; use RoBERTa's vocab.json")
+    return vocab
+
+
+def is_vocabulary(value: object) -> bool:
+    """Whether a value is an object of token -> id."""
+    return isinstance(value, dict) and all(isinstance(token_id, int) for token_id in value.values())
+
+
+def read_merges(path: Path) -> list[tuple[str, str]]:
+    """The pairs of merges.txt, in their order. Raises: ValueError naming the line."""
+    merges = []
+    for number, line in enumerate(_read_text(path, "use RoBERTa's merges.txt").split("\n"), start=1):
+        if line and not (number == 1 and line.startswith("#version")):
+            left, blank, right = line.partition(" ")
+            if not (left and blank and right) or " " in right:
+                raise ValueError(
+                    f"{path}: line {number} is {line[:40]!r}, not two tokens; use RoBERTa's merges.txt"
+                )
+            merges.append((left, right))
+    return merges
+
+
+def read_wordpiece(files: Mapping[str, Path]) -> tuple[dict[str, int], Normalizer, tuple[str, ...], str]:
+    """Vocabulary, normaliser, special tokens and source of BERT's files.
+
+    What tokenizer_config.json says goes before what tokenizer.json does, as in transformers. Raises:
+    ValueError for other formats.
+    """
+    config = _read_object(files[_CONFIG]) if _CONFIG in files else {}
+    if "tokenizer.json" not in files:
+        path = files["vocab.txt"]
+        lines = _read_text(path, "use BERT's vocab.txt").removesuffix("\n").split("\n")
+        vocab, normalizer = {token: number for number, token in enumerate(lines)}, Normalizer()
+    else:
+        path = files["tokenizer.json"]
+        vocab, normalizer = _read_tokenizer_json(path)
+    given = {field.name: config.get(field.name) for field in fields(Normalizer)}
+    values = {**asdict(normalizer), **{name: value for name, value in given.items() if value is not None}}
+    if wrong := [name for name, value in values.items() if not isinstance(value, bool | None)]:
+        raise ValueError(f"{files[_CONFIG]}: {wrong[0]} is {values[wrong[0]]!r}; wanted true, false or null")
+    special = zip(_SPECIAL_NAMES, BERT_SPECIAL_TOKENS, strict=True)
+    return (
+        vocab,
+        Normalizer(**values),
+        tuple(_token(config.get(name), usual) for name, usual in special),
+        str(path),
+    )
+
+
+def wordpiece_files(
+    vocab: Mapping[str, int], normalizer: Normalizer, special: Sequence[str], source: str
+) -> dict[str, bytes]:
+    """vocab.txt and tokenizer_config.json, which transformers and `read_wordpiece` read.
+
+    Raises: ValueError naming `source` for a vocabulary that no vocab.txt can hold.
+    """
+    tokens = sorted(vocab, key=lambda token: vocab[token])
+    if [vocab[token] for token in tokens] != list(range(len(tokens))) or re.search("[\r\n]", "".join(tokens)):
+        raise ValueError(f"{source}: wanted tokens without line breaks that have the ids 0, 1, 2, ...")
+    config = {
+        "tokenizer_class": "BertTokenizer",
+        **asdict(normalizer),
+        **dict(zip(_SPECIAL_NAMES, special, strict=True)),
+    }
+    return {
+        "vocab.txt": "".join(f"{token}\n" for token in tokens).encode(),
+        _CONFIG: f"{json.dumps(config, indent=1, ensure_ascii=False)}\n".encode(),
+    }
+
+
+def _token(value: object, usual: str) -> str:
+    """A special token as tokenizer_config.json has it: a text, an object with `content`, or nothing."""
+    text = value.get("content") if isinstance(value, dict) else value
+    return text if isinstance(text, str) else usual
+
+
+def _read_tokenizer_json(path: Path) -> tuple[dict[str, int], Normalizer]:
+    values = _read_object(path)
+    model, normalizer = values.get("model") or {}, values.get("normalizer") or {}
+    if model.get("type") != "WordPiece" or not is_vocabulary(model.get("vocab")):
+        raise ValueError(
+            f"{path}: its model is {model.get('type')!r}; wanted WordPiece, or RoBERTa's vocab.json with merges.txt"
+        )
+    names = {
+        "do_lower_case": "lowercase",
+        "strip_accents": "strip_accents",
+        "tokenize_chinese_chars": "handle_chinese_chars",
+    }
+    if normalizer and normalizer.get("type") != "BertNormalizer":
+        raise ValueError(f"{path}: its normalizer is {normalizer.get('type')!r}; wanted BertNormalizer")
+    found = {ours: normalizer[theirs] for ours, theirs in names.items() if theirs in normalizer}
+    return model["vocab"], Normalizer(**found)
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    value = _read_json(path, "use a BERT tokenizer's files")
+    if not isinstance(value, dict):
+        raise ValueError(f"{path}: found no JSON object; use a BERT tokenizer's files")
+    return value
+
+
+def _read_json(path: Path, remedy: str) -> Any:
+    try:
+        return json.loads(_read_text(path, remedy))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: no JSON ({error}); {remedy}") from None
+
+
+def _read_text(path: Path, remedy: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not UTF-8; {remedy}") from None
