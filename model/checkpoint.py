@@ -11,11 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor, nn
 
 from model import hf, original
 from model.attention import ENTITY_AWARE_QUERIES, EntityAwareAttention, copy_missing_queries
-from model.config import BASE, SPECIAL_ENTITIES, LukeConfig
+from model.config import BASE, PAD_ENTITY, SPECIAL_ENTITIES, LukeConfig
 from model.encoder import LukeModel
 from model.files import (
     CONFIG,
@@ -55,21 +56,51 @@ def read_config(folder: Path) -> LukeConfig:
     return LukeConfig.from_json(path.read_text(encoding="utf-8"), str(path))
 
 
-def load_luke(path: str, *, use_entity_aware_attention: bool) -> LukeModel:
+def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int | None = None) -> LukeModel:
     """A LUKE encoder from a folder of this project, the authors' release, or a model of transformers.
 
     `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two lack
-    (the entity side, for the three special entities) is drawn from torch's generator. Entity-aware queries
-    that the weights lack start as copies of Q; those that are not asked for are left out; all of that is
-    logged. Raises ValueError for missing or unexpected keys.
+    (the entity side, for the three special entities) starts from their words where `mask_word`, the id of
+    [MASK], is given (`start_entities_as_words`), and is drawn from torch's generator otherwise. Entity-aware
+    queries that the weights lack start as copies of Q; those that are not asked for are left out; all of that
+    is logged. Raises ValueError for missing or unexpected keys.
     """
     config, weights = read_model(path, with_heads=False)
+    if starts_as_words := mask_word is not None and not has_entities(weights):
+        config = replace(config, entity_emb_size=config.hidden_size)
     encoder = {
         key.removeprefix("luke."): tensor for key, tensor in weights.items() if key.startswith("luke.")
     }
     module = LukeModel(replace(config, use_entity_aware_attention=use_entity_aware_attention))
     load_encoder(module, encoder, source=path, entities_required=has_entities(weights))
+    if starts_as_words and mask_word is not None:
+        start_entities_as_words(module, mask_word, path)
+    elif not has_entities(weights):
+        logger.info("%s: no entity side in the weights; it is drawn at random", path)
     return module.eval()
+
+
+def start_entities_as_words(module: LukeModel, mask_word: int, source: str) -> None:
+    """Give every special entity but [PAD] the input of the word [MASK] at the place of its mention.
+
+    [MASK]'s word embedding, for which entities are as wide as words (no U), and words' positions, type and layer
+    norm. Drawn at random, an entity would look like no word that the layers were trained on, and its position
+    would say nothing of the words that stand there.
+    """
+    words, entities, first = module.word_embeddings, module.entity_embeddings, module.config.first_position
+    if mask_word >= module.config.vocab_size:
+        raise ValueError(
+            f"{source}: {module.config.vocab_size} word embeddings, but [MASK] is word {mask_word}; give the "
+            "tokenizer that the weights were trained with"
+        )
+    with torch.no_grad():
+        entities.token.weight[PAD_ENTITY + 1 :] = words.token.weight[mask_word]
+        entities.position.weight[: module.config.max_words] = words.position.weight[first:]
+        entities.token_type.weight.copy_(words.token_type.weight)
+        entities.norm.load_state_dict(words.norm.state_dict())
+    logger.info(
+        "%s: no entity side in the weights; entities start as the word [MASK] at their mention", source
+    )
 
 
 def has_entities(weights: Mapping[str, Tensor]) -> bool:
@@ -86,8 +117,6 @@ def load_encoder(
     optional = set() if entities_required else {key for key in wanted if key.startswith("entity_embeddings.")}
     left_out = (queries & set(weights)) - wanted
     absent = missing_queries(wanted, weights, source)
-    if not entities_required:
-        logger.info("%s: no entity side in the weights; it is drawn at random", source)
     if left_out:
         logger.info(
             "%s: %d entity-aware query tensors are left out, original attention is asked for",

@@ -102,7 +102,9 @@ def load_pretrained(
     task: Task[Any, Any], variant: Variant, weights: Path, words: WordTokenizer, tokenizer: Path
 ) -> tuple[LukeModel, dict[str, int]]:
     """The encoder with the entities and the word markers of the task, and the markers' word ids."""
-    luke = load_luke(str(weights), use_entity_aware_attention=variant.entity_aware_attention)
+    luke = load_luke(
+        str(weights), use_entity_aware_attention=variant.entity_aware_attention, mask_word=words.mask_id
+    )
     if words.vocab_size > luke.config.vocab_size:
         raise ValueError(
             f"{tokenizer}: vocabulary of {words.vocab_size}, but {weights} has {luke.config.vocab_size} word "

@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from models_for_tests import TINY, random_batch, run_transformers, shake, transformers_values
+from models_for_tests import (
+    TINY,
+    random_batch,
+    run_transformers,
+    shake,
+    transformers_values,
+    words_of_transformers,
+)
 from safetensors.torch import load_file, save_file
 
+from model.batch import Batch
 from model.checkpoint import fingerprint_model, load_luke, read_config, save_model
 from model.encoder import LukeModel
 from model.files import write_aside
@@ -167,6 +175,46 @@ def test_an_entity_side_that_is_drawn_is_said(tmp_path: Path, caplog: pytest.Log
     with caplog.at_level(logging.INFO):
         load_luke(str(tmp_path), use_entity_aware_attention=False)
     assert f"{tmp_path}: no entity side in the weights; it is drawn at random" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["RobertaModel", "BertModel"])
+def test_entities_that_start_as_words_are_the_word_mask_at_their_mention(
+    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    theirs = words_of_transformers(kind)
+    theirs.save_pretrained(tmp_path)
+    with caplog.at_level(logging.INFO):
+        ours = load_luke(str(tmp_path), use_entity_aware_attention=True, mask_word=9)
+    assert "entities start as the word [MASK] at their mention" in caplog.text
+    assert "at random" not in caplog.text
+    words = torch.full((1, ours.config.max_words), 9)
+    with torch.no_grad():
+        as_words = ours.word_embeddings(words, torch.ones_like(words, dtype=torch.bool))
+        positions = torch.arange(ours.config.max_words)[None, :, None]
+        for entity in range(1, ours.config.entity_vocab_size):
+            found = ours.entity_embeddings(torch.full_like(words, entity), positions)
+            assert torch.equal(found, as_words)
+        assert not ours.entity_embeddings.token.weight[0].any()
+        # To the attention, too, an entity is a second such word: it ends in the state of the one that stands there.
+        words = torch.tensor([[4, 5, 6, 9, 7]])
+        batch = Batch(
+            word_ids=words,
+            word_mask=torch.ones_like(words, dtype=torch.bool),
+            entity_ids=torch.tensor([[2]]),
+            entity_positions=torch.tensor([[[3]]]),
+            entity_mask=torch.ones(1, 1, dtype=torch.bool),
+        )
+        word_states, entity_states = ours(batch)
+    assert entity_states is not None
+    torch.testing.assert_close(entity_states[:, 0], word_states[:, 3], atol=1e-6, rtol=0)
+
+
+def test_a_mask_beyond_the_words_is_refused(tmp_path: Path) -> None:
+    words_of_transformers("BertModel").save_pretrained(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"\d+ word embeddings, but \[MASK\] is word 5000; give the tokenizer that"
+    ):
+        load_luke(str(tmp_path), use_entity_aware_attention=True, mask_word=5000)
 
 
 def test_other_models_and_missing_folders_are_refused(
