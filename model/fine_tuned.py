@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from model import hf
 from model.checkpoint import check_fit, load_encoder, read_transformers
-from model.config import SPECIAL_ENTITIES
+from model.config import SPECIAL_ENTITIES, LukeConfig
 from model.encoder import LukeModel
 from model.files import CONFIG, WEIGHTS, read_json, read_weights, write_aside, write_tensors
 from model.hf_export import (
@@ -24,6 +24,9 @@ from model.hf_export import (
     write_tokenizer,
 )
 from model.original import refuse_archive
+
+WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
+ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
 
 
 @dataclass(frozen=True)
@@ -121,19 +124,16 @@ def export_fine_tuned(
 ) -> None:
     """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
 
-    `tokenizer` holds vocab.json and merges.txt; `words` are the rows of the word table for <ent> and <ent2>,
-    which stand around the first and the second mention; `entities` those of the entity table for [PAD],
-    [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention. Raises ValueError for
-    what cannot be exchanged or does not fit together.
+    `tokenizer` holds vocab.json and merges.txt, or vocab.txt; `words` are the rows of the word table for <ent>
+    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table for
+    [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention. With the words
+    of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand.
+    Raises ValueError for what cannot be exchanged or does not fit together.
     """
     luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
-    if luke.config.word_encoder != "roberta":
-        raise ValueError(
-            f"word_encoder is {luke.config.word_encoder!r}, but transformers' LUKE counts positions and splits "
-            "words as RoBERTa does; a model whose words are RoBERTa's can be exported"
-        )
-    rows = word_rows(read_json(tokenizer / "vocab.json"), words, luke.config.vocab_size, tokenizer)
+    rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
     state = hf.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
+    state = with_padding_positions(state, luke.config)
     for key, chosen in (
         ("luke.embeddings.word_embeddings.weight", list(rows.values())),
         ("luke.entity_embeddings.entity_embeddings.weight", list(entities)),
@@ -148,6 +148,8 @@ def export_fine_tuned(
         vocab_size=len(rows),
         entity_vocab_size=len(titles),
         use_entity_aware_attention=True,
+        word_encoder="roberta",
+        max_position_embeddings=len(state[WORD_POSITIONS]),
     )
     values = transformers_config(config, vocabulary) | {
         "architectures": [fine_tuned.architecture],
@@ -155,10 +157,57 @@ def export_fine_tuned(
         "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
     }
     output.mkdir(parents=True, exist_ok=True)
-    merges = tokenizer / "merges.txt"
-    write_tokenizer(output, vocabulary, titles, merges, config.max_words, task=architecture.task)
+    if is_bert(tokenizer):
+        write_bert_tokenizer(output, vocabulary, titles, tokenizer, config.max_words)
+    else:
+        merges = tokenizer / "merges.txt"
+        write_tokenizer(output, vocabulary, titles, merges, config.max_words, task=architecture.task)
     write_aside(output / CONFIG, partial(write_json, values))
     write_tensors(output / WEIGHTS, state)
+
+
+def with_padding_positions(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names, whose words count positions after the padding id also where BERT's do not.
+
+    Entities count from 0 in either; their table gets as many rows as the words', of which the last are not used.
+    """
+    if config.word_encoder == "roberta":
+        return state
+    unused = torch.zeros(config.pad_token_id + 1, config.hidden_size)
+    words, entities = state[WORD_POSITIONS], state[ENTITY_POSITIONS]
+    return state | {
+        WORD_POSITIONS: torch.cat([unused.to(words), words]),
+        ENTITY_POSITIONS: torch.cat([entities, unused.to(entities)]),
+    }
+
+
+def is_bert(tokenizer: Path) -> bool:
+    """Whether a folder holds a tokenizer of BERT's, not of RoBERTa's."""
+    return not (tokenizer / "vocab.json").is_file()
+
+
+def read_words(tokenizer: Path) -> dict[str, int]:
+    """Word -> id, from vocab.json or vocab.txt."""
+    if not is_bert(tokenizer):
+        return read_json(tokenizer / "vocab.json")
+    if not (tokenizer / "vocab.txt").is_file():
+        raise ValueError(f"{tokenizer}: found neither vocab.json nor vocab.txt")
+    lines = (tokenizer / "vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    return {token: number for number, token in enumerate(lines)}
+
+
+def write_bert_tokenizer(
+    output: Path, words: Mapping[str, int], entities: Mapping[str, int], source: Path, max_words: int
+) -> None:
+    """Write the files of a BertTokenizer in whose texts <ent> and <ent2> are markers, and the entity vocabulary."""
+    config = read_json(source / "tokenizer_config.json") | {
+        "model_max_length": max_words,
+        "additional_special_tokens": ["<ent>", "<ent2>"],
+    }
+    text = "".join(f"{word}\n" for word in words)
+    write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
+    for name, content in (("entity_vocab.json", entities), ("tokenizer_config.json", config)):
+        write_aside(output / name, partial(write_json, content))
 
 
 def word_rows(
@@ -167,8 +216,9 @@ def word_rows(
     """The words that are exported, in order, and the row of the model's table that each is given."""
     ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
     if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
+        file = source / ("vocab.txt" if is_bert(source) else "vocab.json")
         raise ValueError(
-            f"{source / 'vocab.json'}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            f"{file}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
             "give the tokenizer that the model was fine-tuned with"
         )
     return {word: vocabulary[word] for word in ordered} | dict(markers)

@@ -177,8 +177,8 @@ def transformers_config(config: LukeConfig, words: Mapping[str, int]) -> dict[st
         "model_type": "luke",
         "architectures": ["LukeForMaskedLM"],
         **{name: value for name, value in asdict(config).items() if name not in TRANSFORMERS_LACK},
-        "bos_token_id": words["<s>"],
-        "eos_token_id": words["</s>"],
+        "bos_token_id": words["<s>" if "<s>" in words else "[CLS]"],
+        "eos_token_id": words["</s>" if "</s>" in words else "[SEP]"],
         "tie_word_embeddings": True,
         "dtype": "float32",
     }

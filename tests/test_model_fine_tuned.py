@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from models_for_tests import TINY, luke_of_transformers, random_batch, words_of_transformers
+from models_for_tests import TINY, luke_of_transformers, random_batch, shake, words_of_transformers
 from safetensors.torch import load_file, save_file
 
 from model.batch import Batch
 from model.checkpoint import load_luke
+from model.encoder import LukeModel
 from model.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, load_fine_tuned
 
 
@@ -129,10 +130,54 @@ def test_what_cannot_be_exported(tmp_path: Path) -> None:
     long = tokenizer_of(tmp_path / "long", [*WORD_LIST, "more"])
     with pytest.raises(ValueError, match=r"vocab.json: \d+ entries, wanted the ids 0, 1, 2, ... below \d+"):
         export_fine_tuned(fine_tuned, tmp_path / "out", tokenizer=long, **arguments)
-    fine_tuned.luke.config = replace(fine_tuned.luke.config, word_encoder="bert")
-    with pytest.raises(ValueError, match=r"word_encoder is 'bert', but transformers' LUKE counts positions"):
+    (long / "vocab.json").unlink()
+    with pytest.raises(ValueError, match=r"long: found neither vocab.json nor vocab.txt"):
         export_fine_tuned(fine_tuned, tmp_path / "out", tokenizer=long, **arguments)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+def test_words_of_bert_get_the_positions_of_roberta(tmp_path: Path, padding: int) -> None:
+    """Whatever the padding's id: transformers' LUKE counts from behind it, BERT from 0."""
+    import transformers
+
+    config = replace(TINY, word_encoder="bert", pad_token_id=padding, entity_vocab_size=5)
+    torch.manual_seed(1)
+    fine_tuned = FineTuned(
+        "LukeForEntityClassification",
+        shake(LukeModel(config).eval()),
+        {"weight": torch.randn(2, TINY.hidden_size), "bias": torch.randn(2)},
+        ("no", "yes"),
+    )
+    folder = tmp_path / "tokenizer"
+    folder.mkdir()
+    words = ["[CLS]", "[SEP]", *(f"w{number}" for number in range(TINY.vocab_size - 2))]
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    (folder / "tokenizer_config.json").write_text("{}")
+    export_fine_tuned(
+        fine_tuned,
+        tmp_path / "out",
+        tokenizer=folder,
+        words={"<ent>": 7, "<ent2>": 9},
+        entities=(0, 1, 2, 4),
+    )
+    theirs, info = transformers.LukeForEntityClassification.from_pretrained(
+        tmp_path / "out", output_loading_info=True
+    )
+    assert not any(info.values()), info
+    assert theirs.config.max_position_embeddings == TINY.max_position_embeddings + padding + 1
+    batch = with_all_entities(random_batch(replace(config, entity_vocab_size=4)))
+    word_ids, word_mask = batch.word_ids.clamp(4, TINY.vocab_size - 2), batch.word_mask.clone()
+    word_mask[1] = True  # padding follows words, as it does in all our batches: BERT counts it, too
+    assert not word_mask.all()
+    batch = replace(batch, word_ids=word_ids.masked_fill(~word_mask, padding), word_mask=word_mask)
+    entity_ids = torch.where(batch.entity_ids == 3, 4, batch.entity_ids)
+    with torch.no_grad():
+        wanted = logits(fine_tuned, replace(batch, entity_ids=entity_ids))
+    torch.testing.assert_close(their_logits(theirs.eval(), batch), wanted, atol=1e-5, rtol=0)
+    again = load_fine_tuned(str(tmp_path / "out"))
+    with torch.no_grad():
+        torch.testing.assert_close(logits(again, batch), wanted, atol=1e-5, rtol=0)
 
 
 def test_encoder_alone_is_read_as_well(tmp_path: Path) -> None:
