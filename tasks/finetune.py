@@ -16,7 +16,7 @@ from pipeline.storage import file_sha256
 from pipeline.tokens import copy_tokenizer
 from pipeline.vocabularies import tokenizer_files
 from tasks.run import TASKS, Run, predict, prepare, score
-from tasks.task import PROFILES, SPLITS, label_file, split_file
+from tasks.task import PROFILES, SPLITS, Hyperparameters, label_file, split_file
 from tasks.training import Training
 from tasks.variants import VARIANTS
 
@@ -44,6 +44,7 @@ def finetune(
     negative_label: str = "",
     tokens_per_batch: int = 0,
     checkpoint_minutes: float = 30.0,
+    allow_no_predictions: bool = False,
 ) -> dict[str, Any]:
     """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
 
@@ -51,8 +52,9 @@ def finetune(
     JSON object of name -> number), or else what the task makes of the splits. `negative_label` names the class
     of a relation data set that is not scored, where the task does not know it.
 
-    `weights` is our pretraining folder or a transformers LUKE or RoBERTa directory, as the variant wants;
-    `tokenizer` is the folder with its vocab.json and merges.txt. Writes model.safetensors, config.json,
+    `weights` is our pretraining folder or a transformers LUKE, RoBERTa or BERT directory, as the variant wants;
+    `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
+    word [MASK] (`model.checkpoint.start_entities_as_words`). Writes model.safetensors, config.json,
     metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
     into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
     with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did.
@@ -60,7 +62,8 @@ def finetune(
 
     A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
     or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
-    what is unknown or cannot be read, or where the checkpoint is another run's; Stopped after SIGTERM.
+    what is unknown or cannot be read, where the checkpoint is another run's and, after all is written, for a model
+    that predicts nothing at all on dev and test, unless `allow_no_predictions`; Stopped after SIGTERM.
     """
     chosen = _choose("task", task, TASKS)
     row = _choose("variant", variant, VARIANTS)
@@ -69,26 +72,39 @@ def finetune(
     names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
     values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
     identity = {**values, **fingerprints(data, weights, tokenizer)}
-    if finished := finished_metrics(output, identity):
+    if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
-        shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)  # where a kill left some of them
-        return finished
-    run = prepare(
-        chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
-        progress=progress, negative_label=negative_label,
-    )  # fmt: skip
-    training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)
-    training.train()
-    predictions = {split: predict(run, split) for split in ("dev", "test")}
-    metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
-    for split in metrics["splits_without_predictions"]:
-        logger.warning(
-            "%s, variant %s: NOTHING is predicted on %s: the model has not learnt the task; "
-            "a higher learning rate or more epochs may help", task, variant, split
+    else:
+        run = prepare(
+            chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
+            progress=progress, negative_label=negative_label,
         )  # fmt: skip
-    write(run, output, {**names, **configuration(run)}, metrics, training.history, predictions)
-    shutil.rmtree(output / CHECKPOINTS)
+        training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)
+        training.train()
+        predictions = {split: predict(run, split) for split in ("dev", "test")}
+        metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
+        write(run, output, {**names, **configuration(run)}, metrics, training.history, predictions)
+    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+    report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
     return metrics
+
+
+def report_silence(
+    name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool
+) -> None:
+    """Warns of each split where nothing is predicted; where that is all of them, raises unless it is allowed."""
+    silent = metrics["splits_without_predictions"]
+    if not allowed and len(silent) == 2 and any(metrics[split]["gold"] for split in silent):
+        raise ValueError(
+            f"{name}: NOTHING is predicted on dev and test: the model has not learnt the task in {hyper.epochs} epochs "
+            f"at learning rates {hyper.learning_rate:g} and {hyper.head_learning_rate:g} (classifier); take higher "
+            "ones or more epochs (the preset small-encoder for small encoders), or allow it (--allow-no-predictions)"
+        )
+    for split in silent:
+        logger.warning(
+            "%s: NOTHING is predicted on %s: the model has not learnt the task; "
+            "a higher learning rate or more epochs may help", name, split
+        )  # fmt: skip
 
 
 def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:

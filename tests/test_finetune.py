@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -21,6 +20,7 @@ from tasks import entity_typing, ner, relation_classification, training
 from tasks import finetune as finetuning
 from tasks.finetune import finetune
 from tasks.run import TASKS, Run
+from tasks.spans import Span
 from tasks.task import PROFILES, Hyperparameters
 from tasks.variants import VARIANTS
 
@@ -56,7 +56,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(
     folder: Path, output: Path, data: Path = EXAMPLES, *, task: str = "ner", **changes: Any
 ) -> dict[str, Any]:
-    arguments = {"variant": "luke", "preset": "quick", "seed": 1, "profile": "fixed", **changes}
+    arguments = {"variant": "luke", "preset": "quick", "seed": 1, "profile": "fixed"}
+    arguments |= {"allow_no_predictions": True, **changes}
     weights, tokenizer = folder / "weights", folder / "tokenizer"
     return finetune(task, data, weights, tokenizer, output, device="cpu", progress=False, **arguments)
 
@@ -275,17 +276,55 @@ def test_each_epoch_shows_every_feature_once_in_a_new_order(folder: Path) -> Non
     assert epochs[0] != epochs[1]
 
 
-def test_a_model_that_predicts_nothing_says_so(
+NOTHING = r"ner, variant luke: NOTHING is predicted on dev and test: .* in 1 epochs at learning rates 1e-09 and 2e-09 "
+NOTHING += r"\(classifier\); take higher ones or more epochs"
+
+
+def silent(monkeypatch: pytest.MonkeyPatch, splits: tuple[str, ...] = ("dev", "test")) -> None:
+    """Makes a model find nothing in these splits, and one entity in the other."""
+    monkeypatch.setitem(ner.PRESETS, "dull", Hyperparameters(1e-9, 2e-9, batch_size=30, epochs=1))
+
+    def decode(dataset: Any, *rest: Any) -> list[list[Span]]:
+        found = [] if dataset.path.stem in splits else [Span(0, 1, "PER")]
+        return [found for _ in dataset.sentences]
+
+    monkeypatch.setattr(ner, "decode", decode)
+
+
+def test_a_model_that_predicts_nothing_is_an_error(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setitem(ner.PRESETS, "dull", Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1))
-    monkeypatch.setattr(ner, "logits", lambda module, batch: [np.eye(5)[[0] * size] for size in batch.sizes])
+    silent(monkeypatch)
+    with pytest.raises(ValueError, match=NOTHING):
+        run(folder, tmp_path / "out", preset="dull", allow_no_predictions=False)
+    assert sorted(contents(tmp_path / "out")) == FILES, "what was computed is there to be looked at"
     with caplog.at_level(logging.WARNING):
-        metrics = run(folder, tmp_path, preset="dull")
+        metrics = run(folder, tmp_path / "allowed", preset="dull")
     assert metrics["splits_without_predictions"] == ["dev", "test"]
-    assert [record.message.split(":")[0] for record in caplog.records] == [
-        f"ner, variant luke: NOTHING is predicted on {split}".split(":")[0] for split in ("dev", "test")
-    ]
+    assert [record.message.split(":")[0] for record in caplog.records] == ["ner, variant luke"] * 2
+    assert [f"NOTHING is predicted on {split}:" in caplog.text for split in ("dev", "test")] == [True] * 2
+
+
+def test_a_split_without_predictions_is_a_warning(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    silent(monkeypatch, ("test",))
+    with caplog.at_level(logging.WARNING):
+        metrics = run(folder, tmp_path, preset="dull", allow_no_predictions=False)
+    assert metrics["splits_without_predictions"] == ["test"]
+    assert [record.message.split(":")[1] for record in caplog.records] == [" NOTHING is predicted on test"]
+
+
+def test_nothing_is_right_where_there_is_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent(monkeypatch)
+    shutil.copytree(EXAMPLES, tmp_path / "data")
+    for split in ("dev", "test"):
+        lines = (EXAMPLES / f"{split}.txt").read_text().splitlines()
+        plain = "".join(f"{line.rsplit(' ', 1)[0]} O\n" if line else "\n" for line in lines)
+        (tmp_path / "data" / f"{split}.txt").write_text(plain)
+    run(folder, tmp_path / "out", tmp_path / "data", preset="dull", allow_no_predictions=False)
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,11 @@ class FineTune(TorchStage):
         description="folder of pretrained weights (ours, or transformers' LUKE or RoBERTa); empty: Pretrain's",
     )
 
+    allow_no_predictions = luigi.BoolParameter(
+        significant=False,
+        description="let a model pass that predicts nothing on dev and test, as --preset demo does",
+    )
+
     def headline(self, manifest: storage.Manifest) -> str:
         scores = manifest.facts["metrics"]
         return f"{self.task}, {self.variant}: dev F1 {scores['dev']['f1']:.3f}, test F1 {scores['test']['f1']:.3f}"
@@ -259,6 +264,8 @@ class FineTune(TorchStage):
             negative_label=self.negative_label,
             tokens_per_batch=self.tokens_per_batch,
             checkpoint_minutes=self.checkpoint_minutes,
+            # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
+            allow_no_predictions=self.allow_no_predictions or self.preset == "demo",
         )
         return Result(self.described(), facts={"metrics": figures})
 
