@@ -34,7 +34,13 @@ from tasks.task import Features, Hyperparameters
 
 PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=4, epochs=3)
 DEMO = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96)
-PRESETS: Mapping[str, Hyperparameters] = {"demo": DEMO, "base": PAPER, "large": PAPER}
+SMALL_ENCODER = Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5)
+PRESETS: Mapping[str, Hyperparameters] = {
+    "demo": DEMO,
+    "small-encoder": SMALL_ENCODER,
+    "base": PAPER,
+    "large": PAPER,
+}
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept

@@ -24,7 +24,13 @@ from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters
 
 PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5)
 DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96)
-PRESETS: Mapping[str, Hyperparameters] = {"demo": DEMO, "base": PAPER, "large": PAPER}
+SMALL_ENCODER = Hyperparameters(learning_rate=4e-4, head_learning_rate=2e-3, batch_size=8, epochs=4)
+PRESETS: Mapping[str, Hyperparameters] = {
+    "demo": DEMO,
+    "small-encoder": SMALL_ENCODER,
+    "base": PAPER,
+    "large": PAPER,
+}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 BEST_EPOCH_IN_PAPER = False
 WORD_MARKERS: Mapping[str, str] = {}

@@ -35,6 +35,34 @@ def pretrained(folder: Path) -> None:
     save_model(folder / "weights", LukeForPretraining(replace(CONFIG, vocab_size=words)))
 
 
+def bert(folder: Path) -> None:
+    """A random BERT of transformers with a WordPiece vocabulary of the example data."""
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertModel
+
+    trainer = BertWordPieceTokenizer()
+    texts = [
+        (EXAMPLES / name).read_text() for name in ("ner/train.txt", "relation_classification/train.json")
+    ]
+    trainer.train_from_iterator(["@ #", *"\n".join(texts).splitlines()], vocab_size=700, show_progress=False)
+    words = trainer.get_vocab()
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in sorted(words, key=words.get)))
+    names = (
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "initializer_range",
+    )
+    sizes = {name: getattr(CONFIG, name) for name in names}
+    torch.manual_seed(0)
+    config = BertConfig(
+        **sizes, vocab_size=len(words), pad_token_id=words["[PAD]"], max_position_embeddings=96
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+
+
 def fine_tune(task: str, folder: Path, variant: str = "luke") -> Path:
     """Fine-tunes what `pretrained` wrote into `folder` and returns the new folder."""
     output = folder / f"{task}-{variant}"

@@ -1,11 +1,12 @@
-"""The stage FineTune: a killed one goes on from its checkpoint, and leaves what an unbroken one does."""
+"""The stage FineTune: a killed one goes on from its checkpoint; weights from elsewhere; a silent model is a failure."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import luigi
 import pytest
-from fine_tuned_for_tests import EXAMPLES, pretrained
+from fine_tuned_for_tests import EXAMPLES, bert, pretrained
 
 from tasks import ner, training
 from tasks.run import Run
@@ -16,7 +17,7 @@ from workflows import FineTune
 THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
 
 
-def stage(folder: Path, workdir: Path) -> FineTune:
+def stage_of(folder: Path, workdir: Path) -> FineTune:
     return FineTune(
         workdir=str(workdir),
         task="ner",
@@ -37,7 +38,7 @@ def contents(folder: str) -> dict[str, bytes]:
 def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretrained(tmp_path)
     monkeypatch.setitem(ner.PRESETS, "demo", THREE)
-    whole, broken = (stage(tmp_path, tmp_path / name) for name in ("whole", "broken"))
+    whole, broken = (stage_of(tmp_path, tmp_path / name) for name in ("whole", "broken"))
     whole.run()
     visited: list[int] = []
 
@@ -51,10 +52,54 @@ def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(KeyboardInterrupt):
         broken.run()
     assert not broken.complete()
-    again = stage(tmp_path, tmp_path / "broken")
+    again = stage_of(tmp_path, tmp_path / "broken")
     again.run()
     assert visited == [*range(7), *range(4, 12)]
     assert again.complete()
     assert contents(again.folder) == contents(whole.folder)
     manifest = json.loads((Path(again.folder) / "manifest.json").read_text())
     assert not any("checkpoint" in entry["path"] for entry in manifest["files"])
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A FineTune of a tiny BERT that learns next to nothing."""
+    bert(tmp_path / "bert")
+    dull = Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1)
+    monkeypatch.setattr(ner, "PRESETS", dict.fromkeys(("small-encoder", "demo"), dull))
+    monkeypatch.setattr(ner, "decode", lambda dataset, *rest: [[] for _ in dataset.sentences])
+    data, weights, workdir = str(EXAMPLES / "ner"), str(tmp_path / "bert"), str(tmp_path / "work")
+
+    def build(**changes: Any) -> tuple[FineTune, bool]:
+        made = FineTune(workdir=workdir, data=data, weights=weights, device="cpu", **changes)
+        made._is_complete = None
+        return made, luigi.build([made], local_scheduler=True, log_level="CRITICAL")
+
+    return build
+
+
+def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
+    made, done = stage(task_preset="small-encoder", allow_no_predictions=True)
+    assert done
+    assert made.requires() == {}
+    assert sorted(made.bytes_parameters()["tokenizer"]) == ["vocab.txt"]
+    config = json.loads((Path(made.folder) / "config.json").read_text())
+    assert (config["preset"], config["model"]["word_encoder"]) == ("small-encoder", "bert")
+    files = {entry.path for entry in made.manifest().files}
+    assert {"tokenizer/vocab.txt", "tokenizer/tokenizer_config.json", "model.safetensors"} <= files
+
+
+def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None:
+    made, done = stage(task_preset="small-encoder")
+    assert not done
+    assert not made.complete()
+    _, done = stage(task_preset="small-encoder", allow_no_predictions=True)
+    assert done
+    made, done = stage()
+    assert done
+    assert made.hyperparameters() == "demo"
+
+
+def test_a_preset_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"--task-preset"):
+        FineTune(workdir=str(tmp_path), task_preset="huge")

@@ -331,7 +331,7 @@ def test_nothing_is_right_where_there_is_nothing(
     ("changes", "message"),
     [
         ({"variant": "ernie"}, "variant 'ernie' is unknown; expected one of luke, luke_original_attention"),
-        ({"preset": "huge"}, "preset 'huge' is unknown; expected one of demo, base, large"),
+        ({"preset": "huge"}, "preset 'huge' is unknown; expected one of demo, small-encoder, base, large"),
         ({"profile": "both"}, "profile 'both' is unknown; expected one of fixed, paper"),
     ],
 )

@@ -13,6 +13,7 @@ import luigi
 from pipeline import storage
 from workflows import engines, parameters
 from workflows.extraction import FetchDump
+from workflows.parameters import AUTO
 from workflows.sequences import STATISTICS, BuildSequences, TokenizedStage
 from workflows.settings import SCRATCH
 from workflows.stage import RUN_RECORD, Result, Stage
@@ -202,9 +203,18 @@ class FineTune(TorchStage):
     variant = parameters.Text(default="luke", description="a row of tasks/variants.py")
     weights = luigi.Parameter(
         default="",
-        description="folder of pretrained weights (ours, or transformers' LUKE or RoBERTa); empty: Pretrain's",
+        description="folder of pretrained weights (ours, or transformers' LUKE, RoBERTa or BERT); empty: Pretrain's",
     )
 
+    task_preset = parameters.OneOf(
+        AUTO,
+        "demo",
+        "small-encoder",
+        "base",
+        "large",
+        default=AUTO,
+        description="hyperparameters of fine-tuning; auto: those of --preset",
+    )
     allow_no_predictions = luigi.BoolParameter(
         significant=False,
         description="let a model pass that predicts nothing on dev and test, as --preset demo does",
@@ -213,6 +223,10 @@ class FineTune(TorchStage):
     def headline(self, manifest: storage.Manifest) -> str:
         scores = manifest.facts["metrics"]
         return f"{self.task}, {self.variant}: dev F1 {scores['dev']['f1']:.3f}, test F1 {scores['test']['f1']:.3f}"
+
+    def hyperparameters(self) -> str:
+        """The preset of fine-tuning."""
+        return self.preset if self.task_preset == AUTO else self.task_preset
 
     def data_folder(self) -> str:
         return self.data or str(EXAMPLES / self.task)
@@ -239,7 +253,10 @@ class FineTune(TorchStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         names = {"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.profile}
-        identity = {"preset": self.preset, "data": _folder_identity(self.data_folder(), "--data")}
+        identity = {
+            "preset": self.hyperparameters(),
+            "data": _folder_identity(self.data_folder(), "--data"),
+        }
         weights = {"weights": base_model_identity(self.weights)} if self.weights else {}
         negative = {"negative_label": self.negative_label} if self.negative_label else {}
         tokens = {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
@@ -256,7 +273,7 @@ class FineTune(TorchStage):
             Path(self.tokenizer_folder()),
             Path(self.folder),
             variant=self.variant,
-            preset=self.preset,
+            preset=self.hyperparameters(),
             seed=self.seed,
             device=engines.torch_device(self.device),
             profile=self.profile,
@@ -265,7 +282,7 @@ class FineTune(TorchStage):
             tokens_per_batch=self.tokens_per_batch,
             checkpoint_minutes=self.checkpoint_minutes,
             # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
-            allow_no_predictions=self.allow_no_predictions or self.preset == "demo",
+            allow_no_predictions=self.allow_no_predictions or self.hyperparameters() == "demo",
         )
         return Result(self.described(), facts={"metrics": figures})
 
