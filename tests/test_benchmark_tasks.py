@@ -1,0 +1,160 @@
+"""What decides the meaning of the figures of `benchmarks/tasks.py`: splits, cells, and going on."""
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from fine_tuned_for_tests import bert
+
+from tasks import ner, relation_classification
+from tasks.run import TASKS
+from tasks.variants import VARIANTS
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+def load(name: str) -> ModuleType:
+    """A script by its path: `tasks.py` has the name of the package."""
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+script, workloads = load("tasks"), load("tasks_workloads")
+
+
+def test_wikigold_is_split_by_documents(shared: Path) -> None:
+    units = workloads.wikigold(shared / "data")
+    text = (shared / "data/ner/wikigold.conll.txt").read_text()
+    sizes = {split: len(documents) for split, documents in units.items()}
+    assert sum(sizes.values()) == text.count("-DOCSTART-") == 145
+    lines = Counter(line for line in text.splitlines() if line and not line.startswith("-DOCSTART-"))
+    assert (
+        Counter(line for part in units.values() for unit in part for line in unit.split("\n") if line)
+        == lines
+    )
+    assert 0.15 < sizes["test"] / 145 < 0.25
+    assert 0.05 < sizes["dev"] / 145 < 0.15
+    assert len({unit for part in units.values() for unit in part}) == 145
+
+
+@pytest.mark.parametrize(
+    ("data", "task", "sizes"),
+    [
+        ("wikigold", ner, None),
+        ("wnut17", ner, (3394, 1009, 1287)),
+        ("semeval2010-task8", relation_classification, (6507, 1493, 2717)),
+    ],
+)
+def test_the_tasks_read_what_is_written(
+    shared: Path, tmp_path: Path, data: str, task: ModuleType, sizes: tuple[int, ...] | None
+) -> None:
+    workloads.write_data(data, shared / "data", tmp_path, (1, 1, 1))
+    read = [task.read(tmp_path / f"{split}.txt") for split in workloads.SPLITS]
+    found = tuple(len(each.sentences if task is ner else each.examples) for each in read)
+    assert found == sizes or (sizes is None and sum(found) == 1696)
+    if data == "wikigold":
+        assert sum(task.describe(each)["entities"] for each in read) == 3558
+        assert not any(each.has_documents for each in read), "a sentence has no context"
+
+
+def test_a_share_is_part_of_the_whole_and_of_larger_shares(shared: Path, tmp_path: Path) -> None:
+    parts = []
+    for share in (0, 0.1, 0.3):
+        workloads.write_data("semeval2010-task8", shared / "data", tmp_path, (share, 1, 1))
+        parts.append((tmp_path / "train.txt").read_text().splitlines())
+    assert [len(part) for part in parts[1:]] == pytest.approx([651, 1952], abs=5)
+    assert len(parts[0]) == 1
+    assert set(parts[0]) <= set(parts[1]) <= set(parts[2])
+
+
+def test_cells_are_told_apart_and_can_be_run() -> None:
+    cells = [*script.CELLS, *script.SEARCH]
+    assert len({cell.name for cell in cells}) == len(cells)
+    for cell in cells:
+        presets = TASKS[cell.task].PRESETS
+        replace(presets[cell.preset], **cell.changes)
+        assert cell.variant in VARIANTS
+        assert cell.data in workloads.DATA
+
+
+def options(folder: Path, **changes: Any) -> argparse.Namespace:
+    values = {
+        "quick": False,
+        "only": "",
+        "jobs": 1,
+        "weights": "",
+        "shared": folder,
+        "keep": None,
+        "notes": [],
+    }
+    return argparse.Namespace(**{**values, "output": folder / "results" / "tasks.json", **changes})
+
+
+def outcome(cell: Any, f1: float = 0.5) -> dict[str, Any]:
+    scores = {"f1": f1, "precision": 0.5, "recall": 0.5, "predicted": 3}
+    return {"name": cell.name, "cell": asdict(cell), "commit": "c", "cpu_seconds": 60.0} | {
+        "kept_epoch": 2, "hyperparameters": {"epochs": 3, "learning_rate": 1e-4, "head_learning_rate": 1e-3},
+        "metrics": {"dev": scores, "test": scores},
+    }  # fmt: skip
+
+
+def test_what_is_done_is_kept_and_what_failed_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def run(cell: Any, given: argparse.Namespace) -> dict[str, Any]:
+        asked.append(cell.name)
+        if len(asked) == 2:
+            return {"name": cell.name, "cell": asdict(cell), "commit": "c", "failure": "exit status 1: x"}
+        return outcome(cell)
+
+    monkeypatch.setattr(script, "run", run)
+    monkeypatch.setattr(script, "environment_facts", lambda: {"machine": {}, "versions": {}})
+    monkeypatch.setattr(script, "read_options", lambda: options(tmp_path, only="^semeval.*seed1$"))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
+    with pytest.raises(SystemExit, match="failed: semeval2010-task8-luke-seed1"):
+        script.main()
+    assert "exit status 1: x" in (tmp_path / "results" / "tasks.md").read_text()
+    script.main()
+    assert asked == [f"semeval2010-task8-{variant}-seed1" for variant in ("roberta", "luke", "luke")]
+    report = json.loads((tmp_path / "results" / "tasks.json").read_text())
+    assert [record["name"] for record in report["cells"]] == asked[:2]
+    assert [(line["found"], line["met"]) for line in report["targets"]] == [(0.5, False)] * 2
+    assert "exit status" not in (tmp_path / "results" / "tasks.md").read_text()
+    assert capsys.readouterr().out.count("50.00") > 4
+
+
+def test_quick_is_every_cell_on_less_data(tmp_path: Path) -> None:
+    quick = script.cells_of(options(tmp_path, quick=True))
+    assert [(cell.data, cell.variant) for cell in quick] == [
+        (cell.data, cell.variant) for cell in script.CELLS
+    ]
+    assert {cell.shares for cell in quick} == {script.QUICK_SHARES}
+    assert not {cell.name for cell in quick} & {cell.name for cell in script.CELLS}
+
+
+def test_a_cell_runs_in_a_process_of_its_own(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bert(tmp_path / "bert")
+    cell = replace(script.CELLS[2], shares=(0.02, 0, 0), changes={"epochs": 1, "max_words": 48}, wanted=None)
+    given = options(tmp_path, weights=str(tmp_path / "bert"), shared=shared, keep=tmp_path / "kept")
+    record = script.run(cell, given)
+    assert record.get("failure") is None
+    assert record["hyperparameters"]["epochs"] == 1
+    assert record["data_counts"]["dev"]["sentences"] > 0
+    assert (tmp_path / "kept" / cell.name / "model.safetensors").is_file()
+    assert "types" not in record["metrics"]["test"]
+    monkeypatch.setattr(sys, "executable", "false")
+    assert script.run(cell, given)["failure"] == "exit status 1: "
