@@ -1,7 +1,8 @@
 """The commonest label of each held-out mention's text: the baseline that a model of masked entities has to beat.
 
 A label is what a sequence holds: an entity's id, or [UNK] for all entities outside the vocabulary together. Links of
-the held-out pages themselves do not count, since no model has seen them.
+the held-out pages themselves do not count, since no model has seen them. Texts are decoded from word ids: of
+lower-cased words (BERT's) only names that are written so are found.
 """
 
 from collections import Counter

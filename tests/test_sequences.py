@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pipeline.sentences import split
 from pipeline.sequences import Limits, Sequence, build_page
 from pipeline.titles import SiteInfo, redirect_target
-from pipeline.tokens import WordTokenizer, train_tokenizer
+from pipeline.tokens import WordPiece, WordTokenizer, train_tokenizer
+from pipeline.vocabularies import Normalizer
 from pipeline.wikitext import Link, Paragraph, extract
 
 TITLES = {"Port Sorrel": 3, "Gull Bay": 4, "Tern Rock": 5}
@@ -63,6 +64,25 @@ def test_links_become_annotations(tokenizer: WordTokenizer) -> None:
     assert not +drops
     words = len(sequences[0].word_ids)
     assert +facts == {"sentences": 2, "sentences_read": 2, "sequences": 1, "words": words, "annotations": 3}
+
+
+def test_words_of_bert_are_annotated_alike() -> None:
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *sorted({*TEXT.lower().replace(".", " .").split(), "##s"}),
+    ]
+    words.remove("birds")
+    vocab = {word: number for number, word in enumerate([*words, "bird"])}
+    tokenizer = WordPiece(vocab, Normalizer())
+    [sequence], drops, _ = build(tokenizer, PLACES)
+    assert mentions(sequence, tokenizer) == [("port sorrel", 3), ("gull bay", 4), ("tern rock", 5)]
+    assert tokenizer.decode(sequence.word_ids) == TEXT.lower().replace(".", " .")
+    assert vocab["##s"] in sequence.word_ids
+    assert not +drops
 
 
 def test_unknown_titles_by_profile(tokenizer: WordTokenizer) -> None:
