@@ -42,6 +42,8 @@ class WordTokenizer(ABC):
     FORMAT: ClassVar[str]
     WORD: ClassVar[re.Pattern[str]]
     """White space, if any, and what follows up to the next."""
+    pair_separators: ClassVar[int]
+    """How many [SEP] stand between two texts of one input."""
 
     def __init__(
         self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str
@@ -116,6 +118,7 @@ class ByteLevelBPE(WordTokenizer):
     """RoBERTa's: sub-words are of bytes, with the blank before them."""
 
     FORMAT = "RoBERTa's"
+    pair_separators = 2
     WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
 
     def __init__(
@@ -142,6 +145,7 @@ class WordPiece(WordTokenizer):
     """BERT's: words, punctuation apart, lower-cased and without accents where `normalizer` says so, in pieces."""
 
     FORMAT = "BERT's"
+    pair_separators = 1
     WORD = re.compile(f"[{_BERT_WHITE}]*[^{_BERT_WHITE}]+")
 
     def __init__(

@@ -106,6 +106,19 @@ def test_texts_never_become_special_tokens(vocab: dict[str, int]) -> None:
     assert not {ours.cls_id, ours.mask_id, ours.sep_id, ours.pad_id} & set(ids)
 
 
+def test_separators_between_two_texts_are_those_of_transformers(
+    vocab: dict[str, int], tmp_path: Path
+) -> None:
+    transformers = pytest.importorskip("transformers")
+    train_tokenizer([TEXT], tmp_path, 300)
+    bpe = WordTokenizer.load(tmp_path)
+    roberta = transformers.RobertaTokenizer.from_pretrained(tmp_path)
+    for ours, reference in ((WordPiece(vocab, Normalizer()), theirs(vocab)), (bpe, roberta)):
+        ids = reference("a", "b")["input_ids"]
+        assert ids.count(ours.sep_id) == ours.pair_separators + 1
+        assert (ids[0], ids[-1]) == (ours.cls_id, ours.sep_id)
+
+
 def test_words_begin_and_come_back(vocab: dict[str, int]) -> None:
     ours = WordPiece(vocab, Normalizer())
     [ids] = ours.encode(["Abraham Lincoln lived , élan"], [False])
