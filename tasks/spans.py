@@ -1,8 +1,10 @@
-"""Spans of words: enumeration, passes, greedy decoding, and the tag schemes IOB1, IOB2 and IOBES."""
+"""Spans of words: enumeration, passes, greedy and n-best decoding, and the tag schemes IOB1, IOB2 and IOBES."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 SCHEMES = ("IOB2", "IOB1", "IOBES")
 
@@ -114,3 +116,24 @@ def tags_of_spans(spans: Iterable[Span], length: int, scheme: str) -> list[str]:
         tags[span.start : span.end] = [f"{prefix}-{span.label}" for prefix in prefixes]
         previous = span
     return tags
+
+
+def best_spans(
+    starts: np.ndarray, ends: np.ndarray, longest: int, count: int
+) -> list[tuple[float, int, int]]:
+    """The `count` spans with the largest sums (sum, first token, last token) of those of at most `longest` tokens.
+
+    `starts` and `ends` (tokens) are logits, -inf where none may be. Of equals the earlier, then the shorter is first.
+    """
+    if not len(starts):
+        return []
+    padded = np.pad(ends, (0, longest - 1), constant_values=-np.inf)
+    sums = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (tokens, longest)
+    sums = sums.ravel()
+    least = np.partition(sums, -count)[-count] if len(sums) > count else -np.inf
+    candidates = np.flatnonzero((sums >= least) & np.isfinite(sums))
+    chosen = candidates[np.argsort(-sums[candidates], kind="stable")[:count]]
+    return [
+        (score, place // longest, place // longest + place % longest)
+        for score, place in zip(sums[chosen].tolist(), chosen.tolist(), strict=True)
+    ]

@@ -130,6 +130,20 @@ def test_remembered_words_have_the_ids_of_the_whole_text(
         assert roberta.encode([text for text, _ in segments], [leading for _, leading in segments]) == wanted
 
 
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_offsets_are_the_characters_of_the_tokens(corpus_tokenizer: WordTokenizer, text: str) -> None:
+    ids, characters = corpus_tokenizer.encode_with_offsets(text)
+    assert corpus_tokenizer.decode(ids) == text
+    covered: set[int] = set()
+    for token_id, (start, end) in zip(ids, characters, strict=True):
+        covered.update(range(start, end))
+        assert text[start:end] == text[start:end].strip()
+        written = corpus_tokenizer.decode([token_id])
+        if "\ufffd" not in written:  # not a part of a character
+            assert text[start:end] == written.strip()
+    assert covered >= {place for place, character in enumerate(text) if not character.isspace()}
+
+
 def test_words_are_remembered_up_to_a_number_and_a_length(
     corpus_tokenizer: WordTokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,54 @@
+"""Wikipedia entities in texts, as an annotator finds them or a user gives them: input of question answering."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from model.config import SPECIAL_ENTITIES
+from tasks.questions import children
+from tasks.records import Record
+
+
+class Mention(NamedTuple):
+    """Characters of a text (half open) that name an entity of the model's vocabulary."""
+
+    start: int
+    end: int
+    entity_id: int
+
+
+class Annotation(Protocol):
+    """What an annotator finds in a text; `entity_id` is None for what is not in the vocabulary."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def entity_id(self) -> int | None: ...
+
+
+Annotate = Callable[[str, str | None], Sequence[Annotation]]
+"""The annotations of a text, from the Wikipedia page of this title where one is known."""
+
+
+def known_mentions(annotations: Sequence[Annotation]) -> tuple[Mention, ...]:
+    """The annotations whose entities are in the vocabulary; [UNK] and its like are not."""
+    pairs = [(each, each.entity_id) for each in annotations]
+    return tuple(
+        Mention(each.start, each.end, entity_id)
+        for each, entity_id in pairs
+        if entity_id is not None and entity_id >= SPECIAL_ENTITIES
+    )
+
+
+def given_mentions(record: Record, name: str, text: str) -> tuple[Mention, ...]:
+    """The mentions in a list of a record; those without an id, or with that of a special entity, are left out."""
+    found = children(record, name) if name in record.values else []
+    mentions = []
+    for each in found:
+        span = [each.values.get("start"), each.values.get("end")]
+        start, end = each.span("start, end", span, len(text), "characters")
+        entity_id = each.values.get("entity_id")
+        if entity_id is not None and each.field("entity_id", int, "an entity's number") >= SPECIAL_ENTITIES:
+            mentions.append(Mention(start, end, entity_id))
+    return tuple(mentions)
