@@ -121,13 +121,15 @@ def export_fine_tuned(
     tokenizer: Path,
     words: Mapping[str, int],
     entities: Sequence[int],
+    titles: Sequence[str] = (*SPECIAL_TITLES, SECOND_MASK),
 ) -> None:
     """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
 
     `tokenizer` holds vocab.json and merges.txt, or vocab.txt; `words` are the rows of the word table for <ent>
-    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table for
-    [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention. With the words
-    of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand.
+    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table for `titles`:
+    [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and whatever else.
+    With the words of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model
+    by hand.
     Raises ValueError for what cannot be exchanged or does not fit together.
     """
     luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
@@ -142,11 +144,11 @@ def export_fine_tuned(
     state = with_queries(state, luke.config) | (pooler(luke.config) if architecture.task else {})
     state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
     vocabulary = {word: number for number, word in enumerate(rows)}
-    titles = {title: number for number, title in enumerate((*SPECIAL_TITLES, SECOND_MASK))}
+    entity_ids = {title: number for number, title in enumerate(titles)}
     config = replace(
         luke.config,
         vocab_size=len(rows),
-        entity_vocab_size=len(titles),
+        entity_vocab_size=len(entity_ids),
         use_entity_aware_attention=True,
         word_encoder="roberta",
         max_position_embeddings=len(state[WORD_POSITIONS]),
@@ -158,10 +160,10 @@ def export_fine_tuned(
     }
     output.mkdir(parents=True, exist_ok=True)
     if is_bert(tokenizer):
-        write_bert_tokenizer(output, vocabulary, titles, tokenizer, config.max_words)
+        write_bert_tokenizer(output, vocabulary, entity_ids, tokenizer, config.max_words)
     else:
         merges = tokenizer / "merges.txt"
-        write_tokenizer(output, vocabulary, titles, merges, config.max_words, task=architecture.task)
+        write_tokenizer(output, vocabulary, entity_ids, merges, config.max_words, task=architecture.task)
     write_aside(output / CONFIG, partial(write_json, values))
     write_tensors(output / WEIGHTS, state)
 

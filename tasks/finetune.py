@@ -15,6 +15,7 @@ from model.files import WEIGHTS, read_json, write_aside, write_tensors
 from pipeline.storage import file_sha256
 from pipeline.tokens import copy_tokenizer
 from pipeline.vocabularies import tokenizer_files
+from tasks.annotations import Annotate
 from tasks.run import TASKS, Run, predict, prepare, score
 from tasks.task import PROFILES, SPLITS, Hyperparameters, label_file, split_file
 from tasks.training import Training
@@ -45,12 +46,14 @@ def finetune(
     tokens_per_batch: int = 0,
     checkpoint_minutes: float = 30.0,
     allow_no_predictions: bool = False,
+    annotate: Annotate | None = None,
 ) -> dict[str, Any]:
     """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
 
     The classes are those of a file `labels.*` or `rel2id.json` in `data` (names one a line, a JSON list, or a
     JSON object of name -> number), or else what the task makes of the splits. `negative_label` names the class
-    of a relation data set that is not scored, where the task does not know it.
+    of a relation data set that is not scored, where the task does not know it. `annotate` finds the Wikipedia
+    entities that extractive question answering takes: (text, title of its page or None) -> annotations.
 
     `weights` is our pretraining folder or a transformers LUKE, RoBERTa or BERT directory, as the variant wants;
     `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
@@ -77,7 +80,7 @@ def finetune(
     else:
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
-            progress=progress, negative_label=negative_label,
+            progress=progress, negative_label=negative_label, annotate=annotate,
         )  # fmt: skip
         training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)
         training.train()

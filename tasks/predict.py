@@ -1,8 +1,10 @@
 """Asks a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl` answers line by line in JSON.
 
 Entity typing: {"text", "start", "end"}. Relations: {"text", "head": [start, end], "tail": [start, end]}. Both
-also take the fields of their data sets, without the labels. Entity recognition: {"text"} or {"words"}. Places
-are characters, ends are excluded.
+also take the fields of their data sets, without the labels. Entity recognition: {"text"} or {"words"}. Cloze-style
+question answering: {"question" with @placeholder, "text", "entities": [[start, end], ...]}. Extractive question
+answering: {"question", "text"} and, as `python -m tasks.annotate` prints them, "entities" of the text and
+"question_entities". Places are characters, ends are excluded.
 """
 
 import argparse
@@ -22,9 +24,11 @@ from model.fine_tuned import load_fine_tuned
 from model.recipes import PRECISIONS
 from model.train import resolve_device
 from pipeline.tokens import ByteLevelBPE, WordTokenizer
+from tasks import extractive_qa
+from tasks.annotations import Annotate
 from tasks.marked import marker_ids
 from tasks.records import Record, parse_line
-from tasks.run import TASKS, logits_of
+from tasks.run import TASKS, check_annotator, logits_of
 from tasks.task import Classifier, Task
 
 BATCH_SIZE = 16  # where there is no budget of tokens
@@ -50,14 +54,21 @@ class Predictor:
     device: str
     tokens_per_batch: int = TOKENS_PER_BATCH
     precision: str = "float32"
+    annotate: Annotate | None = None
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The answer to each input: `labels`, `relation` or `entities`. Raises: ValueError naming the input."""
+        """The answer to each input: `labels`, `relation`, `entities` or `answer`.
+
+        Raises: ValueError naming the input.
+        """
         return self.answer([Record(f"input {number}", each) for number, each in enumerate(inputs, start=1)])
 
     def answer(self, records: Sequence[Record]) -> list[dict[str, Any]]:
         """As `predict`, for inputs that know where they stand."""
         dataset = self.task.from_records(records)
+        if self.annotate and self.entities:
+            size = self.module.luke.config.entity_vocab_size
+            dataset = extractive_qa.annotated(dataset, self.annotate, size)
         features = self.task.featurize(
             dataset,
             self.tokenizer,
@@ -81,22 +92,25 @@ class Predictor:
         return self.task.answers(records, predictions)
 
 
-def load(folder: Path, *, device: str = "auto") -> Predictor:
+def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None) -> Predictor:
     """The model of a folder that fine-tuning wrote, or of one that transformers reads as a fine-tuned LUKE.
 
-    Raises: ValueError for any other folder.
+    `annotate` finds the Wikipedia entities of questions and passages (see `tasks.finetune.finetune`). Raises:
+    ValueError for any other folder.
     """
     if not (folder / CONFIG).is_file():
         raise ValueError(f"{folder / CONFIG}: no such file; give the folder of a fine-tuned model")
     values = read_json(folder / CONFIG)
     chosen = str(resolve_device(device))
-    if "model_type" in values:
-        return load_transformers(folder, chosen)
-    if values.get("task") not in TASKS:
+    if "model_type" not in values and values.get("task") not in TASKS:
         raise ValueError(
             f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}"
         )
-    return load_ours(folder, values, chosen)
+    predictor = (
+        load_transformers(folder, chosen) if "model_type" in values else load_ours(folder, values, chosen)
+    )
+    check_annotator(predictor.task, annotate)
+    return replace(predictor, annotate=annotate)
 
 
 def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor:
@@ -121,7 +135,7 @@ def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor
 def load_transformers(folder: Path, device: str) -> Predictor:
     """The model of a folder of transformers; its markers are <ent> and <ent2>, its entities [MASK] and [MASK2]."""
     fine_tuned = load_fine_tuned(str(folder))
-    tasks = {task.ARCHITECTURE: task for task in TASKS.values()}
+    tasks = {task.ARCHITECTURE: task for task in TASKS.values() if task.ARCHITECTURE}
     if fine_tuned.architecture not in tasks:
         raise ValueError(f"{folder}: {fine_tuned.architecture} is none of {', '.join(tasks)}")
     task = tasks[fine_tuned.architecture]
@@ -129,7 +143,8 @@ def load_transformers(folder: Path, device: str) -> Predictor:
     names = dict(zip(task.WORD_MARKERS, THEIR_MARKERS, strict=False))
     if missing := [name for name in names.values() if name not in words]:
         raise ValueError(f"{folder}: the tokenizer has no word {missing[0]}; give it beside the model")
-    luke.keep_entities(their_entity_rows(folder, len(task.ENTITY_ROWS) - 1))
+    if task.ENTITY_ROWS is not None:
+        luke.keep_entities(their_entity_rows(folder, len(task.ENTITY_ROWS) - 1))
     module = task.head(luke, len(fine_tuned.labels), entities=True)
     load_strictly(module.classifier, fine_tuned.head, source=str(folder), optional=set())
     return Predictor(

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from model.checkpoint import load_luke
+from model.config import PAD_ENTITY
 from model.encoder import LukeModel
 from model.loader import cut_by_tokens
 from pipeline.tokens import WordTokenizer
-from tasks import entity_typing, ner, relation_classification
+from tasks import cloze_qa, entity_typing, extractive_qa, ner, relation_classification
+from tasks.annotations import Annotate
 from tasks.marked import add_word_markers
 from tasks.records import read_label_file
 from tasks.task import SPLITS, Classifier, Features, Hyperparameters, Task, label_file, split_file
@@ -23,6 +24,8 @@ TASKS: Mapping[str, Task[Any, Any]] = {
     "entity_typing": entity_typing,
     "relation_classification": relation_classification,
     "ner": ner,
+    "cloze_qa": cloze_qa,
+    "extractive_qa": extractive_qa,
 }
 
 
@@ -67,8 +70,10 @@ def prepare(
     profile: str,
     progress: bool,
     negative_label: str = "",
+    annotate: Annotate | None = None,
 ) -> Run:
     """Reads the data and the weights, and builds the model and its inputs."""
+    check_annotator(task, annotate)
     datasets = {split: task.read(split_file(data, split)) for split in SPLITS}
     listed = label_file(data)
     labels = task.label_names(datasets, read_label_file(listed) if listed else ())
@@ -76,6 +81,9 @@ def prepare(
     words = WordTokenizer.load(tokenizer)
     torch.manual_seed(seed)
     luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
+    if annotate and variant.entities:
+        size = luke.config.entity_vocab_size
+        datasets = {split: extractive_qa.annotated(each, annotate, size) for split, each in datasets.items()}
     max_words = min(hyperparameters.max_words, luke.config.max_words)
     inputs: dict[str, Any] = {"markers": markers, "max_words": max_words, "profile": profile}
     return Run(
@@ -110,8 +118,24 @@ def load_pretrained(
             f"{tokenizer}: vocabulary of {words.vocab_size}, but {weights} has {luke.config.vocab_size} word "
             "embeddings; give the tokenizer that the weights were trained with"
         )
-    luke.keep_entities(task.ENTITY_ROWS)
+    shrink_entities(luke, task, variant)
     return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
+
+
+def check_annotator(task: Task[Any, Any], annotate: Annotate | None) -> None:
+    """Raises: ValueError for an annotator where the task takes no entities of Wikipedia."""
+    if annotate and task.ENTITY_ROWS is not None:
+        raise ValueError(
+            "an annotator finds Wikipedia's entities, which extractive_qa alone takes; give none"
+        )
+
+
+def shrink_entities(luke: LukeModel, task: Task[Any, Any], variant: Variant) -> None:
+    """Leaves of the entity table the task's rows or, where it takes all, freezes it; [PAD] where it has no use."""
+    if task.ENTITY_ROWS is None and variant.entities:
+        luke.entity_embeddings.token.requires_grad_(False)
+    else:
+        luke.keep_entities(task.ENTITY_ROWS or (PAD_ENTITY,))
 
 
 def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
@@ -121,7 +145,14 @@ def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
 
 def collate(run: Run, items: Sequence[Any]) -> Any:
     """A batch of features on the run's device."""
-    return run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id).to(run.device)
+    batch = run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id)
+    return checked(run.module, batch).to(run.device)
+
+
+def checked(module: Classifier, batch: Any) -> Any:
+    """The batch, once its ids are found in the model's tables: on a GPU a wrong one would end the process."""
+    batch.inputs.check(module.luke.config, "ids")
+    return batch
 
 
 def predict(run: Run, split: str) -> Sequence[Any]:
@@ -143,7 +174,7 @@ def predict(run: Run, split: str) -> Sequence[Any]:
 @torch.inference_mode()
 def logits_of(
     task: Task[Any, Any],
-    module: nn.Module,
+    module: Classifier,
     items: Sequence[Any],
     *,
     entities: bool,
@@ -163,7 +194,7 @@ def logits_of(
     with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
         for part in batches(task, items, batch_size, tokens_per_batch):
             batch = task.collate(part, entities=entities, pad_id=pad_id)
-            logits += task.logits(module, batch.to(device))
+            logits += task.logits(module, checked(module, batch).to(device))
     return logits
 
 

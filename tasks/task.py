@@ -78,16 +78,20 @@ class Task(Protocol[Dataset, Feature]):
     """A task is a module with these names; `Dataset` is a split, `Feature` an input of the model."""
 
     PRESETS: Mapping[str, Hyperparameters]
-    ENTITY_ROWS: tuple[int, ...]
-    """The rows of the entity table that fine-tuning keeps."""
     BEST_EPOCH_IN_PAPER: bool
     """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
     WORD_MARKERS: Mapping[str, str]
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
     """How the names of files with predictions end."""
-    ARCHITECTURE: str
-    """The class of transformers that has the same classifier."""
+
+    @property
+    def ENTITY_ROWS(self) -> tuple[int, ...] | None:
+        """The rows of the entity table that fine-tuning keeps; None: all of them, as they were pretrained."""
+
+    @property
+    def ARCHITECTURE(self) -> str | None:
+        """The class of transformers that has the same classifier, if there is one."""
 
     def read(self, path: Path) -> Dataset:
         """The examples of one file. Raises: ValueError naming file and line."""
@@ -148,7 +152,8 @@ class Task(Protocol[Dataset, Feature]):
     ) -> dict[str, Any]:
         """The field's metrics, all but the class `negative`, with those of each class under `types`.
 
-        `f1` chooses the best epoch, `predicted` counts positive predictions.
+        `f1` chooses the best epoch, `predicted` counts positive predictions. Answers to questions have
+        `exact_match` in place of precision, recall and `types`.
         """
 
     def from_records(self, records: Sequence[Record]) -> Dataset:

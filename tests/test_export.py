@@ -10,10 +10,10 @@ import pytest
 import torch
 from fine_tuned_for_tests import EXAMPLES, fine_tune, pretrained
 
-from tasks import entity_typing, ner, relation_classification
+from tasks import entity_typing, extractive_qa, ner, relation_classification
 from tasks.export import export, main
 from tasks.predict import Predictor, load
-from tasks.run import TASKS
+from tasks.records import Record
 from tasks.task import split_file
 
 TASK_MODULES = [entity_typing, relation_classification, ner]
@@ -24,8 +24,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Each task's fine-tuned model and, under `exported`, the same for transformers."""
     folder = tmp_path_factory.mktemp("models")
     pretrained(folder)
-    for task in TASKS:
-        export(fine_tune(task, folder), folder / "exported" / task)
+    titles = ["[PAD]", "[UNK]", "[MASK]", "Ada", "Pell", "Teal"]
+    (folder / "entities.json").write_text(json.dumps({title: number for number, title in enumerate(titles)}))
+    for task in TASK_MODULES:
+        export(fine_tune(name_of(task), folder), folder / "exported" / name_of(task))
+    wikipedia = {"entity_vocab": folder / "entities.json"}
+    export(fine_tune("extractive_qa", folder), folder / "exported" / "extractive_qa", **wikipedia)
     return folder
 
 
@@ -119,6 +123,82 @@ def test_their_tokenizer_and_model_classify_alike(folder: Path, task: ModuleType
             logits = model(**inputs).logits[0].numpy()
             batch = task.collate([feature], entities=True, pad_id=ours.tokenizer.pad_id)
             assert np.abs(logits - task.logits(ours.module, batch)[0]).max() < 1e-5
+
+
+QUESTION = {
+    "question": "Where did Ada go?",
+    "question_entities": [{"start": 10, "end": 13, "entity_id": 3}],
+    "text": "Ada walked along the Teal, on the side where it is shallow, all the way to Pell (in the north).",
+    "entities": [
+        {"start": 0, "end": 3, "entity_id": 3},
+        {"start": 21, "end": 25, "entity_id": 5},
+        {"start": 75, "end": 79, "entity_id": 4},
+    ],
+}
+
+
+@pytest.mark.parametrize("variant", ["luke", "luke_no_entities", "luke_original_attention", "roberta"])
+def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, variant: str) -> None:
+    """The same logits with Wikipedia's entities as input, and from words alone in variants without entities."""
+    import transformers
+
+    ours, exported = folder / "extractive_qa-luke", folder / "exported" / "extractive_qa"
+    if variant != "luke":
+        ours, exported = fine_tune("extractive_qa", folder, variant), tmp_path / "out"
+        export(ours, exported, entity_vocab=folder / "entities.json")
+    theirs, info = transformers.LukeForQuestionAnswering.from_pretrained(exported, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    assert list(theirs.config.id2label.values()) == ["start", "end"]
+    predictor = load(ours, device="cpu")
+    assert predictor.entities == (variant not in ("luke_no_entities", "roberta"))
+    dataset = extractive_qa.from_records([Record("x", QUESTION), Record("y", {**QUESTION, "entities": []})])
+    items = extractive_qa.featurize(
+        dataset, predictor.tokenizer, (), markers={}, max_words=96, profile="fixed"
+    ).items
+    batch = extractive_qa.collate(items, entities=predictor.entities, pad_id=predictor.tokenizer.pad_id)
+    inputs = {"input_ids": batch.inputs.word_ids, "attention_mask": batch.inputs.word_mask.long()}
+    if predictor.entities:
+        inputs |= {
+            "entity_ids": batch.inputs.entity_ids,
+            "entity_attention_mask": batch.inputs.entity_mask.long(),
+            "entity_position_ids": batch.inputs.entity_positions,
+        }
+    with torch.inference_mode():
+        output = theirs.eval()(**inputs)
+        found = extractive_qa.logits(predictor.module, batch)
+    expected = torch.stack([output.start_logits, output.end_logits], dim=-1).numpy()
+    for row, (theirs_row, ours_row) in enumerate(zip(expected, found, strict=True)):
+        assert np.abs(theirs_row[: len(ours_row)] - ours_row).max() < 1e-5, row
+    assert np.std(np.concatenate(found)) > 0.1
+
+
+def test_exported_answers_are_the_same(folder: Path) -> None:
+    ours = load(folder / "extractive_qa-luke", device="cpu")
+    theirs = load(folder / "exported" / "extractive_qa", device="cpu")
+    assert theirs.task is extractive_qa
+    questions = [{"question": "Who?", "text": "Ada met Bob in Pell."}, QUESTION]
+    found, wanted = theirs.predict(questions), ours.predict(questions)
+    assert [each["answer"] for each in found] == [each["answer"] for each in wanted]
+    assert [each["score"] for each in found] == pytest.approx([each["score"] for each in wanted], abs=1e-4)
+
+
+def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; the folder"
+    ):
+        export(fine_tune("cloze_qa", folder), tmp_path / "out")
+    with pytest.raises(
+        SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles \(--entity-voc"
+    ):
+        main([str(folder / "extractive_qa-luke"), str(tmp_path / "out")])
+    (tmp_path / "few.json").write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}')
+    few = ["--entity-vocab", str(tmp_path / "few.json")]
+    with pytest.raises(
+        SystemExit, match=r"^error: .*few.json: 3 entries, but the model has 6; give the voca"
+    ):
+        main([str(folder / "extractive_qa-luke"), str(tmp_path / "out"), *few])
+    assert not (tmp_path / "out").exists()
 
 
 def test_models_without_entities_and_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:

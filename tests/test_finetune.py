@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +17,13 @@ from model.checkpoint import save_model
 from model.config import PRESETS as MODEL_PRESETS
 from model.heads import LukeForPretraining
 from pipeline.tokens import train_tokenizer
-from tasks import entity_typing, ner, relation_classification, training
+from tasks import cloze_qa, entity_typing, extractive_qa, ner, relation_classification, training
 from tasks import finetune as finetuning
+from tasks.annotations import Mention
 from tasks.finetune import finetune
 from tasks.run import TASKS, Run
 from tasks.spans import Span
-from tasks.task import PROFILES, Hyperparameters
+from tasks.task import PROFILES, Hyperparameters, split_file
 from tasks.variants import VARIANTS
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "ner"
@@ -128,6 +130,63 @@ def test_each_variant_has_its_inputs_and_attention(folder: Path, tmp_path: Path,
     assert (len(extra_queries) > 1) == row.entity_aware_attention
     assert json.loads((tmp_path / "config.json").read_text())["entities"] is row.entities
     assert metrics["variant"] == variant
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("variant", sorted(VARIANTS))
+@pytest.mark.parametrize("task", [cloze_qa, extractive_qa])
+def test_question_answering_in_each_variant(
+    folder: Path, tmp_path: Path, task: ModuleType, variant: str
+) -> None:
+    name = task.__name__.removeprefix("tasks.")
+    data = EXAMPLES.parent / name
+    takes = {"annotate": annotate} if task is extractive_qa else {}
+    metrics = run(folder, tmp_path, data, task=name, variant=variant, **takes)
+    for split in ("dev", "test"):
+        scored = task.score_files(split_file(data, split), tmp_path / f"predictions-{split}.json")
+        assert scored.pop("unknown") == 0
+        assert scored == metrics[split]
+        assert scored["questions"] == len(task.read(split_file(data, split)).examples)
+    weights, row = load_file(tmp_path / "model.safetensors"), VARIANTS[variant]
+    inputs, rows = (2, 1) if task is cloze_qa else (1, 2)
+    assert weights["classifier.weight"].shape == (rows, inputs * CONFIG.hidden_size)
+    pretrained = load_file(folder / "weights" / "model.safetensors")["luke.entity_embeddings.token.weight"]
+    found = weights["luke.entity_embeddings.token.weight"]
+    if task is extractive_qa and row.entities:
+        assert torch.equal(found, pretrained), "the whole table, as it was"
+        assert metrics["data"]["train"]["entities"] > 5
+    else:
+        assert len(found) == (1 if task is extractive_qa else 2)
+        assert "entities_outside_vocabulary" not in metrics["data"]["train"]
+
+
+def annotate(text: str, page: str | None) -> list[Mention]:
+    """Every second word, some of them outside the vocabulary."""
+    words = [(match.start(), match.end()) for match in re.finditer(r"\w+", text)]
+    return [Mention(start, end, 1 + 2 * (start % 3)) for start, end in words[::2]]
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_annotator_is_for_extractive_questions_alone(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa alone"
+    ):
+        run(folder, tmp_path, annotate=annotate)
+
+
+def test_extractive_questions_are_learnt_by_heart(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thorough = replace(QUICK, learning_rate=3e-3, batch_size=4, epochs=30)
+    monkeypatch.setitem(extractive_qa.PRESETS, "thorough", thorough)
+    data = json.loads((EXAMPLES.parent / "extractive_qa" / "train.json").read_text())
+    data["data"] = data["data"][:3]
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.json").write_text(json.dumps(data))
+    metrics = run(
+        folder, tmp_path / "out", tmp_path, task="extractive_qa", preset="thorough", annotate=annotate
+    )
+    assert metrics["test"]["f1"] > 0.9
 
 
 @pytest.mark.usefixtures("quick")

@@ -10,10 +10,13 @@ import pytest
 from fine_tuned_for_tests import EXAMPLES, fine_tune, pretrained
 
 from tasks import ner
+from tasks.annotations import Mention
 from tasks.predict import AT_ONCE, answer_lines, load, main
+from tasks.questions import read_predictions
 from tasks.records import read_records
 from tasks.run import TASKS
 from tasks.splitting import split_words
+from tasks.task import split_file
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +93,51 @@ def test_raw_texts_are_the_same_as_data(folder: Path) -> None:
     for example in TASKS["entity_typing"].read(EXAMPLES / "entity_typing" / "dev.json").examples:
         raw = {"text": example.text, "start": example.span[0], "end": example.span[1]}
         assert typing.predict([raw]) == typing.predict([example.record.values])
+
+
+@pytest.mark.parametrize("task", ["cloze_qa", "extractive_qa"])
+def test_questions_are_answered_as_in_training(folder: Path, task: str) -> None:
+    predictor = load(folder / f"{task}-luke", device="cpu")
+    path = split_file(EXAMPLES / task, "test")
+    questions = [
+        {"question": each.question, "text": each.passage}
+        | ({"entities": [list(span) for span in each.entities]} if task == "cloze_qa" else {})
+        for each in predictor.task.read(path).examples
+    ]
+    written = read_predictions(folder / f"{task}-luke" / "predictions-test.json")
+    answers = predictor.predict(questions)
+    assert [answer["answer"] for answer in answers] == list(written.values())
+    for question, answer in zip(questions, answers, strict=True):
+        assert question["text"][answer["start"] : answer["end"]] == answer["answer"]
+        assert answer["n_best"][0]["score"] == answer["score"] >= answer["n_best"][-1]["score"]
+    assert len({answer["answer"] for answer in answers}) > 3
+    assert predictor.predict([]) == []
+
+
+def test_an_annotator_finds_the_entities_of_questions(folder: Path) -> None:
+    asked = []
+
+    def annotate(text: str, page: str | None) -> list[Mention]:
+        asked.append((text, page))
+        return [Mention(0, 3, 5), Mention(4, 7, 1)]
+
+    question = {"question": "Who met Bob?", "text": "Ada met Bob.", "page": "Ada"}
+    given = [{"start": 0, "end": 3, "entity_id": 5}]
+    plain, annotated = (
+        load(folder / "extractive_qa-luke", device="cpu", annotate=each) for each in (None, annotate)
+    )
+    answers = annotated.predict([question])
+    assert asked == [("Who met Bob?", "Ada"), ("Ada met Bob.", "Ada")]
+    assert answers == plain.predict([{**question, "entities": given, "question_entities": given}])
+    assert answers != plain.predict([question])
+    with pytest.raises(
+        ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa alone"
+    ):
+        load(folder / "ner-luke", device="cpu", annotate=annotate)
+    with pytest.raises(
+        ValueError, match=r"entity_ids .* has 6 at .*, wanted 0 to 5, the rows of the model's"
+    ):
+        plain.predict([{**question, "entities": [{**given[0], "entity_id": 6}]}])
 
 
 def test_models_without_entities_answer(folder: Path) -> None:

@@ -27,6 +27,7 @@ SIZES = {"mean": 1.25, "median": 1, "p95": 2, "largest": 3}
 @pytest.fixture
 def content() -> dict[str, Any]:
     scores = {**SCORES, "types": {HOSTILE: SCORES}}
+    answers = {"exact_match": 0.625, "f1": 0.75, "questions": 8, "predicted": 8, "missing": 0}
     setting = {
         "dump": [HOSTILE],
         "language": "en",
@@ -64,7 +65,10 @@ def content() -> dict[str, Any]:
         ],
         "training": {"Pretrain": [{"step": 5, "masked_word_loss": 2.5, "masked_word_accuracy": 0.5}]},
         "held_out": {"Pretrain": HELD_OUT, "PretrainRoberta": {"masked_word": HELD_OUT["masked_word"]}},
-        "results": [{"task": "ner", "variant": "luke", "dev": scores, "test": scores}],
+        "results": [
+            {"task": "ner", "variant": "luke", "dev": scores, "test": scores},
+            {"task": "cloze_qa", "variant": "luke", "dev": answers, "test": answers},
+        ],
     }
 
 
@@ -81,7 +85,9 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
     page, markdown = render(content)
     for text in ("1,234,567 pages", "75.0%", "50.0%", "A demo shows that every stage works"):
         assert text in page
-    assert "| ner | luke | test | 50.0 | 25.0 | 33.3 |  |" in markdown
+    assert "| ner | luke | test | 50.0 | 25.0 | 33.3 |  |  |" in markdown
+    assert "| cloze_qa | luke | dev |  |  | 75.0 | 62.5 |  |" in markdown
+    assert ">62.5</td>" in page
     assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
     assert "7,654" in page
     content["setting"]["preset"] = "large"

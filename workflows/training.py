@@ -29,7 +29,7 @@ HEADLINE = (
     "held_out_known_entity_commonest_top_1",
 )
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-TASKS = ("entity_typing", "relation_classification", "ner")
+TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
 
 
 class TorchStage(TokenizedStage):
