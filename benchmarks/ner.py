@@ -26,14 +26,14 @@ def medians(rows: list[Record], sentences: Record) -> list[Record]:
     found = []
     for variant in dict.fromkeys(row["variant"] for row in rows):
         row: Record = {"variant": variant, "rounds": sum(each["variant"] == variant for each in rows)}
-        count = sentences["documents" if variant.startswith("words alone") else "alone"]
+        # Documents are another input, which transformers was not asked about.
+        is_base = not variant.startswith("words alone")
         for clock, name in (("seconds", "s"), ("cpu_seconds", "CPU s")):
             row[name] = median(rows, variant, clock)
-        row["sentences/s"] = count / row["s"]
-        # Documents are another input, which transformers' tokenizer was not asked about.
-        if count and not variant.startswith("words alone"):
-            row["x transformers"] = median(rows, ONE, "seconds") / row["s"]
-            row["x transformers by CPU time"] = median(rows, ONE, "cpu_seconds") / row["CPU s"]
+        row["sentences/s"] = sentences["alone" if is_base else "documents"] / row["s"]
+        for clock, name in (("seconds", ""), ("cpu_seconds", " by CPU time")):
+            ratio = median(rows, ONE, clock) / median(rows, variant, clock)
+            row[f"x transformers{name}"] = ratio if is_base else None
         found.append(row)
     return found
 

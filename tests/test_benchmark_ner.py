@@ -58,6 +58,7 @@ def test_medians_and_targets_are_of_the_same_sentences() -> None:
     assert [row["s"] for row in speed] == [6.0, 5.0, 2.0, 1.0, 8.0]
     assert [row["sentences/s"] for row in speed] == [2.0, 2.4, 6.0, 12.0, 2.0]
     assert [row.get("x transformers by CPU time") for row in speed] == [1.0, 1.2, 3.0, 6.0, None]
+    assert len({tuple(row) for row in speed}) == 1  # a table
     found = {row["target"]: (row["found"], row["met"]) for row in script.targets(speed)}
     assert found == {  # what is computed in float32 is not set against bf16
         f"ours, a: x {script.ONE} (CPU time)": (3.0, True),
