@@ -92,9 +92,7 @@ def finetune(
     return metrics
 
 
-def report_silence(
-    name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool
-) -> None:
+def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool) -> None:
     """Warns of each split where nothing is predicted; where that is all of them, raises unless it is allowed."""
     silent = metrics["splits_without_predictions"]
     if not allowed and len(silent) == 2 and any(metrics[split]["gold"] for split in silent):

@@ -167,7 +167,7 @@ def items_of_step(run: Run, step: int) -> list[Any]:
 def parts_of_step(run: Run, step: int) -> Sequence[Part]:
     """The batch of a step, in parts that the budget of tokens allows."""
     items = items_of_step(run, step)
-    terms = sum(map(run.task.loss_terms, items))
+    terms = sum(map(run.task.loss_terms, items)) or 1  # none: no answer of the batch is known
     hyper = run.hyperparameters
     return [
         Part(collate(run, part), sum(map(run.task.loss_terms, part)) / terms)

@@ -226,7 +226,9 @@ class FineTune(TorchStage):
 
     def hyperparameters(self) -> str:
         """The preset of fine-tuning."""
-        return self.preset if self.task_preset == AUTO else self.task_preset
+        if self.task_preset != AUTO:
+            return self.task_preset
+        return "small-encoder" if self.preset == "small" else self.preset
 
     def data_folder(self) -> str:
         return self.data or str(EXAMPLES / self.task)
