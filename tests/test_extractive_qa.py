@@ -372,7 +372,7 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     printed = json.loads(capsys.readouterr().out)
     assert printed == {**qa.score(dataset, predictions, (), None), "unknown": 0}
     assert (printed["exact_match"], printed["f1"], printed["predicted"]) == (0.5, 0.5, 20)
-    with pytest.raises(SystemExit, match=r"^error: .*absent: no such file$"):
+    with pytest.raises(SystemExit, match=r"^error: .*absent: no such file; expected a text file$"):
         qa.main(["score", str(gold), str(tmp_path / "absent")])
 
 

@@ -17,6 +17,7 @@ ALLOWED = {
         "pipeline.entities",
         "pipeline.mentions",
         "pipeline.tokens",
+        "pipeline.vocabularies",
         "pipeline.storage",
     },
     "workflows": {"workflows", "tasks", "model", "pipeline"},

@@ -101,8 +101,8 @@ def test_semevals_macro_f1_stands_beside_micro_f1(content: dict[str, Any]) -> No
         {"task": "relation_classification", "variant": "luke", "dev": {**SCORES, "types": {}}, "test": scores}
     )
     page, markdown = render(content)
-    assert "| relation_classification | luke | test | 50.0 | 25.0 | 33.3 | 43.2 |" in markdown
-    assert "| relation_classification | luke | dev | 50.0 | 25.0 | 33.3 |  |" in markdown
+    assert "| relation_classification | luke | test | 50.0 | 25.0 | 33.3 |  | 43.2 |" in markdown
+    assert "| relation_classification | luke | dev | 50.0 | 25.0 | 33.3 |  |  |" in markdown
     table = re.search(r"SemEval's macro-F1</th></tr>(.*?)</table>", page, re.DOTALL)
     assert table is not None
     assert re.findall(r">([^<>\n]+)<", table[1]) == [
