@@ -9,19 +9,20 @@ import mmap
 import os
 import struct
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import IO, Any
+from typing import IO, Final
 
 from pipeline import storage
 
 _GROUPS = 128
 _SHORT = _GROUPS  # the group of texts of one character, or none
-_MAGIC = b"tries 2\n"
+_MAGIC = b"tries 3\n"
 _HEADER = struct.Struct(f"<8s{_GROUPS + 2}Q")  # and where each group's trie begins, and the last one ends
 _ALIGNMENT = 8
 _RECORD = struct.Struct("<Ii")  # bytes of the text behind it, its number
-_NUMBER = "<i"
+_NUMBER: Final = "i"  # of 32 bits
 
 
 class TextSet:
@@ -42,16 +43,11 @@ class TextSet:
             raise ValueError(
                 f"{path}: no file of tries, or not a whole one; delete it and run its stage again"
             )
-        view, empty = memoryview(self._mapped), self._trie()
-        self._tries = [
-            self._trie().map(view[begin:end]) if begin < end else empty for begin, end in pairwise(offsets)
-        ]
-
-    @staticmethod
-    def _trie() -> Any:
         import marisa_trie
 
-        return marisa_trie.Trie()
+        view, empty = memoryview(self._mapped), marisa_trie.Trie()
+        self._groups = [view[begin:end] for begin, end in pairwise(offsets)]
+        self._tries = [marisa_trie.Trie().map(group) if group else empty for group in self._groups]
 
     def prefixes(self, text: str) -> list[str]:
         """The texts of at least a character with which this one begins."""
@@ -68,44 +64,40 @@ class TextSet:
 class TextMap(TextSet):
     """Texts and a number for each, in a file of `write_numbers`."""
 
-    @staticmethod
-    def _trie() -> Any:
-        import marisa_trie
-
-        return marisa_trie.RecordTrie(_NUMBER)
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        # Behind each trie, by the ids that it gives to its texts. A trie of records would be several times as slow.
+        self._numbers = [
+            group[len(group) - _aligned(4 * len(trie)) :].cast(_NUMBER)
+            for group, trie in zip(self._groups, self._tries, strict=True)
+        ]
 
     def get(self, text: str) -> int | None:
         """The text's number; None for a text that is not there."""
-        found = self._tries[_group(text)].get(text)
-        return found[0][0] if found else None
+        group = _group(text)
+        place = self._tries[group].get(text)
+        return None if place is None else self._numbers[group][place]
 
 
 def write_texts(path: str, texts: Iterable[str]) -> int:
     """Write a set of texts, in any order, to a local path; returns how many there are."""
-    import marisa_trie
-
-    rows = ((text, 0) for text in texts)
-    return _write(path, rows, lambda group: marisa_trie.Trie(text for text, _ in group))
+    return _write(path, ((text, 0) for text in texts), numbered=False)
 
 
 def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
     """Write texts, each there once, with their numbers of 32 bits to a local path; returns how many there are."""
-    import marisa_trie
-
-    return _write(
-        path,
-        rows,
-        lambda group: marisa_trie.RecordTrie(_NUMBER, ((text, (number,)) for text, number in group)),
-    )
+    return _write(path, rows, numbered=True)
 
 
 def _group(text: str) -> int:
     return (31 * ord(text[0]) + ord(text[1])) % _GROUPS if len(text) > 1 else _SHORT
 
 
-def _write(
-    path: str, rows: Iterable[tuple[str, int]], build: Callable[[Iterator[tuple[str, int]]], Any]
-) -> int:
+def _aligned(size: int) -> int:
+    return size + -size % _ALIGNMENT
+
+
+def _write(path: str, rows: Iterable[tuple[str, int]], *, numbered: bool) -> int:
     count = 0
     offsets = [_HEADER.size]
     folder = os.path.dirname(path) or "."
@@ -119,15 +111,27 @@ def _write(
         out.write(bytes(_HEADER.size))
         for file in spilled:
             if file.tell():
-                trie = build(_read(file))
-                count += len(trie)
-                out.flush()
-                trie.write(out)
-                out.write(bytes(-out.seek(0, os.SEEK_END) % _ALIGNMENT))
+                count += _write_group(out, file, numbered=numbered)
             offsets.append(out.tell())
         out.seek(0)
         out.write(_HEADER.pack(_MAGIC, *offsets))
     return count
+
+
+def _write_group(out: IO[bytes], file: IO[bytes], *, numbered: bool) -> int:
+    """Write the trie of the texts in a file, and behind it their numbers; returns how many texts there are."""
+    import marisa_trie
+
+    trie = marisa_trie.Trie(text for text, _ in _read(file))
+    out.flush()
+    trie.write(out)
+    out.write(bytes(-out.seek(0, os.SEEK_END) % _ALIGNMENT))
+    if numbered:
+        numbers = array(_NUMBER, bytes(_aligned(4 * len(trie))))
+        for text, number in _read(file):
+            numbers[trie[text]] = number
+        out.write(numbers.tobytes())
+    return len(trie)
 
 
 def _read(file: IO[bytes]) -> Iterator[tuple[str, int]]:

@@ -110,7 +110,7 @@ class BuildEntityVocab(SparkStage):
     """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
-    VERSION = 3
+    VERSION = 4
 
     def requires(self) -> dict[str, Stage]:
         return {"ExtractPages": self.extracted(), "ResolveRedirects": self.clone(ResolveRedirects)}
@@ -244,7 +244,7 @@ class BuildMentionTable(SparkStage):
     """Every anchor text with its targets, link probability and commonness."""
 
     FOLDER = "mentions"
-    VERSION = 3
+    VERSION = 4
 
     def requires(self) -> dict[str, Stage]:
         return {
