@@ -42,7 +42,7 @@ WRITES = {
     "ExtractPages": ("pages", "paragraphs", "redirects", "rejected"),
     "ResolveRedirects": ("titles",),
     "BuildEntityVocab": ("entities", "aliases"),
-    "BuildMentionTable": ("mentions",),
+    "BuildMentionTable": ("mentions", "page_names"),
     "BuildSequences": ("sequences", "held_out"),
 }
 ROLES = ("main", "jvm", "spark worker", "runner", "worker")

@@ -16,6 +16,8 @@ Every stage writes a folder with a `manifest.json` that lists its files, rows an
 | BuildMentionTable | mentions | mention, entity_id, title, link_count, total_links, occurrences, |
 | | | link_probability, commonness |
 | | candidates.arrow, lookup.tries | the same by name, memory-mapped (`mentions.MentionTable`) |
+| | page_names | page, names (mention, title), ambiguous |
+| | pages.tries | title or redirect -> row of page_names, memory-mapped (`page_names.PageNames`) |
 | TrainTokenizer | tokenizer | vocab.json, merges.txt |
 | BuildSequences | sequences, held_out | word_ids, entity_ids, entity_starts, entity_ends, page_id |
 | | word_starts.arrow | for each token id whether a word begins there |

@@ -48,6 +48,10 @@ class EntityVocab:
         """Title -> id, the special entities included."""
         return {title: number for number, title in enumerate(self.titles)}
 
+    def digest(self) -> str:
+        """SHA-256 of the titles in the order of their ids: equal where the ids mean the same."""
+        return storage.digest(self.titles)
+
     @classmethod
     def rank(
         cls, counts: Iterable[tuple[str, int, int]], size: int, forced: Collection[str] = ()
@@ -209,13 +213,13 @@ class Aliases(TextMap):
 
 
 def alias_rows(
-    titles: Iterable[Mapping[str, Any]], entity_ids: Mapping[str, int]
+    titles: Iterable[Mapping[str, Any]], entity_ids: Mapping[str, int] | TextMap
 ) -> Iterator[tuple[str, int]]:
-    """From rows of the titles table, those that end at an entity.
+    """From rows of the titles table, those that end at an entity, or at another page that has a number.
 
-    `entity_ids` gives the id of each title that is an entity's own; the results are title and id.
+    `entity_ids` gives the number of each title that is a page's, or an entity's, own; the results are title and number.
     """
     for row in titles:
-        number = entity_ids.get(row["canonical"])
+        number = entity_ids.get(row["canonical"] or "")  # a loop ends nowhere
         if number is not None:
             yield row["title"], number

@@ -97,16 +97,18 @@ def _follow(steps: DataFrame) -> DataFrame:
 
 
 def links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
-    """Every annotation as (`mention`, `title`, `status`): its anchor, and its target after redirects.
+    """Every annotation as (`page_id`, `mention`, `title`, `status`): its anchor, and its target after redirects.
 
     A target that is neither page nor redirect keeps its title and has the status `missing`.
     """
-    exploded = paragraphs.select("text", F.explode("links").alias("link")).select(
+    exploded = paragraphs.select("page_id", "text", F.explode("links").alias("link")).select(
+        "page_id",
         F.expr("substring(text, link.start + 1, link.end - link.start)").alias("mention"),
         F.col("link.target").alias("target"),
     )
     resolved = exploded.join(titles.withColumnRenamed("title", "target"), "target", "left")
     return resolved.select(
+        "page_id",
         "mention",
         F.coalesce("canonical", "target").alias("title"),
         F.coalesce("status", F.lit("missing")).alias("status"),
@@ -266,18 +268,46 @@ def count_anchors(annotations: DataFrame, *, profile: str, min_links: int, max_c
         min_links: mentions that are linked less often are left out.
         max_characters: mentions that are longer are left out; `paper` has its 20 words instead.
     """
+    named = _named(annotations, profile, max_characters)
+    pairs = named.groupBy("mention", "title").agg(F.count(F.lit(1)).alias("link_count"))
+    totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
+    return pairs.join(totals.where(F.col("total_links") >= min_links), "mention")
+
+
+def _named(annotations: DataFrame, profile: str, max_characters: int) -> DataFrame:
+    """The annotations whose anchor is a mention, with what it counts for."""
     if profile == "paper":
         normalize = F.udf(lambda anchor: mentions.normalize_mention(anchor), "string")
         annotations = annotations.withColumn("mention", normalize("mention"))
     else:
         annotations = annotations.where(F.length("mention") <= max_characters)
-    pairs = (
-        annotations.where(F.col("mention").rlike(r"(?U)\S"))
-        .groupBy("mention", "title")
-        .agg(F.count(F.lit(1)).alias("link_count"))
+    return annotations.where(F.col("mention").rlike(r"(?U)\S"))
+
+
+def page_names(annotations: DataFrame, pages: DataFrame, *, profile: str, max_characters: int) -> DataFrame:
+    """Each page's `names`, those that link to one title from it, and how many are `ambiguous`: link to several.
+
+    Args:
+        annotations: of `links`.
+        pages: with `page_id`, `title`; here `page`, and of two of one title the one with the lower id.
+        profile, max_characters: as in `count_anchors`.
+    """
+    targets = (
+        _named(annotations, profile, max_characters)
+        .groupBy("page_id", "mention")
+        .agg(F.min("title").alias("title"), F.max("title").alias("other"))
     )
-    totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
-    return pairs.join(totals.where(F.col("total_links") >= min_links), "mention")
+    is_clear = F.col("title") == F.col("other")
+    names = targets.groupBy("page_id").agg(
+        F.sort_array(F.collect_list(F.when(is_clear, F.struct("mention", "title")))).alias("names"),
+        F.count_if(~is_clear).cast("int").alias("ambiguous"),
+    )
+    once = pages.groupBy(F.col("title").alias("page")).agg(F.min("page_id").alias("page_id"))
+    return once.join(names, "page_id", "left").select(
+        "page",
+        F.coalesce("names", F.array()).alias("names"),
+        F.coalesce("ambiguous", F.lit(0)).alias("ambiguous"),
+    )
 
 
 def write_names(anchors: DataFrame, path: str) -> tuple[int, int]:

@@ -7,14 +7,16 @@ count. `link_probability` = links / occurrences, `commonness` = links to the tar
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import pyarrow as pa
 import regex
 
 from pipeline import storage
+from pipeline.page_names import PageNames
 from pipeline.tries import TextMap, TextSet, write_numbers
 
 NAMES = "names.tries"
@@ -75,7 +77,7 @@ class NameSet(Protocol):
     longest: int
 
     def prefixes(self, text: str) -> list[str]:
-        """The names with which the text begins."""
+        """The names with which the text begins, the shortest first."""
 
     def __contains__(self, name: str) -> bool: ...
 
@@ -92,14 +94,26 @@ def find_names(text: str, names: NameSet) -> Iterator[tuple[int, int, str]]:
                 yield start, end, name
 
 
-def longest_names(text: str, names: NameSet) -> Iterator[tuple[int, int, str]]:
-    """Occurrences of names between word boundaries that do not overlap: from left to right, the longest first."""
+def longest_names(
+    text: str, names: NameSet, wanted: Callable[[str], object] = bool
+) -> Iterator[tuple[int, int, str]]:
+    """Occurrences of names between word boundaries that do not overlap: from left to right, the longest first.
+
+    Names for which `wanted` is false count as none, so that they hide no shorter ones.
+    """
+    spans = [match.span() for match in tokens(text)]
+    ends = {end for _, end in spans}
+    prefixes, longest = names.prefixes, names.longest
     position = 0
-    for start, found in itertools.groupby(find_names(text, names), key=lambda place: place[0]):
-        if start >= position:
-            longest = max(found)
-            yield longest
-            position = longest[1]
+    for start, _ in spans:
+        if start < position:
+            continue
+        for name in reversed(prefixes(text[start : start + longest])):
+            end = start + len(name)
+            if (end in ends or text[end - 1].isspace()) and wanted(name):
+                yield start, end, name
+                position = end
+                break
 
 
 def occurrences(text: str, links: Sequence[tuple[int, int]], names: NameSet) -> list[str]:
@@ -141,8 +155,10 @@ def fold(text: str) -> str:
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
 
 
-def _fold_in_place(text: str) -> tuple[str, list[int]]:
+def _fold_in_place(text: str) -> tuple[str, Sequence[int]]:
     """A folded text, and for each of its positions (and its end) the position in the text that it comes from."""
+    if text.isascii():
+        return text.lower(), range(len(text) + 1)
     folded = [fold(character) for character in text]
     places = [position for position, part in enumerate(folded) for _ in part]
     return "".join(folded), [*places, len(text)]
@@ -192,10 +208,16 @@ class MentionTable:
         manifest = storage.read_manifest(folder)
         if manifest.stage != "BuildMentionTable":
             raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of BuildMentionTable")
+        self.folder, self.manifest = folder, manifest
         self.profile: str = manifest.parameters["profile"]
         self.longest: int = manifest.facts["longest_mention"]
         self._rows = TextMap(storage.join(folder, LOOKUP))
-        self._batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
+        # The values of a row one by one are there sooner than the row of a table.
+        batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
+        self._columns = [
+            (*batch.columns[1:4], batch.column(4).offsets, *batch.column(4).values.flatten())
+            for batch in batches
+        ]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -203,8 +225,13 @@ class MentionTable:
     def __contains__(self, name: str) -> bool:
         return name in self._rows
 
+    @cached_property
+    def pages(self) -> PageNames:
+        """The names by which each page links."""
+        return PageNames(self.folder, self.manifest)
+
     def prefixes(self, text: str) -> list[str]:
-        """The names with which the text begins."""
+        """The names with which the text begins, the shortest first."""
         return self._rows.prefixes(text)
 
     def get(self, name: str) -> Mention | None:
@@ -213,20 +240,27 @@ class MentionTable:
         if number is None:
             return None
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        values = self._batches[batch].slice(row, 1).to_pylist()[0]
-        candidates = tuple(
-            Candidate(**each, commonness=each["link_count"] / values["total_links"])
-            for each in values.pop("candidates")
-        )
-        return Mention(values.pop("mention"), **values, candidates=candidates)
+        *facts, offsets, entity_ids, titles, link_counts = self._columns[batch]
+        total_links, occurrences, link_probability = (column[row].as_py() for column in facts)
+        candidates = []
+        for place in range(offsets[row].as_py(), offsets[row + 1].as_py()):
+            entity_id, title, link_count = (
+                column[place].as_py() for column in (entity_ids, titles, link_counts)
+            )
+            candidates.append(Candidate(entity_id, title, link_count, link_count / total_links))
+        return Mention(name, total_links, occurrences, link_probability, tuple(candidates))
+
+    def as_named(self, text: str) -> tuple[str, Sequence[int]]:
+        """A text as the table writes names, and the place in the text of each of its positions and its end.
+
+        In the profile `paper` that is without case and accents, so that these do not matter.
+        """
+        return _fold_in_place(text) if self.profile == "paper" else (text, range(len(text) + 1))
 
     def find(self, text: str) -> Iterator[tuple[int, int, Mention]]:
-        """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping.
-
-        In the profile `paper` case and accents of the text do not matter.
-        """
-        folded, places = _fold_in_place(text) if self.profile == "paper" else (text, range(len(text) + 1))
-        for start, end, name in longest_names(folded, self):
+        """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping."""
+        named, places = self.as_named(text)
+        for start, end, name in longest_names(named, self):
             mention = self.get(name)
             assert mention is not None
             yield places[start], places[end], mention

@@ -117,6 +117,8 @@ def write_parts(
     parts: int,
     by: str,
     order: Sequence[str],
+    first: int = 0,
+    group_rows: int = storage.ROW_GROUP_ROWS,
 ) -> dict[int, BlockRecord]:
     """Write a DataFrame as `parts` Parquet files, each committed as a block; committed ones are kept.
 
@@ -129,18 +131,21 @@ def write_parts(
         parts: number of files.
         by: column that decides a row's file.
         order: columns of the order within a file; a total one.
+        first: number of the first block, behind those of the stage's other tables.
+        group_rows: rows of a row group.
 
     Returns:
-        Every part's record, by number.
+        Every block's record, those of other tables too, by number.
     """
     finished = set(storage.finished_blocks(folder, key))
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
         assert context is not None
-        number = context.partitionId()
+        number = first + context.partitionId()
         if number not in finished:
-            _write_part(batches, schema, folder, f"{table}/{storage.block_name(number)}.parquet", key, number)
+            path = f"{table}/{storage.block_name(number)}.parquet"
+            _write_part(batches, schema, folder, path, key, number, group_rows)
         yield pa.record_batch({"part": [number]})
 
     ordered = frame.select(*schema.names).repartition(parts, by).sortWithinPartitions(*order)
@@ -149,7 +154,13 @@ def write_parts(
 
 
 def _write_part(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema, folder: str, path: str, key: str, number: int
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    folder: str,
+    path: str,
+    key: str,
+    number: int,
+    group_rows: int,
 ) -> None:
     count = 0
     pending: list[pa.RecordBatch] = []
@@ -162,10 +173,10 @@ def _write_part(
             pending.append(batch.cast(schema))
             count += batch.num_rows
             table = pa.Table.from_batches(pending, schema)
-            while table.num_rows >= storage.ROW_GROUP_ROWS:
+            while table.num_rows >= group_rows:
                 # In one piece: a page of Parquet never spans two.
-                writer.write_table(table.slice(0, storage.ROW_GROUP_ROWS).combine_chunks())
-                table = table.slice(storage.ROW_GROUP_ROWS)
+                writer.write_table(table.slice(0, group_rows).combine_chunks())
+                table = table.slice(group_rows)
             pending = table.to_batches()
         writer.write_table(pa.Table.from_batches(pending, schema).combine_chunks())
     record = BlockRecord((storage.describe(folder, path, count),), {_table_name(path): count})

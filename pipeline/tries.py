@@ -50,7 +50,7 @@ class TextSet:
         self._tries = [marisa_trie.Trie().map(group) if group else empty for group in self._groups]
 
     def prefixes(self, text: str) -> list[str]:
-        """The texts of at least a character with which this one begins."""
+        """The texts of at least a character with which this one begins, the shortest first."""
         first = [text[0]] if text and text[0] in self._tries[_SHORT] else []
         return first + self._tries[_group(text)].prefixes(text) if len(text) > 1 else first
 

@@ -274,3 +274,29 @@ def mention_table(
         for mention in sorted(names)
         for title, count in sorted(links[mention].items())
     ]
+
+
+def page_names(
+    pages: Pages, titles: Mapping[str, Row], profile: str, *, max_mention_characters: int = 100
+) -> list[Row]:
+    """The names of each page that link to one title only, and how many link to several, by page."""
+    targets: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for row in pages.paragraphs:
+        for anchor, title, _ in _links([row], titles):
+            if mention := mention_of(anchor, profile, max_mention_characters):
+                targets[row["page_id"]][mention].add(title)
+    rows = []
+    for page in sorted(pages.pages, key=lambda page: page["title"]):
+        found = sorted(targets[page["page_id"]].items())
+        names = [{"mention": name, "title": min(ends)} for name, ends in found if len(ends) == 1]
+        rows.append({"page": page["title"], "names": names, "ambiguous": len(found) - len(names)})
+    return rows
+
+
+def longest_spans(text: str, names: Collection[str]) -> list[tuple[int, int]]:
+    """Names between word boundaries from left to right, at each place the longest; none begins with white space."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(NameFinder(names).spans(text), key=lambda span: (span[0], -span[1])):
+        if not spans or start >= spans[-1][1]:
+            spans.append((start, end))
+    return spans

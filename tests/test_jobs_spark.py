@@ -253,6 +253,29 @@ def test_mention_table_as_the_paper_counted(tables: dict[str, Any], tmp_path: Pa
     assert rows["ape", "Ape"]["link_probability"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("profile", "ape", "japan"),
+    [
+        (
+            "fixed",
+            ([("Ape", "A"), ("ape", "Ape")], 0),
+            [("Japan", "Japan"), ("ape", "Further"), ("日本", "Japan")],
+        ),
+        ("paper", ([], 1), [("ape", "Further"), ("japan", "Japan"), ("日本", "Japan")]),
+    ],
+)
+def test_names_of_pages(
+    tables: dict[str, Any], profile: str, ape: tuple[list[tuple[str, str]], int], japan: list[tuple[str, str]]
+) -> None:
+    """Folded, Ape and ape are one name, which links to two titles from its page; a page can have none."""
+    found = jobs_spark.page_names(tables["annotations"], tables["pages"], profile=profile, max_characters=100)
+    rows = {
+        row["page"]: ([tuple(name) for name in row["names"]], row["ambiguous"]) for row in found.collect()
+    }
+    linked = {"Ape": ape, "Japan": (japan, 0), "Unlinked": ([("apes", "Ape")], 0)}
+    assert rows == linked | {"[MASK]": ([], 0), "[MASK2]": ([], 0)}
+
+
 def test_parts_are_kept_and_have_the_same_bytes(spark: Any, tmp_path: Path) -> None:
     schema = pa.schema([("word", pa.string()), ("number", pa.int64())])
     # Long and many enough that a column of a row group has several pages, which must not follow Spark's batches.

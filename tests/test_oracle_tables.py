@@ -16,6 +16,7 @@ from oracle_sequences import SequenceMaker, Tokenizer, is_held_out
 from oracle_tables import Pages, Row
 from test_stages import run_in_process
 
+from pipeline.page_names import PageNames
 from workflows import BuildEntityVocab, BuildMentionTable, BuildSequences, ExtractPages, ResolveRedirects
 from workflows.stage import Stage
 
@@ -164,6 +165,28 @@ def test_mention_table(made: Made) -> None:
     expected = oracle.mention_table(made.pages, made.titles, made.vocab, made.case.profile, **settings)
     assert same(found, expected)
     assert any(row["entity_id"] is not None and row["link_probability"] < 1 for row in found)
+
+
+def test_page_names(made: Made) -> None:
+    found = parquet_rows(made.paths(BuildMentionTable, "page_names/"), "page")
+    settings = {"max_mention_characters": made.given["max_mention_characters"]}
+    expected = oracle.page_names(made.pages, made.titles, made.case.profile, **settings)
+    assert same(found, expected)
+    stage = made.stages[BuildMentionTable]
+    assert stage.manifest().drops.get("names:ambiguous_on_page", 0) == sum(
+        row["ambiguous"] for row in expected
+    )
+    names = PageNames(stage.folder, stage.manifest())
+    for row in expected:
+        assert titles_of(names, row["page"]) == {each["mention"]: each["title"] for each in row["names"]}
+    for title, row in made.titles.items():
+        reached = row["canonical"] if row["status"] in ("page", "redirect") else None
+        assert titles_of(names, title) == (titles_of(names, reached) if reached else None)
+
+
+def titles_of(names: PageNames, page: str) -> Mapping[str, str] | None:
+    found = names.get(page)
+    return found.titles if found else None
 
 
 def test_sequences(made: Made) -> None:

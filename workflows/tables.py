@@ -14,6 +14,7 @@ from workflows.parameters import AUTO
 from workflows.stage import Result, Stage, logger
 
 if TYPE_CHECKING:
+    from pipeline.entities import EntityVocab
     from pipeline.jobs_spark import Entities
 
 VOCAB_SIZES = {"demo": 10_000, "small": 32_768, "base": 500_000, "large": 500_000}
@@ -68,11 +69,11 @@ class SparkStage(CorpusStage):
         storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
 
     def write(
-        self, frame: Any, schema: Any, table: str, by: str, order: list[str]
+        self, frame: Any, schema: Any, table: str, by: str, order: list[str], **options: int
     ) -> dict[int, storage.BlockRecord]:
-        """Write a DataFrame as one of the stage's tables."""
+        """Write a DataFrame as one of the stage's tables; `options` and result are those of `write_parts`."""
         return self.spark.write_parts(
-            frame, schema, self.folder, table, self.key(), parts=self.parts(), by=by, order=order
+            frame, schema, self.folder, table, self.key(), parts=self.parts(), by=by, order=order, **options
         )
 
 
@@ -241,7 +242,7 @@ def _sha256(flag: str, path: str) -> str:
 
 
 class BuildMentionTable(SparkStage):
-    """Every anchor text with its targets, link probability and commonness."""
+    """Every anchor text with its targets, link probability and commonness; and the names that each page links by."""
 
     FOLDER = "mentions"
     VERSION = 4
@@ -262,10 +263,30 @@ class BuildMentionTable(SparkStage):
 
     def work(self) -> Result:
         self.start()
+        paragraphs = self.read(self.extracted(), "paragraphs/")
+        titles = self.read(self.clone(ResolveRedirects), "titles/")
+        annotations = self.spark.keep(self.jobs.links(paragraphs, titles))
+        longest = self._write_mentions(paragraphs, annotations)
+        blocks = self._write_page_names(annotations)
+        vocab, dump = self._vocab(), self.fetched().manifest().facts
+        facts = {
+            "longest_mention": longest,
+            "dump": [part["name"] for part in dump["parts"]],
+            "language": dump["site"]["language"],
+            "entities": len(vocab),
+            "entities_sha256": vocab.digest(),
+        }
+        return self._with_lookups(self.result(blocks, **facts))
+
+    def _vocab(self) -> "EntityVocab":
+        from pipeline.entities import EntityVocab
+
+        return EntityVocab.load(self.clone(BuildEntityVocab).folder)
+
+    def _write_mentions(self, paragraphs: Any, annotations: Any) -> int:
+        """Write the mention table; returns how many characters the longest name has."""
         from pipeline import mentions
 
-        paragraphs = self.read(self.extracted(), "paragraphs/")
-        annotations = self.jobs.links(paragraphs, self.read(self.clone(ResolveRedirects), "titles/"))
         anchors = self.spark.keep(
             self.jobs.count_anchors(
                 annotations,
@@ -275,7 +296,7 @@ class BuildMentionTable(SparkStage):
             )
         )
         names = storage.join(self.folder, mentions.NAMES)
-        count, longest = self.jobs.write_names(anchors, names)
+        _, longest = self.jobs.write_names(anchors, names)
         entities = self.jobs.entity_titles(
             self.read(self.clone(BuildEntityVocab), "entity_vocab.parquet"),
             self.read(self.extracted(), "pages/"),
@@ -283,16 +304,48 @@ class BuildMentionTable(SparkStage):
         table = self.jobs.count_mentions(
             paragraphs, anchors, entities, names_path=names, longest=longest, profile=self.profile
         )
-        blocks = self.write(table, mentions.SCHEMA, "mentions", "mention", ["mention", "title"])
+        self.write(table, mentions.SCHEMA, "mentions", "mention", ["mention", "title"])
         storage.remove(names)
-        return self._with_lookup(self.result(blocks, longest_mention=longest), count)
+        return int(longest)
 
-    def _with_lookup(self, result: Result, names: int) -> Result:
-        from pipeline import mentions
+    def _write_page_names(self, annotations: Any) -> dict[int, storage.BlockRecord]:
+        from pipeline import page_names
 
-        paths = [storage.join(self.folder, entry.path) for entry in result.files]
-        files = (*result.files, *mentions.write_lookup(self.folder, paths))
-        links = self.extracted().manifest().rows["links"]
-        left_out = links - storage.sum_column(paths, "link_count")
-        drops = +Counter({"links:no_mention": left_out})  # too long for a mention, or linked too rarely
-        return replace(result, files=files, rows={**result.rows, "names": names}, drops=drops)
+        table = self.jobs.page_names(
+            annotations,
+            self.read(self.extracted(), "pages/"),
+            profile=self.profile,
+            max_characters=self.max_mention_characters,
+        )
+        return self.write(
+            table,
+            page_names.SCHEMA,
+            page_names.TABLE,
+            "page",
+            ["page"],
+            first=self.parts(),
+            group_rows=page_names.GROUP_ROWS,
+        )
+
+    def _with_lookups(self, result: Result) -> Result:
+        from pipeline import mentions, page_names
+
+        def paths(table: str) -> list[str]:
+            return [
+                storage.join(self.folder, each.path) for each in result.files if each.path.startswith(table)
+            ]
+
+        rows, pages = paths("mentions/"), paths(f"{page_names.TABLE}/")
+        resolved = self.clone(ResolveRedirects)
+        lookup = mentions.write_lookup(self.folder, rows)
+        titles = page_names.write_pages(
+            self.folder, pages, resolved.manifest().paths(resolved.folder, "titles/")
+        )
+        drops = {
+            # Too long for a mention, or linked too rarely.
+            "links:no_mention": self.extracted().manifest().rows["links"]
+            - storage.sum_column(rows, "link_count"),
+            "names:ambiguous_on_page": storage.sum_column(pages, "ambiguous"),
+        }
+        counts = {**result.rows, "names": lookup[-1].rows or 0, "titles_of_pages": titles.rows or 0}
+        return replace(result, files=(*result.files, *lookup, titles), rows=counts, drops=+Counter(drops))
