@@ -86,8 +86,8 @@ def search(
 
 SEARCH = [
     *search("wikigold", NER, "roberta", 0.5, [(1e-4, 1e-4), (1e-4, 2e-3), (4e-4, 2e-3), (8e-4, 2e-3)]),
-    *search("wikigold", NER, "luke", 0.2, [(1e-4, 1e-4), (4e-4, 2e-3)]),
-    *search("wikigold", NER, "luke", 0.2, [(4e-4, 2e-3)], entities_at_random=True),
+    *search("wikigold", NER, "luke", 0.5, [(4e-4, 2e-3)]),
+    *search("wikigold", NER, "luke", 0.5, [(4e-4, 2e-3)], entities_at_random=True),
     *search("semeval2010-task8", RELATIONS, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)], entities_at_random=True),
