@@ -1,9 +1,11 @@
 """Wikipedia entities in texts, as an annotator finds them or a user gives them: input of question answering."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from model.config import SPECIAL_ENTITIES
+from tasks.annotator import Annotator
 from tasks.questions import children
 from tasks.records import Record
 
@@ -29,6 +31,22 @@ class Annotation(Protocol):
 
 Annotate = Callable[[str, str | None], Sequence[Annotation]]
 """The annotations of a text, from the Wikipedia page of this title where one is known."""
+
+
+def open_annotator(mentions: Path, weights: Path | None = None) -> Annotate:
+    """Annotations by the folder of a mention table; texts of pages that its dump lacks are annotated by commonness.
+
+    `weights` is the folder of the model that the entities are for: where it brings its vocabulary, as transformers'
+    LUKE does, that has to be the table's. Raises: ValueError naming both where it is another, and for no such folder.
+    """
+    vocabulary = weights / "entity_vocab.json" if weights else None
+    known = vocabulary if vocabulary and vocabulary.is_file() else None
+    annotator = Annotator.open(mentions, vocabulary=known)
+
+    def annotate(text: str, page: str | None) -> Sequence[Annotation]:
+        return annotator.annotate(text, page if page and annotator.has_page(page) else None)
+
+    return annotate
 
 
 def known_mentions(annotations: Sequence[Annotation]) -> tuple[Mention, ...]:

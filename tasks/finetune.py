@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from model.checkpoint import fingerprint_model
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
-from pipeline.storage import file_sha256
+from pipeline.storage import MANIFEST, file_sha256
 from pipeline.tokens import copy_tokenizer
 from pipeline.vocabularies import tokenizer_files
-from tasks.annotations import Annotate
+from tasks.annotations import open_annotator
 from tasks.run import TASKS, Run, predict, prepare, score
 from tasks.task import PROFILES, SPLITS, Hyperparameters, label_file, split_file
 from tasks.training import Training
@@ -46,14 +46,14 @@ def finetune(
     tokens_per_batch: int = 0,
     checkpoint_minutes: float = 30.0,
     allow_no_predictions: bool = False,
-    annotate: Annotate | None = None,
+    mentions: Path | None = None,
 ) -> dict[str, Any]:
     """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
 
     The classes are those of a file `labels.*` or `rel2id.json` in `data` (names one a line, a JSON list, or a
     JSON object of name -> number), or else what the task makes of the splits. `negative_label` names the class
-    of a relation data set that is not scored, where the task does not know it. `annotate` finds the Wikipedia
-    entities that extractive question answering takes: (text, title of its page or None) -> annotations.
+    of a relation data set that is not scored, where the task does not know it. `mentions` is the folder of a mention
+    table, by which the entities are found that extractive question answering takes.
 
     `weights` is our pretraining folder or a transformers LUKE, RoBERTa or BERT directory, as the variant wants;
     `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
@@ -74,13 +74,14 @@ def finetune(
     hyperparameters = replace(_choose("preset", preset, chosen.PRESETS), tokens_per_batch=tokens_per_batch)
     names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
     values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
-    identity = {**values, **fingerprints(data, weights, tokenizer)}
+    identity = {**values, **fingerprints(data, weights, tokenizer, mentions)}
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
     else:
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
-            progress=progress, negative_label=negative_label, annotate=annotate,
+            progress=progress, negative_label=negative_label,
+            annotate=open_annotator(mentions, weights) if mentions else None,
         )  # fmt: skip
         training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)
         training.train()
@@ -114,14 +115,15 @@ def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:
     return choices[name]
 
 
-def fingerprints(data: Path, weights: Path, tokenizer: Path) -> dict[str, Any]:
-    """What tells the inputs of a run from others: SHA-256 of the data's files, the model and the tokenizer."""
+def fingerprints(data: Path, weights: Path, tokenizer: Path, mentions: Path | None) -> dict[str, Any]:
+    """What tells the inputs of a run from others: SHA-256 of the data's files, the model and so on."""
     labels = label_file(data)
     files = {**{split: split_file(data, split) for split in SPLITS}, **({"labels": labels} if labels else {})}
     return {
         "data": {name: file_sha256(str(path)) for name, path in files.items()},
         "weights": fingerprint_model(str(weights)),
         "tokenizer": {name: file_sha256(str(path)) for name, path in tokenizer_files(tokenizer).items()},
+        **({"mentions": file_sha256(str(mentions / MANIFEST))} if mentions else {}),
     }
 
 

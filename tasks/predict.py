@@ -25,7 +25,7 @@ from model.recipes import PRECISIONS
 from model.train import resolve_device
 from pipeline.tokens import ByteLevelBPE, WordTokenizer
 from tasks import extractive_qa
-from tasks.annotations import Annotate
+from tasks.annotations import Annotate, open_annotator
 from tasks.marked import marker_ids
 from tasks.records import Record, parse_line
 from tasks.run import TASKS, check_annotator, logits_of
@@ -95,8 +95,8 @@ class Predictor:
 def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None) -> Predictor:
     """The model of a folder that fine-tuning wrote, or of one that transformers reads as a fine-tuned LUKE.
 
-    `annotate` finds the Wikipedia entities of questions and passages (see `tasks.finetune.finetune`). Raises:
-    ValueError for any other folder.
+    `annotate` finds the Wikipedia entities of questions and passages, as `open_annotator` does. Raises: ValueError
+    for any other folder.
     """
     if not (folder / CONFIG).is_file():
         raise ValueError(f"{folder / CONFIG}: no such file; give the folder of a fine-tuned model")
@@ -210,6 +210,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a folder; questions on stdin, answers on stdout."""
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description="Ask a fine-tuned model.")
     parser.add_argument("folder", type=Path, metavar="MODEL_DIR")
+    parser.add_argument(
+        "--mentions",
+        type=Path,
+        help="folder of BuildMentionTable, which finds the entities of questions and texts",
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     parser.add_argument(
         "--tokens-per-batch",
@@ -224,7 +229,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.tokens_per_batch < 0:
         parser.error("--tokens-per-batch: 0 or more")
     try:
-        predictor = load(options.folder, device=options.device)
+        annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
+        predictor = load(options.folder, device=options.device, annotate=annotate)
         predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision)
         for line in answer_lines(predictor, sys.stdin, "stdin"):
             print(line, flush=True)

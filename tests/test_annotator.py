@@ -12,6 +12,7 @@ from oracle_tables import Pages, Row
 from properties import given, settings, st
 
 from pipeline.entities import UNK_ID, EntityVocab
+from tasks.annotations import open_annotator
 from tasks.annotator import Annotation, Annotator
 
 MOST = 6_000  # characters of wikitext of an article: more would take the oracle long
@@ -190,3 +191,15 @@ def test_other_folders_are_refused(tmp_path: Path, table: Table, monkeypatch: py
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match="pip install marisa-trie"):
         Annotator.open(tmp_path / "mentions")
+
+
+def test_texts_of_unknown_pages_are_annotated_by_commonness(tmp_path: Path, table: Table) -> None:
+    """As question answering asks; and the vocabulary that a model of transformers brings has to be the table's."""
+    annotate, text = open_annotator(tmp_path / "mentions", tmp_path), "Ann: ab and ab a, Bob."
+    annotator = Annotator.open(tmp_path / "mentions")
+    assert annotate(text, "C") == annotator.annotate(text, "C")
+    assert annotate(text, "No such") == annotate(text, None) == annotator.annotate(text)
+    titles = (*table.vocab.titles, "Another")
+    EntityVocab(titles, (0,) * 5, (-1,) * 5).write(str(tmp_path))
+    with pytest.raises(ValueError, match=r"\(4 entities\) than .*/entity_vocab\.json \(5\)"):
+        open_annotator(tmp_path / "mentions", tmp_path)

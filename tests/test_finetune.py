@@ -136,11 +136,11 @@ def test_each_variant_has_its_inputs_and_attention(folder: Path, tmp_path: Path,
 @pytest.mark.parametrize("variant", sorted(VARIANTS))
 @pytest.mark.parametrize("task", [cloze_qa, extractive_qa])
 def test_question_answering_in_each_variant(
-    folder: Path, tmp_path: Path, task: ModuleType, variant: str
+    folder: Path, tmp_path: Path, mentions: Path, task: ModuleType, variant: str
 ) -> None:
     name = task.__name__.removeprefix("tasks.")
     data = EXAMPLES.parent / name
-    takes = {"annotate": annotate} if task is extractive_qa else {}
+    takes = {"mentions": mentions} if task is extractive_qa else {}
     metrics = run(folder, tmp_path, data, task=name, variant=variant, **takes)
     for split in ("dev", "test"):
         scored = task.score_files(split_file(data, split), tmp_path / f"predictions-{split}.json")
@@ -166,16 +166,25 @@ def annotate(text: str, page: str | None) -> list[Mention]:
     return [Mention(start, end, 1 + 2 * (start % 3)) for start, end in words[::2]]
 
 
+@pytest.fixture
+def mentions(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that stands for a mention table by which `annotate` finds what it does."""
+    made = tmp_path_factory.mktemp("mentions")
+    (made / "manifest.json").write_text("{}")
+    monkeypatch.setattr(finetuning, "open_annotator", lambda table, weights: annotate)
+    return made
+
+
 @pytest.mark.usefixtures("quick")
-def test_an_annotator_is_for_extractive_questions_alone(folder: Path, tmp_path: Path) -> None:
+def test_an_annotator_is_for_extractive_questions_alone(folder: Path, tmp_path: Path, mentions: Path) -> None:
     with pytest.raises(
         ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa alone"
     ):
-        run(folder, tmp_path, annotate=annotate)
+        run(folder, tmp_path, mentions=mentions)
 
 
 def test_extractive_questions_are_learnt_by_heart(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, mentions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thorough = replace(QUICK, learning_rate=3e-3, batch_size=4, epochs=30)
     monkeypatch.setitem(extractive_qa.PRESETS, "thorough", thorough)
@@ -184,7 +193,7 @@ def test_extractive_questions_are_learnt_by_heart(
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.json").write_text(json.dumps(data))
     metrics = run(
-        folder, tmp_path / "out", tmp_path, task="extractive_qa", preset="thorough", annotate=annotate
+        folder, tmp_path / "out", tmp_path, task="extractive_qa", preset="thorough", mentions=mentions
     )
     assert metrics["test"]["f1"] > 0.9
 

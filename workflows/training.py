@@ -215,6 +215,11 @@ class FineTune(TorchStage):
         default=AUTO,
         description="hyperparameters of fine-tuning; auto: those of --preset",
     )
+    mentions = luigi.Parameter(
+        default="",
+        description="folder of the mention table that finds the entities of extractive_qa; empty: BuildMentionTable's "
+        "beside Pretrain's weights, none beside others",
+    )
     allow_no_predictions = luigi.BoolParameter(
         significant=False,
         description="let a model pass that predicts nothing on dev and test, as --preset demo does",
@@ -244,7 +249,22 @@ class FineTune(TorchStage):
     def requires(self) -> dict[str, Stage]:
         if self.weights:
             return {}
-        return {"Pretrain": self._pretraining(), **self.tokenizer_requires()}
+        stages: dict[str, Stage] = {"Pretrain": self._pretraining(), **self.tokenizer_requires()}
+        return stages | (
+            {"BuildMentionTable": self.clone(BuildMentionTable)} if self._takes_our_mentions() else {}
+        )
+
+    def _takes_our_mentions(self) -> bool:
+        from tasks.variants import VARIANTS
+
+        takes_entities = self.task == "extractive_qa" and VARIANTS[self.variant].entities
+        return takes_entities and not self.mentions and not self.weights
+
+    def mentions_folder(self) -> Path | None:
+        """The mention table that finds the entities of extractive_qa."""
+        if self._takes_our_mentions():
+            return Path(self.clone(BuildMentionTable).folder)
+        return Path(self.mentions) if self.mentions else None
 
     def given_tokenizer(self) -> str:
         return (
@@ -262,7 +282,9 @@ class FineTune(TorchStage):
         weights = {"weights": base_model_identity(self.weights)} if self.weights else {}
         negative = {"negative_label": self.negative_label} if self.negative_label else {}
         tokens = {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
-        return {**names, **identity, **weights, **negative, **tokens, "tokenizer": self.tokenizer_identity()}
+        table = {"mentions": _sha256_of_table(self.mentions)} if self.mentions else {}
+        given = {**weights, **negative, **tokens, **table}
+        return {**names, **identity, **given, "tokenizer": self.tokenizer_identity()}
 
     def work(self) -> Result:
         from tasks.finetune import finetune
@@ -283,10 +305,18 @@ class FineTune(TorchStage):
             negative_label=self.negative_label,
             tokens_per_batch=self.tokens_per_batch,
             checkpoint_minutes=self.checkpoint_minutes,
+            mentions=self.mentions_folder(),
             # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
             allow_no_predictions=self.allow_no_predictions or self.hyperparameters() == "demo",
         )
         return Result(self.described(), facts={"metrics": figures})
+
+
+def _sha256_of_table(folder: str) -> str:
+    path = storage.join(folder, storage.MANIFEST)
+    if storage.file_size(path) is None:
+        raise ValueError(f"--mentions {folder}: no folder of the stage BuildMentionTable")
+    return storage.file_sha256(path)
 
 
 def base_model_identity(name: str) -> Any:
