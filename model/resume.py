@@ -80,25 +80,26 @@ def save_checkpoint(
         write_tensors(aside / OPTIMIZER, optimizer_tensors(optimizer))
         for name, others in tensors.items():
             write_tensors(aside / f"{name}.safetensors", others)
+        sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
+        state = {
+            "step": step,
+            "run": run,
+            "figures": figures,
+            "environment": environment(ranks),
+            "files": sizes,
+        }
+        text = json.dumps(state, indent=1)
+        write_aside(aside / STATE, lambda path: path.write_text(text, encoding="utf-8"))
+        target = folder / f"{PREFIX}{step:08d}"
+        discard(target)
+        aside.rename(target)
+        sync_folder(folder)
     except (OSError, SafetensorError) as error:
         discard(aside)
         raise OSError(
             f"{folder}: the checkpoint after step {step} cannot be written ({error}); those before it are whole: "
             "make room, and the same call goes on from the last one"
         ) from error
-    sizes = {path.name: path.stat().st_size for path in sorted(aside.iterdir())}
-    state = {
-        "step": step,
-        "run": run,
-        "figures": figures,
-        "environment": environment(ranks),
-        "files": sizes,
-    }
-    write_aside(aside / STATE, lambda path: path.write_text(json.dumps(state, indent=1), encoding="utf-8"))
-    target = folder / f"{PREFIX}{step:08d}"
-    discard(target)
-    aside.rename(target)
-    sync_folder(folder)
     for old in checkpoint_folders(folder)[kept:]:
         discard(old)
 

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from model.checkpoint import fingerprint_model
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
-from pipeline.storage import MANIFEST, file_sha256
+from pipeline.storage import MANIFEST, file_sha256, read_manifest
 from pipeline.tokens import copy_tokenizer
 from pipeline.vocabularies import tokenizer_files
-from tasks.annotations import open_annotator
+from tasks.annotations import entities_sha256, open_annotator
 from tasks.run import TASKS, Run, predict, prepare, score
 from tasks.task import PROFILES, SPLITS, Hyperparameters, label_file, split_file
 from tasks.training import Training
@@ -78,6 +78,8 @@ def finetune(
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
     else:
+        (output / METRICS).unlink(missing_ok=True)  # another run's
+        copy_tokenizer(tokenizer, output / TOKENIZER)  # one that cannot be kept is refused before the work
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
             progress=progress, negative_label=negative_label,
@@ -87,7 +89,8 @@ def finetune(
         training.train()
         predictions = {split: predict(run, split) for split in ("dev", "test")}
         metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
-        write(run, output, {**names, **configuration(run)}, metrics, training.history, predictions)
+        table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
+        write(run, output, {**names, **configuration(run), **table}, metrics, training.history, predictions)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
     return metrics
@@ -96,7 +99,11 @@ def finetune(
 def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool) -> None:
     """Warns of each split where nothing is predicted; where that is all of them, raises unless it is allowed."""
     silent = metrics["splits_without_predictions"]
-    if not allowed and len(silent) == 2 and any(metrics[split]["gold"] for split in silent):
+    if (
+        not allowed
+        and len(silent) == 2
+        and any(metrics[split].get("gold", metrics[split].get("questions")) for split in silent)
+    ):
         raise ValueError(
             f"{name}: NOTHING is predicted on dev and test: the model has not learnt the task in {hyper.epochs} epochs "
             f"at learning rates {hyper.learning_rate:g} and {hyper.head_learning_rate:g} (classifier); take higher "
@@ -117,6 +124,8 @@ def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:
 
 def fingerprints(data: Path, weights: Path, tokenizer: Path, mentions: Path | None) -> dict[str, Any]:
     """What tells the inputs of a run from others: SHA-256 of the data's files, the model and so on."""
+    if mentions:
+        read_manifest(str(mentions))  # which says what is wrong with another folder
     labels = label_file(data)
     files = {**{split: split_file(data, split) for split in SPLITS}, **({"labels": labels} if labels else {})}
     return {
@@ -186,8 +195,6 @@ def write(
         lines = run.task.prediction_lines(run.datasets[split], found)
         texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
     texts[METRICS] = json.dumps(metrics, indent=2) + "\n"
-    (output / METRICS).unlink(missing_ok=True)  # another run's
-    copy_tokenizer(run.tokenizer, output / TOKENIZER)
     write_tensors(output / WEIGHTS, run.module.state_dict())
     for name, text in texts.items():
         write_aside(output / name, partial(Path.write_bytes, data=text.encode()))

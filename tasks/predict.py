@@ -3,8 +3,8 @@
 Entity typing: {"text", "start", "end"}. Relations: {"text", "head": [start, end], "tail": [start, end]}. Both
 also take the fields of their data sets, without the labels. Entity recognition: {"text"} or {"words"}. Cloze-style
 question answering: {"question" with @placeholder, "text", "entities": [[start, end], ...]}. Extractive question
-answering: {"question", "text"} and, as `python -m tasks.annotate` prints them, "entities" of the text and
-"question_entities". Places are characters, ends are excluded.
+answering: {"question", "text"}, with "page" where the text is a Wikipedia page's, and, as `python -m tasks.annotate`
+prints them, "entities" of the text and "question_entities". Places are characters, ends are excluded.
 """
 
 import argparse
@@ -231,6 +231,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
         predictor = load(options.folder, device=options.device, annotate=annotate)
+        if annotate is None and read_json(options.folder / CONFIG).get("entities_sha256"):
+            print(
+                "fine-tuned with the entities of a mention table, and asked without: see --mentions",
+                file=sys.stderr,
+            )
         predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision)
         for line in answer_lines(predictor, sys.stdin, "stdin"):
             print(line, flush=True)

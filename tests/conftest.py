@@ -38,6 +38,5 @@ def spark() -> Iterator[object]:
     """One Spark session for a test module's process."""
     from pipeline import spark as engine
 
-    session = engine.session("local[2]", 1 << 30, is_short=True)
-    yield session
-    session.stop()
+    yield engine.session("local[2]", 1 << 30, is_short=True)
+    engine.stop()  # a stage may have done so before

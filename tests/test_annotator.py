@@ -1,5 +1,6 @@
 """Entities found in texts, against brute force on real articles and on small vocabularies."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from oracle_tables import Pages, Row
 from properties import given, settings, st
 
 from pipeline.entities import UNK_ID, EntityVocab
+from pipeline.storage import file_sha256
 from tasks.annotations import open_annotator
 from tasks.annotator import Annotation, Annotator
 
@@ -203,3 +205,27 @@ def test_texts_of_unknown_pages_are_annotated_by_commonness(tmp_path: Path, tabl
     EntityVocab(titles, (0,) * 5, (-1,) * 5).write(str(tmp_path))
     with pytest.raises(ValueError, match=r"\(4 entities\) than .*/entity_vocab\.json \(5\)"):
         open_annotator(tmp_path / "mentions", tmp_path)
+
+
+def test_weights_of_another_table_are_refused(tmp_path: Path, table: Table) -> None:
+    mentions, weights = tmp_path / "mentions", tmp_path / "weights"
+    weights.mkdir()
+    for name, right, wrong, message in (
+        (
+            "config.json",
+            {"entities_sha256": table.vocab.digest()},
+            {"entities_sha256": "ab" * 32},
+            "fine-tuned with",
+        ),
+        (
+            "manifest.json",
+            {"inputs": {"BuildSequences": "", "BuildMentionTable": file_sha256(f"{mentions}/manifest.json")}},
+            {"inputs": {"BuildSequences": "", "BuildMentionTable": "ab" * 32}},
+            "not the mention table beside which",
+        ),
+    ):
+        (weights / name).write_text(json.dumps(wrong))
+        with pytest.raises(ValueError, match=message):
+            open_annotator(mentions, weights)
+        (weights / name).write_text(json.dumps(right))
+        assert open_annotator(mentions, weights)("Ann", None)

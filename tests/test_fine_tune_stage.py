@@ -12,7 +12,7 @@ from tasks import ner, training
 from tasks.run import Run
 from tasks.task import Hyperparameters
 from tasks.training import parts_of_step
-from workflows import FineTune
+from workflows import ExportHuggingFace, FineTune
 
 THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
 
@@ -103,3 +103,30 @@ def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None
 def test_a_preset_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"--task-preset"):
         FineTune(workdir=str(tmp_path), task_preset="huge")
+
+
+def test_a_mention_table_that_cannot_be_used_is_refused_before_the_work(tmp_path: Path) -> None:
+    for task, message in (
+        ("ner", "for extractive_qa alone"),
+        ("extractive_qa", r"manifest\.json: not there"),
+    ):
+        (tmp_path / "other").mkdir(exist_ok=True)
+        made = FineTune(workdir=str(tmp_path), task=task, mentions=str(tmp_path / "other"), device="cpu")
+        with pytest.raises(ValueError, match=message):
+            made.check_needs()
+
+
+def test_words_of_bert_are_refused_by_the_export_before_the_work(tmp_path: Path) -> None:
+    bert(tmp_path / "bert")
+    made = ExportHuggingFace(workdir=str(tmp_path), tokenizer=str(tmp_path / "bert"), device="cpu")
+    with pytest.raises(ValueError, match=r"bert: BERT's words, .* take RoBERTa's"):
+        made.check_needs()
+
+
+def test_what_a_kill_left_is_no_part_of_the_result(tmp_path: Path) -> None:
+    made = FineTune(workdir=str(tmp_path), device="cpu")
+    for name in ("metrics.json", "tokenizer/.vocab.json." + 32 * "0" + ".tmp"):
+        path = Path(made.folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    assert [entry.path for entry in made.described()] == ["metrics.json"]

@@ -172,6 +172,8 @@ def mentions(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     made = tmp_path_factory.mktemp("mentions")
     (made / "manifest.json").write_text("{}")
     monkeypatch.setattr(finetuning, "open_annotator", lambda table, weights: annotate)
+    monkeypatch.setattr(finetuning, "read_manifest", lambda table: None)
+    monkeypatch.setattr(finetuning, "entities_sha256", lambda table: "0" * 64)
     return made
 
 
@@ -346,6 +348,13 @@ def test_each_epoch_shows_every_feature_once_in_a_new_order(folder: Path) -> Non
 
 NOTHING = r"ner, variant luke: NOTHING is predicted on dev and test: .* in 1 epochs at learning rates 1e-09 and 2e-09 "
 NOTHING += r"\(classifier\); take higher ones or more epochs"
+
+
+def test_silence_on_questions_is_an_error_too() -> None:
+    questions = {"questions": 3, "predicted": 0}
+    metrics = {"splits_without_predictions": ["dev", "test"], "dev": questions, "test": questions}
+    with pytest.raises(ValueError, match="cloze_qa: NOTHING is predicted on dev and test"):
+        finetuning.report_silence("cloze_qa", metrics, QUICK, allowed=False)
 
 
 def silent(monkeypatch: pytest.MonkeyPatch, splits: tuple[str, ...] = ("dev", "test")) -> None:

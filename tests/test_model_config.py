@@ -56,7 +56,7 @@ def test_command_line_prints_a_line_per_part() -> None:
     assert f"{sum(parameter_counts(PRESETS['demo']).values()):,}" in printed
     wrong = subprocess.run([*command[:-1], "huge"], cwd=ROOT, capture_output=True, text=True)
     assert wrong.returncode == 2
-    assert wrong.stderr == "preset 'huge' is unknown; use one of demo, base, large\n"
+    assert wrong.stderr == "preset 'huge' is unknown; use one of demo, small, base, large\n"
 
 
 @pytest.mark.parametrize(
@@ -113,5 +113,5 @@ def test_bert_has_a_position_for_every_row() -> None:
 
 
 def test_unknown_preset_is_refused() -> None:
-    with pytest.raises(ValueError, match="use one of demo, base, large"):
+    with pytest.raises(ValueError, match="use one of demo, small, base, large"):
         preset("xl")

@@ -653,7 +653,7 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
     for name, changes in models.items():
         make_roberta(tmp_path / name, **changes)
     cases = [
-        ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, base, large"),
+        ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, small, base, large"),
         ({"profile": "both"}, "profile 'both' is unknown; use one of fixed, paper"),
         ({"device": "gpu"}, "device 'gpu' is unknown"),
         ({"precision": "fp8"}, "precision 'fp8' is unknown; use one of float32, bf16"),

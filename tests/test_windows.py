@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from properties import given, settings, st
 
-from pipeline.tokens import SPECIAL_TOKENS, WordTokenizer, train_tokenizer
+from pipeline.tokens import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer, train_tokenizer
 from tasks.annotations import Mention
 from tasks.windows import (
     STRIDE,
@@ -28,7 +28,7 @@ from tasks.windows import (
 def tokenizer() -> WordTokenizer:
     """Every character is a token."""
     words = [*SPECIAL_TOKENS, "\u0120", *map(chr, range(ord("!"), ord("~")))]
-    return WordTokenizer({word: number for number, word in enumerate(words)}, [])
+    return ByteLevelBPE({word: number for number, word in enumerate(words)}, [])
 
 
 def spans_of_bert(length: int, room: int) -> list[tuple[int, int]]:

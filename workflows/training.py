@@ -44,6 +44,7 @@ class TorchStage(TokenizedStage):
 
     def described(self) -> tuple[storage.FileEntry, ...]:
         """Every data file of the stage's folder, for the manifest."""
+        storage.sweep_aside(self.folder)  # what a kill at the end of an earlier run has left
         aside = {storage.MANIFEST, storage.KEY, RUN_RECORD}
         names = [path for path in storage.list_files(self.folder) if path not in aside]
         return tuple(storage.describe(self.folder, name) for name in names)
@@ -143,6 +144,16 @@ class ExportHuggingFace(TorchStage):
             "BuildSequences": self.clone(BuildSequences),
             **self.tokenizer_requires(),
         }
+
+    def check_needs(self) -> None:
+        """The words are RoBERTa's, as those of transformers' LUKE are."""
+        super().check_needs()
+        given = self.given_tokenizer()
+        if given and "merges.txt" not in self.tokenizer_identity():
+            raise ValueError(
+                f"{given}: BERT's words, which transformers' LUKE cannot read; ExportHuggingFace, and RunAll with it, "
+                "take RoBERTa's, Pretrain and FineTune both"
+            )
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {"tokenizer": self.tokenizer_identity(), "lite": self.lite}
@@ -260,6 +271,16 @@ class FineTune(TorchStage):
         takes_entities = self.task == "extractive_qa" and VARIANTS[self.variant].entities
         return takes_entities and not self.mentions and not self.weights
 
+    def check_needs(self) -> None:
+        """The mention table, where one is given, can be used."""
+        super().check_needs()
+        if self.mentions and self.task != "extractive_qa":
+            raise ValueError(f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone")
+        if self.mentions:
+            from tasks.annotations import open_annotator
+
+            open_annotator(Path(self.mentions), Path(self.weights) if os.path.isdir(self.weights) else None)
+
     def mentions_folder(self) -> Path | None:
         """The mention table that finds the entities of extractive_qa."""
         if self._takes_our_mentions():
@@ -330,7 +351,9 @@ def _folder_identity(folder: str, parameter: str) -> dict[str, str]:
     """SHA-256 of each file directly in the folder."""
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")
-    return {path.name: _sha256(str(path), path.stat().st_mtime_ns) for path in _plain_files(folder)}
+    aside = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
+    files = (path for path in _plain_files(folder) if path.name not in aside)
+    return {path.name: _sha256(str(path), path.stat().st_mtime_ns) for path in files}
 
 
 @functools.cache
