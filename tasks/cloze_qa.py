@@ -52,6 +52,7 @@ PRESETS: Mapping[str, Hyperparameters] = {
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept
+DEV_METRIC = "exact_match"
 BEST_EPOCH_IN_PAPER = True
 PREDICTIONS_SUFFIX = ".json"
 ARCHITECTURE = None

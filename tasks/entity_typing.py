@@ -45,6 +45,7 @@ PRESETS: Mapping[str, Hyperparameters] = {
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
+DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
 PREDICTIONS_SUFFIX = ".jsonl"
 ARCHITECTURE = "LukeForEntityClassification"

@@ -60,6 +60,7 @@ PRESETS: Mapping[str, Hyperparameters] = {
 }
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table stays whole, and is not trained
 WORD_MARKERS: Mapping[str, str] = {}
+DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 PREDICTIONS_SUFFIX = ".json"
 ARCHITECTURE = "LukeForQuestionAnswering"

@@ -18,7 +18,7 @@ from pipeline.vocabularies import tokenizer_files
 from tasks.annotations import entities_sha256, open_annotator
 from tasks.run import TASKS, Run, predict, prepare, score
 from tasks.task import PROFILES, SPLITS, Hyperparameters, label_file, split_file
-from tasks.training import Training
+from tasks.training import Training, best_epoch
 from tasks.variants import VARIANTS
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,8 @@ def finetune(
     checkpoint_minutes: float = 30.0,
     allow_no_predictions: bool = False,
     mentions: Path | None = None,
+    changes: Mapping[str, Any] | None = None,
+    keeps_weights: bool = True,
 ) -> dict[str, Any]:
     """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
 
@@ -61,7 +63,8 @@ def finetune(
     metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
     into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
     with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did.
-    `Hyperparameters` says what `tokens_per_batch` means.
+    `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. Without
+    `keeps_weights` there is no model.safetensors: a search of hyperparameters needs the scores alone.
 
     A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
     or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
@@ -71,9 +74,10 @@ def finetune(
     chosen = _choose("task", task, TASKS)
     row = _choose("variant", variant, VARIANTS)
     _choose("profile", profile, dict.fromkeys(PROFILES))
-    hyperparameters = replace(_choose("preset", preset, chosen.PRESETS), tokens_per_batch=tokens_per_batch)
+    hyperparameters = changed(_choose("preset", preset, chosen.PRESETS), changes or {}, tokens_per_batch)
     names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
     values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
+    values |= {} if keeps_weights else {"keeps_weights": False}
     identity = {**values, **fingerprints(data, weights, tokenizer, mentions)}
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
@@ -90,10 +94,22 @@ def finetune(
         predictions = {split: predict(run, split) for split in ("dev", "test")}
         metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
-        write(run, output, {**names, **configuration(run), **table}, metrics, training.history, predictions)
+        config = {**names, **configuration(run), **table}
+        write(run, output, config, metrics, training.history, predictions, keeps_weights=keeps_weights)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
     return metrics
+
+
+def changed(
+    preset: Hyperparameters, changes: Mapping[str, Any], tokens_per_batch: int = 0
+) -> Hyperparameters:
+    """A preset with other values; a learning rate changes that of the classifier in the same proportion."""
+    values = {"tokens_per_batch": tokens_per_batch, **changes}
+    if "learning_rate" in changes and "head_learning_rate" not in changes:
+        ratio = preset.head_learning_rate / preset.learning_rate
+        values["head_learning_rate"] = changes["learning_rate"] * ratio
+    return replace(preset, **values)
 
 
 def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool) -> None:
@@ -154,7 +170,7 @@ def measure(
 ) -> dict[str, Any]:
     """The scores of the kept epoch, how dev went epoch by epoch, and what the data sets hold."""
     scores = {split: score(run, split, found) for split, found in predictions.items()}
-    kept = max(epochs, key=lambda epoch: epoch["dev_f1"]) if run.keeps_best_epoch else epochs[-1]
+    kept = best_epoch(run, epochs) if run.keeps_best_epoch else epochs[-1]
     return {
         **scores,
         "splits_without_predictions": [split for split in scores if not scores[split]["predicted"]],
@@ -185,6 +201,8 @@ def write(
     metrics: Mapping[str, Any],
     history: Sequence[Mapping[str, Any]],
     predictions: Mapping[str, Sequence[Any]],
+    *,
+    keeps_weights: bool,
 ) -> None:
     """Writes the run's files, each of which appears whole or not at all, the metrics last."""
     texts = {
@@ -195,6 +213,9 @@ def write(
         lines = run.task.prediction_lines(run.datasets[split], found)
         texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
     texts[METRICS] = json.dumps(metrics, indent=2) + "\n"
-    write_tensors(output / WEIGHTS, run.module.state_dict())
+    if keeps_weights:
+        write_tensors(output / WEIGHTS, run.module.state_dict())
+    else:
+        (output / WEIGHTS).unlink(missing_ok=True)  # another run's
     for name, text in texts.items():
         write_aside(output / name, partial(Path.write_bytes, data=text.encode()))

@@ -32,6 +32,7 @@ PRESETS: Mapping[str, Hyperparameters] = {
     "large": PAPER,
 }
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
+DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 WORD_MARKERS: Mapping[str, str] = {}
 PREDICTIONS_SUFFIX = ".txt"

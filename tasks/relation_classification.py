@@ -43,6 +43,7 @@ PRESETS: Mapping[str, Hyperparameters] = {
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2, 2)  # [PAD]; [HEAD] and [TAIL] both start from [MASK]
 ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kept
+DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
 PREDICTIONS_SUFFIX = ".jsonl"
 ARCHITECTURE = "LukeForEntityPairClassification"

@@ -32,7 +32,8 @@ class Hyperparameters:
     The classifier, which starts at random, may learn faster than the pretrained part:
     `head_learning_rate` is the same as `learning_rate` in the paper. `tokens_per_batch` bounds the words and
     entities that the model holds at once, and with it the memory: a batch with more of them is computed in
-    parts, which changes no gradient but what dropout draws. 0: a batch is computed at once.
+    parts, which changes no gradient but what dropout draws. 0: a batch is computed at once. Training ends early when
+    `patience` epochs in a row were no better on dev (0: never); the schedule stays that of all `epochs`.
     """
 
     learning_rate: float
@@ -45,10 +46,12 @@ class Hyperparameters:
     epsilon: float = 1e-6
     max_words: int = 512
     tokens_per_batch: int = 0
+    patience: int = 0
 
     def __post_init__(self) -> None:
-        if self.tokens_per_batch < 0:
-            raise ValueError(f"tokens_per_batch is {self.tokens_per_batch}, but must be at least 0")
+        for name in ("tokens_per_batch", "patience"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 0")
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,8 @@ class Task(Protocol[Dataset, Feature]):
     """A task is a module with these names; `Dataset` is a split, `Feature` an input of the model."""
 
     PRESETS: Mapping[str, Hyperparameters]
+    DEV_METRIC: str
+    """The score on dev by which epochs and hyperparameters are chosen: exact_match or f1, which all tasks have."""
     BEST_EPOCH_IN_PAPER: bool
     """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
     WORD_MARKERS: Mapping[str, str]
@@ -152,8 +157,8 @@ class Task(Protocol[Dataset, Feature]):
     ) -> dict[str, Any]:
         """The field's metrics, all but the class `negative`, with those of each class under `types`.
 
-        `f1` chooses the best epoch, `predicted` counts positive predictions. Answers to questions have
-        `exact_match` in place of precision, recall and `types`.
+        `predicted` counts positive predictions. Answers to questions have `exact_match` in place of precision,
+        recall and `types`.
         """
 
     def from_records(self, records: Sequence[Record]) -> Dataset:

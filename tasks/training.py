@@ -66,11 +66,19 @@ class Training:
                 disable=not self.run.progress,
             ) as self.bar,
         ):
-            for epoch in range(len(self.epochs), total):
+            while not self.is_over:
+                epoch = len(self.epochs)
                 self.train_epoch(epoch * per_epoch, (epoch + 1) * per_epoch, total * per_epoch)
                 self.score_epoch(epoch + 1)
                 self.save()
         self.run.module.load_state_dict(self.kept)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all epochs are done, or the last ones were no better on dev for longer than patience allows."""
+        done, patience = len(self.epochs), self.run.hyperparameters.patience
+        is_patient = not patience or not done or done - best_epoch(self.run, self.epochs)["epoch"] < patience
+        return done == self.run.hyperparameters.epochs or not is_patient
 
     def train_epoch(self, start: int, end: int, total: int) -> None:
         """Trains the steps from `start` to `end` of `total` that are not yet finished."""
@@ -101,11 +109,12 @@ class Training:
 
     def score_epoch(self, number: int) -> None:
         """Scores dev, and keeps the weights if they are better, or if the last epoch's are wanted."""
-        dev_f1 = score(self.run, "dev", predict(self.run, "dev"))["f1"]
-        if not self.run.keeps_best_epoch or all(dev_f1 > earlier["dev_f1"] for earlier in self.epochs):
+        scores = score(self.run, "dev", predict(self.run, "dev"))
+        names = dict.fromkeys(("f1", self.run.task.DEV_METRIC))
+        self.epochs.append({"epoch": number, **{f"dev_{name}": scores[name] for name in names}})
+        if not self.run.keeps_best_epoch or best_epoch(self.run, self.epochs) is self.epochs[-1]:
             self.kept = {name: tensor.clone() for name, tensor in self.run.module.state_dict().items()}
-        self.epochs.append({"epoch": number, "dev_f1": dev_f1})
-        logger.debug("epoch %d of %d: dev F1 %.4f", number, self.run.hyperparameters.epochs, dev_f1)
+        logger.debug("epoch %d of %d: dev F1 %.4f", number, self.run.hyperparameters.epochs, scores["f1"])
 
     def restore(self) -> None:
         """Goes on from the last checkpoint, if any. Raises: ValueError where it is another run's."""
@@ -135,6 +144,11 @@ class Training:
             raise Stopped(
                 f"{self.folder.parent}: stopped by SIGTERM after step {done}; the same call goes on from there"
             )
+
+
+def best_epoch(run: Run, epochs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The first of the epochs with the best score on dev."""
+    return max(epochs, key=lambda epoch: epoch[f"dev_{run.task.DEV_METRIC}"])
 
 
 def optimizer_of(run: Run) -> Optimizer:

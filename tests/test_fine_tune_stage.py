@@ -97,7 +97,7 @@ def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None
     assert done
     made, done = stage()
     assert done
-    assert made.hyperparameters() == "demo"
+    assert made.preset_name() == "demo"
 
 
 def test_a_preset_that_is_none_is_refused(tmp_path: Path) -> None:

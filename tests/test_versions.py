@@ -40,7 +40,9 @@ ROOTS = {
     "Pretrain": ["workflows.training", "model.pretrain", "pipeline.commonest"],
     "PretrainRoberta": ["workflows.training", "model.pretrain"],
     "ExportHuggingFace": ["workflows.training", "model.hf_export"],
-    "FineTune": ["workflows.training", "tasks.finetune"],
+    "FineTune": ["workflows.fine_tuning", "tasks.finetune"],
+    "Tune": ["workflows.fine_tuning"],
+    "FineTuneGrid": ["workflows.experiments"],
     "Report": ["workflows.report"],
 }
 WORKSHOPS = ("workflows.", "pipeline.jobs_beam", "pipeline.jobs_spark")
@@ -103,7 +105,7 @@ def test_imports_are_followed() -> None:
 def test_every_stage_is_watched() -> None:
     import workflows
 
-    assert set(ROOTS) | {"RunAll"} == set(workflows.__all__)
+    assert set(ROOTS) | {"RunAll", "RunExperiments"} == set(workflows.__all__)
 
 
 @pytest.mark.parametrize("stage", ROOTS)

@@ -3,11 +3,13 @@
 import sys
 
 from workflows import commandline
+from workflows.experiments import FineTuneGrid
 from workflows.extraction import ExtractPages, FetchDump
-from workflows.report import Report, RunAll
+from workflows.fine_tuning import FineTune, Tune
+from workflows.report import Report, RunAll, RunExperiments
 from workflows.sequences import BuildSequences, TrainTokenizer
 from workflows.tables import BuildEntityVocab, BuildMentionTable, ResolveRedirects
-from workflows.training import ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
+from workflows.training import ExportHuggingFace, Pretrain, PretrainRoberta
 
 __all__ = [
     "BuildEntityVocab",
@@ -17,12 +19,15 @@ __all__ = [
     "ExtractPages",
     "FetchDump",
     "FineTune",
+    "FineTuneGrid",
     "Pretrain",
     "PretrainRoberta",
     "Report",
     "ResolveRedirects",
     "RunAll",
+    "RunExperiments",
     "TrainTokenizer",
+    "Tune",
 ]
 
 if commandline.is_luigi_command():

@@ -58,7 +58,7 @@ def prepare(arguments: Sequence[str]) -> None:
                 config.set(section, name, value)
     # Threads that wait for each other without spinning: on a machine with other work, training is many times faster.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    _set_up_logging()
+    set_up_logging()
     stopping.install_handlers()
     if {"--help", "--help-all"} & set(arguments):
         return
@@ -164,7 +164,8 @@ class _OneLine(logging.Filter):
         return True
 
 
-def _set_up_logging() -> None:
+def set_up_logging() -> None:
+    """A line for each message of ours on the standard error, and Luigi's report of a user's error in one line."""
     logging.getLogger("luigi-interface").addFilter(_OneLine())
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))

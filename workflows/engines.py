@@ -207,6 +207,19 @@ def torch_device(name: str) -> str:
     return name
 
 
+def torch_devices(name: str) -> list[str]:
+    """The devices that work may be shared out to: all of CUDA's for `auto`, or else the one.
+
+    Raises:
+        ValueError: this machine has no such device.
+    """
+    import torch
+
+    if name == AUTO and torch.cuda.is_available():
+        return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    return [torch_device(name)]
+
+
 @functools.cache
 def model_folder(name: str) -> str:
     """The local folder of a model: the folder itself, or a Hugging Face name's download.

@@ -1,5 +1,6 @@
 """Luigi parameters whose errors name the parameter, the value and what was wanted."""
 
+import math
 import os
 import re
 from typing import Any
@@ -80,6 +81,24 @@ class ShareParameter(_Checked):
         return share if 0 <= share <= 1 else _refuse()
 
 
+class CountParameter(PositiveParameter):
+    """A whole number from 1, or `auto`."""
+
+    wanted = "a whole number, 1 or more, or auto"
+
+    def convert(self, text: str) -> Any:
+        return text if text == AUTO else super().convert(text)
+
+
+class RateParameter(_Checked):
+    """A number above 0, or `auto`."""
+
+    wanted = "a number above 0 as 1e-5, or auto"
+
+    def convert(self, text: str) -> float | str:
+        return text if text == AUTO else float(text) if 0 < float(text) < math.inf else _refuse()
+
+
 class VocabSizeParameter(_Checked):
     """Entities in the vocabulary, or `auto`."""
 
@@ -126,6 +145,25 @@ class OneOf(_Checked):
 
     def convert(self, text: str) -> str:
         return text if text in self.choices else _refuse()
+
+
+class ListOf(_Checked):
+    """Values of another parameter, each once, with commas between them; a tuple."""
+
+    def __init__(self, item: _Checked, **settings: Any) -> None:
+        self.item = item
+        self.wanted = f"{item.wanted}; several with commas between them, each once"
+        super().__init__(**settings)
+
+    def convert(self, text: str) -> Any:
+        values = tuple(self.item.convert(word.strip()) for word in text.split(","))
+        return values if len(set(values)) == len(values) else _refuse()
+
+    def normalize(self, value: Any) -> Any:
+        return super().normalize(value if isinstance(value, str) else self.serialize(value))
+
+    def serialize(self, value: Any) -> str:
+        return ",".join(map(str, value))
 
 
 class Text(_Checked):

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
+from tasks.variants import VARIANTS
+from workflows import parameters
+from workflows.experiments import EXPERIMENTS, FineTuneGrid, GridSettings
 from workflows.extraction import FetchDump
 from workflows.sequences import STATISTICS, BuildSequences
 from workflows.stage import Result, Stage, logger
 from workflows.tables import BuildEntityVocab, BuildMentionTable
-from workflows.training import TASKS, ExportHuggingFace, FineTune, Pretrain, PretrainRoberta
+from workflows.training import ExportHuggingFace, Pretrain, PretrainRoberta
 
 TEMPLATES = Path(__file__).parent / "templates"
-VARIANTS = ("luke", "roberta")
 TOP_ENTITIES = 25
 CURVES = {
     "loss": ("masked_word_loss", "masked_entity_loss"),
@@ -24,27 +26,29 @@ CURVES = {
 }
 
 
-class Report(Stage):
+class Report(GridSettings, Stage):
     """One page (`index.html`), the same as Markdown (`tables.md`) and as data (`results.json`)."""
 
     FOLDER = "report"
-    VERSION = 3
+    VERSION = 4
+
+    corpus = parameters.OneOf(
+        "auto",
+        "in",
+        default="auto",
+        description="whether the corpus and both pretrainings are shown; auto: those that a fine-tuning starts from",
+    )
+
+    def grid(self) -> FineTuneGrid:
+        return self.clone(FineTuneGrid)
 
     def requires(self) -> dict[str, Stage]:
-        fine_tuned = {
-            f"FineTune {task} {variant}": self.clone(
-                FineTune, task=task, variant=variant, pretraining_seed=self.seed
-            )
-            for task in TASKS
-            for variant in VARIANTS
-        }
-        return {
-            "BuildMentionTable": self.clone(BuildMentionTable),
-            "Pretrain": self.clone(Pretrain),
-            "PretrainRoberta": self.clone(PretrainRoberta),
-            "ExportHuggingFace": self.clone(ExportHuggingFace),
-            **fine_tuned,
-        }
+        grid = self.grid()
+        shown: list[type[Stage]] = [BuildMentionTable, Pretrain, PretrainRoberta]
+        if self.corpus == "auto":
+            used = grid.requires()
+            shown = [stage for stage in shown if stage.__name__ in used]
+        return {**{stage.__name__: self.clone(stage) for stage in shown}, "FineTuneGrid": grid}
 
     def work(self) -> Result:
         content = self.content()
@@ -85,41 +89,72 @@ class Report(Stage):
                 name: held_out_rows(self.requires()[name].folder) for name in ("Pretrain", "PretrainRoberta")
             },
             "results": [
-                {"task": stage.task, "variant": stage.variant, **stage.manifest().facts["metrics"]}
-                for stage in stages
-                if isinstance(stage, FineTune)
+                {"task": cell["task"], "variant": cell["variant"], **cell["metrics"]}
+                for cell in json.loads(storage.read_bytes(storage.join(self.grid().folder, EXPERIMENTS)))[
+                    "cells"
+                ]
+                if cell["state"] == "done"
             ],
         }
 
 
-class RunAll(Stage):
-    """Everything, from the dump to the report."""
+class RunExperiments(GridSettings, Stage):
+    """The grid of fine-tunings, and the report that lays it beside the paper's tables."""
 
     FOLDER = "report"
 
+    variants = parameters.ListOf(
+        parameters.OneOf(*VARIANTS, default="luke", description=""),
+        default=",".join(VARIANTS),
+        description="rows of tasks/variants.py",
+    )
+    seeds = parameters.ListOf(
+        parameters.IntegerParameter(default=1, description=""),
+        default="1,2,3",
+        description="seeds of fine-tuning",
+    )
+
+    def report(self) -> Report:
+        return self.clone(Report)
+
     def requires(self) -> dict[str, Stage]:
-        return {"Report": self.clone(Report)}
+        return {"Report": self.report()}
 
     @property
     def where(self) -> str:
         """The report's page."""
-        path = storage.join(self.clone(Report).folder, "index.html")
+        path = storage.join(self.report().folder, "index.html")
         return path if storage.is_url(path) else os.path.abspath(path)
 
     def complete(self) -> bool:
-        return self.clone(Report).complete()
+        return all(stage.complete() for stage in self.requires().values())
 
     def run(self) -> None:
+        """Raises: ValueError where a fine-tuning failed; all others are in the report."""
         logger.info("report: %s", self.where)
+        if failed := self.report().grid().failed():
+            raise ValueError(
+                f"{failed} of the fine-tunings failed, see {self.where}; the same command tries them again"
+            )
+
+
+class RunAll(RunExperiments):
+    """Everything, from the dump to the report."""
+
+    variants = GridSettings.variants
+    seeds = GridSettings.seeds
+
+    def report(self) -> Report:
+        return self.clone(Report, corpus="in")
+
+    def requires(self) -> dict[str, Stage]:
+        return {"ExportHuggingFace": self.clone(ExportHuggingFace), "Report": self.report()}
 
 
 def _stage_row(stage: Stage) -> dict[str, Any]:
     manifest = stage.manifest()
-    title = type(stage).__name__
-    if isinstance(stage, FineTune):
-        title += f" ({stage.task}, {stage.variant})"
     return {
-        "stage": title,
+        "stage": type(stage).__name__,
         "folder": os.path.basename(stage.folder),
         "rows": dict(manifest.rows),
         "drops": dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0]))),

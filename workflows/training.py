@@ -1,4 +1,4 @@
-"""From sequences to a model: pretraining, export, fine-tuning."""
+"""From sequences to a model: pretraining and export."""
 
 import functools
 import json
@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import luigi
 
 from pipeline import storage
-from workflows import engines, parameters
+from workflows import engines
 from workflows.extraction import FetchDump
-from workflows.parameters import AUTO
 from workflows.sequences import STATISTICS, BuildSequences, TokenizedStage
 from workflows.settings import SCRATCH
 from workflows.stage import RUN_RECORD, Result, Stage
@@ -28,8 +27,6 @@ HEADLINE = (
     "held_out_known_entity_top_1",
     "held_out_known_entity_commonest_top_1",
 )
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
 
 
 class TorchStage(TokenizedStage):
@@ -192,162 +189,14 @@ class ExportHuggingFace(TorchStage):
         return Result(self.described())
 
 
-class FineTune(TorchStage):
-    """A fine-tuned task: weights, metrics and predictions."""
-
-    FOLDER = "finetune"
-    VERSION = 4
-    KEEPS = "unfinished"  # checkpoints
-
-    pretraining_seed = parameters.IntegerParameter(
-        default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
-    )
-    task = parameters.OneOf(*TASKS, default="ner", description="the fine-tuning task")
-    data = luigi.Parameter(
-        default="",
-        description="folder of the task's train, dev and test files; empty: the project's examples",
-    )
-    negative_label = luigi.Parameter(
-        default="",
-        description="the relation that means none and is not scored; empty: no_relation or Other, if there",
-    )
-    variant = parameters.Text(default="luke", description="a row of tasks/variants.py")
-    weights = luigi.Parameter(
-        default="",
-        description="folder of pretrained weights (ours, or transformers' LUKE, RoBERTa or BERT); empty: Pretrain's",
-    )
-
-    task_preset = parameters.OneOf(
-        AUTO,
-        "demo",
-        "small-encoder",
-        "base",
-        "large",
-        default=AUTO,
-        description="hyperparameters of fine-tuning; auto: those of --preset",
-    )
-    mentions = luigi.Parameter(
-        default="",
-        description="folder of the mention table that finds the entities of extractive_qa; empty: BuildMentionTable's "
-        "beside Pretrain's weights, none beside others",
-    )
-    allow_no_predictions = luigi.BoolParameter(
-        significant=False,
-        description="let a model pass that predicts nothing on dev and test, as --preset demo does",
-    )
-
-    def headline(self, manifest: storage.Manifest) -> str:
-        scores = manifest.facts["metrics"]
-        return f"{self.task}, {self.variant}: dev F1 {scores['dev']['f1']:.3f}, test F1 {scores['test']['f1']:.3f}"
-
-    def hyperparameters(self) -> str:
-        """The preset of fine-tuning."""
-        if self.task_preset != AUTO:
-            return self.task_preset
-        return "small-encoder" if self.preset == "small" else self.preset
-
-    def data_folder(self) -> str:
-        return self.data or str(EXAMPLES / self.task)
-
-    def _pretraining(self) -> Pretrain:
-        from tasks.variants import VARIANTS
-
-        if self.variant not in VARIANTS:
-            raise ValueError(f"--variant {self.variant}: wanted one of {', '.join(VARIANTS)}")
-        stage = PretrainRoberta if VARIANTS[self.variant].weights == "roberta" else Pretrain
-        return self.clone(stage, seed=self.pretraining_seed)
-
-    def requires(self) -> dict[str, Stage]:
-        if self.weights:
-            return {}
-        stages: dict[str, Stage] = {"Pretrain": self._pretraining(), **self.tokenizer_requires()}
-        return stages | (
-            {"BuildMentionTable": self.clone(BuildMentionTable)} if self._takes_our_mentions() else {}
-        )
-
-    def _takes_our_mentions(self) -> bool:
-        from tasks.variants import VARIANTS
-
-        takes_entities = self.task == "extractive_qa" and VARIANTS[self.variant].entities
-        return takes_entities and not self.mentions and not self.weights
-
-    def check_needs(self) -> None:
-        """The mention table, where one is given, can be used."""
-        super().check_needs()
-        if self.mentions and self.task != "extractive_qa":
-            raise ValueError(f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone")
-        if self.mentions:
-            from tasks.annotations import open_annotator
-
-            open_annotator(Path(self.mentions), Path(self.weights) if os.path.isdir(self.weights) else None)
-
-    def mentions_folder(self) -> Path | None:
-        """The mention table that finds the entities of extractive_qa."""
-        if self._takes_our_mentions():
-            return Path(self.clone(BuildMentionTable).folder)
-        return Path(self.mentions) if self.mentions else None
-
-    def given_tokenizer(self) -> str:
-        return (
-            self.tokenizer or engines.model_folder(self.weights)
-            if self.weights
-            else super().given_tokenizer()
-        )
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        names = {"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.profile}
-        identity = {
-            "preset": self.hyperparameters(),
-            "data": _folder_identity(self.data_folder(), "--data"),
-        }
-        weights = {"weights": base_model_identity(self.weights)} if self.weights else {}
-        negative = {"negative_label": self.negative_label} if self.negative_label else {}
-        tokens = {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
-        table = {"mentions": _sha256_of_table(self.mentions)} if self.mentions else {}
-        given = {**weights, **negative, **tokens, **table}
-        return {**names, **identity, **given, "tokenizer": self.tokenizer_identity()}
-
-    def work(self) -> Result:
-        from tasks.finetune import finetune
-
-        weights = engines.model_folder(self.weights) if self.weights else self._pretraining().folder
-        figures = finetune(
-            self.task,
-            Path(self.data_folder()),
-            Path(weights),
-            Path(self.tokenizer_folder()),
-            Path(self.folder),
-            variant=self.variant,
-            preset=self.hyperparameters(),
-            seed=self.seed,
-            device=engines.torch_device(self.device),
-            profile=self.profile,
-            progress=engines.on_terminal(),
-            negative_label=self.negative_label,
-            tokens_per_batch=self.tokens_per_batch,
-            checkpoint_minutes=self.checkpoint_minutes,
-            mentions=self.mentions_folder(),
-            # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
-            allow_no_predictions=self.allow_no_predictions or self.hyperparameters() == "demo",
-        )
-        return Result(self.described(), facts={"metrics": figures})
-
-
-def _sha256_of_table(folder: str) -> str:
-    path = storage.join(folder, storage.MANIFEST)
-    if storage.file_size(path) is None:
-        raise ValueError(f"--mentions {folder}: no folder of the stage BuildMentionTable")
-    return storage.file_sha256(path)
-
-
 def base_model_identity(name: str) -> Any:
     """What tells one base model from another: the content of a folder, or the name."""
     if name == SCRATCH or not os.path.isdir(name):
         return name
-    return _folder_identity(name, "--base-model")
+    return folder_identity(name, "--base-model")
 
 
-def _folder_identity(folder: str, parameter: str) -> dict[str, str]:
+def folder_identity(folder: str, parameter: str) -> dict[str, str]:
     """SHA-256 of each file directly in the folder."""
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")

@@ -1,0 +1,209 @@
+"""The grid of fine-tunings: task x variant x seed."""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import luigi
+
+from pipeline import storage
+from tasks.variants import VARIANTS
+from workflows import cells, engines, parameters
+from workflows.fine_tuning import FineTune, Tune
+from workflows.sources import TASKS, Missing
+from workflows.stage import Result, Stage, logger
+from workflows.training import TorchStage
+
+EXPERIMENTS = "experiments.json"
+NOT_TUNED = ("extractive_qa",)  # the paper takes the values of Liu et al.
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task, a variant and a seed: a fine-tuning, or what it lacks."""
+
+    task: str
+    variant: str
+    seed: int
+    stage: FineTune | None = None
+    missing: Missing | None = None
+
+
+class GridSettings(luigi.Task):
+    """What a user can set for the grid, beside what all stages share."""
+
+    tasks = parameters.ListOf(
+        parameters.OneOf(*TASKS, default="ner", description=""),
+        default=",".join(TASKS),
+        description="fine-tuning tasks",
+    )
+    variants = parameters.ListOf(
+        parameters.OneOf(*VARIANTS, default="luke", description=""),
+        default="luke,roberta_extra_training",
+        description="rows of tasks/variants.py",
+    )
+    seeds = parameters.ListOf(
+        parameters.IntegerParameter(default=42, description=""),
+        default="42",
+        description="seeds of fine-tuning",
+    )
+    experiments = FineTune.experiments
+    task_preset = FineTune.task_preset
+    tuned = luigi.BoolParameter(
+        description="take for each task but extractive_qa, which the paper did not tune, and each variant the setting "
+        "that the stage Tune finds"
+    )
+    tuning_seed = FineTune.tuning_seed
+    drop_weights = FineTune.drop_weights
+    allow_no_predictions = FineTune.allow_no_predictions
+
+
+class FineTuneGrid(GridSettings, TorchStage):
+    """Fine-tunes and scores every cell of the grid, on all devices; a cell that fails does not stop the others.
+
+    Each cell is a stage FineTune with a folder of its own; `experiments.json` has a record of each, those without data
+    or weights and those that failed included. The next call tries these again.
+    """
+
+    FOLDER = "experiments"
+
+    _has_run = False
+
+    def cells(self) -> Iterator[Cell]:
+        """The grid in the order task, variant, seed."""
+        for task in self.tasks:
+            for variant in self.variants:
+                for seed in self.seeds:
+                    stage = self.clone(
+                        FineTune,
+                        task=task,
+                        variant=variant,
+                        seed=seed,
+                        pretraining_seed=self.seed,
+                        tuned=self.tuned and task not in NOT_TUNED,
+                    )
+                    try:
+                        _ = stage.data_folder(), stage.given_weights()
+                        yield Cell(task, variant, seed, stage)
+                    except Missing as missing:
+                        yield Cell(task, variant, seed, missing=missing)
+
+    def stages(self) -> list[FineTune]:
+        return [cell.stage for cell in self.cells() if cell.stage]
+
+    def tunes(self) -> list[Tune]:
+        """The searches that the grid takes its settings from, each once."""
+        return list(dict.fromkeys(stage.tune() for stage in self.stages() if stage.tuned))
+
+    def requires(self) -> dict[str, Stage]:
+        """What the cells stand on, but for the searches: one that fails would stop all others."""
+        below = [*self.stages(), *self.tunes()]
+        return {
+            type(stage).__name__: stage
+            for each in below
+            for stage in each.requires().values()
+            if not isinstance(stage, Tune)
+        }
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"cells": [[*_name(cell), cell.stage and cell.stage.hash8] for cell in self.cells()]}
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        for stage in self.stages():
+            if not stage.complete():
+                stage.check_needs()
+
+    def is_current(self) -> bool:
+        """Whether every cell that can be done is done; those that fail in this run are not tried twice in it."""
+        if not super().is_current():
+            return False
+        facts = self.manifest().facts
+        if facts["failed"] and not self._has_run:
+            return False
+        done = {os.path.basename(stage.folder): stage for stage in self.stages()}
+        return all(
+            done[folder].complete() and storage.manifest_sha256(done[folder].folder) == sha256
+            for folder, sha256 in facts["cells"].items()
+        )
+
+    def work(self) -> Result:
+        failures: dict[FineTune, str] = {}
+        for tune in self.tunes():
+            try:
+                tune.run()
+            except (ValueError, OSError) as error:
+                logger.warning("%s", error)
+                tuned = [stage for stage in self.stages() if stage.tuned and stage.tune() == tune]
+                failures |= dict.fromkeys(tuned, f"Tune: {error}")
+        ready = [stage for stage in self.stages() if stage not in failures]
+        failures |= cells.run(ready, engines.torch_devices(self.device))
+        self._has_run = True
+        records = [self.record(cell, failures) for cell in self.cells()]
+        text = json.dumps({"cells": records}, indent=1, ensure_ascii=False) + "\n"
+        storage.write_bytes(storage.join(self.folder, EXPERIMENTS), text.encode("utf-8", "replace"))
+        counts: dict[str, int] = {}
+        for record in records:
+            counts[record["state"]] = counts.get(record["state"], 0) + 1
+        finished = [stage for stage in self.stages() if stage not in failures]
+        shas = {os.path.basename(stage.folder): storage.manifest_sha256(stage.folder) for stage in finished}
+        return Result(
+            self.described(),
+            rows={"done": counts.pop("done", 0)},
+            drops=counts,
+            facts={"failed": len(failures), "cells": shas},
+        )
+
+    def record(self, cell: Cell, failures: dict[FineTune, str]) -> dict[str, Any]:
+        """What came of a cell, as the report reads it."""
+        task, variant, seed = _name(cell)
+        record: dict[str, Any] = {
+            "task": task,
+            "variant": variant,
+            "seed": seed,
+            "state": "done",
+            "reason": "",
+        }
+        empty = {"folder": "", "data": {"name": "", "is_example": False}, "weights": {}, "preset": ""}
+        record |= {**empty, "configuration": {}, "metrics": {}}
+        if cell.missing:
+            return record | {"state": cell.missing.state, "reason": str(cell.missing)}
+        assert cell.stage
+        record |= self.origin(cell.stage)
+        if reason := failures.get(cell.stage):
+            return record | {"state": "failed", "reason": reason}
+        files = {"configuration": "config.json", "metrics": "metrics.json"}
+        return record | {
+            key: json.loads(storage.read_bytes(storage.join(cell.stage.folder, name)))
+            for key, name in files.items()
+        }
+
+    def origin(self, stage: FineTune) -> dict[str, Any]:
+        """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
+        given = stage.given_weights()
+        name = os.path.basename(os.path.normpath(given)) if os.path.isdir(given) else given
+        own = f"{type(stage.requires().get('Pretrain')).__name__}, preset {self.preset}"
+        return {
+            "folder": os.path.basename(stage.folder),
+            "data": {
+                "name": os.path.basename(os.path.normpath(stage.data_folder())),
+                "is_example": not stage.sources().path,
+            },
+            "weights": {
+                "name": name or own,
+                "is_own": not given,
+                "preset": "" if given else self.preset,
+                "base_model": "" if given else os.path.basename(os.path.normpath(self.base_model)),
+            },
+            "preset": "tuned" if stage.tuned else stage.preset_name(),
+        }
+
+    def failed(self) -> int:
+        """The cells that failed in the last run."""
+        return int(self.manifest().facts["failed"])
+
+
+def _name(cell: Cell) -> tuple[str, str, int]:
+    return cell.task, cell.variant, cell.seed

@@ -1,0 +1,334 @@
+"""Fine-tuning one task, and the search for the best setting of it."""
+
+import itertools
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import luigi
+
+from pipeline import storage
+from tasks.variants import VARIANTS
+from workflows import cells, engines, parameters
+from workflows.parameters import AUTO
+from workflows.settings import SCRATCH
+from workflows.sources import TASKS, Missing, Sources, read_sources
+from workflows.stage import Result, Stage, logger
+from workflows.tables import BuildMentionTable
+from workflows.training import Pretrain, PretrainRoberta, TorchStage, base_model_identity, folder_identity
+
+OWN_WEIGHTS: dict[str, type[Pretrain]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
+SETTING = ("learning_rate", "batch_size", "epochs")
+BEST, TRIALS = "best.json", "trials.jsonl"
+PATIENCE = 2
+
+
+class FineTune(TorchStage):
+    """A fine-tuned task: weights, metrics and predictions."""
+
+    FOLDER = "finetune"
+    VERSION = 5
+    KEEPS = "unfinished"  # checkpoints
+
+    pretraining_seed = parameters.IntegerParameter(
+        default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
+    )
+    task = parameters.OneOf(*TASKS, default="ner", description="the fine-tuning task")
+    variant = parameters.OneOf(*VARIANTS, default="luke", description="a row of tasks/variants.py")
+    experiments = luigi.Parameter(
+        default="",
+        description="TOML file that names the folders of data and weights for all tasks and variants; empty: the "
+        "project's examples and the pipeline's weights",
+    )
+    data = luigi.Parameter(
+        default="",
+        description="folder of the task's train, dev and test files; empty: what --experiments says",
+    )
+    negative_label = luigi.Parameter(
+        default="",
+        description="the relation that means none and is not scored; empty: no_relation or Other, if there",
+    )
+    weights = luigi.Parameter(
+        default="",
+        description="folder or name of pretrained weights (ours, or transformers' LUKE, RoBERTa or BERT); empty: what "
+        "--experiments says, or the pipeline's",
+    )
+    task_preset = parameters.OneOf(
+        AUTO,
+        "demo",
+        "small-encoder",
+        "base",
+        "large",
+        default=AUTO,
+        description="hyperparameters of fine-tuning; auto: those of --preset",
+    )
+    learning_rate = parameters.RateParameter(
+        default=AUTO, description="peak learning rate; the classifier's changes in proportion"
+    )
+    batch_size = parameters.CountParameter(default=AUTO, description="examples of a step")
+    epochs = parameters.CountParameter(default=AUTO, description="passes over the training data")
+    patience = parameters.IntegerParameter(
+        default=0, description="epochs in a row without a better score on dev that end training; 0: none do"
+    )
+    tuned = luigi.BoolParameter(
+        description="take the learning rate, batch size and epochs that the stage Tune finds"
+    )
+    tuning_seed = parameters.IntegerParameter(
+        default=42, description="seed of the fine-tunings that --tuned compares"
+    )
+    drop_weights = luigi.BoolParameter(description="keep scores and predictions, not the fine-tuned weights")
+    mentions = luigi.Parameter(
+        default="",
+        description="folder of the mention table that finds the entities of extractive_qa; empty: what --experiments "
+        "says, or BuildMentionTable's beside Pretrain's weights",
+    )
+    allow_no_predictions = luigi.BoolParameter(
+        significant=False,
+        description="let a model pass that predicts nothing on dev and test, as --preset demo does",
+    )
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        scores = manifest.facts["metrics"]
+        name = f"{self.task}, {self.variant}, seed {self.seed}"
+        return f"{name}: dev F1 {scores['dev']['f1']:.3f}, test F1 {scores['test']['f1']:.3f}"
+
+    def sources(self) -> Sources:
+        return read_sources(self.experiments)
+
+    def preset_name(self) -> str:
+        """The preset of fine-tuning."""
+        if self.task_preset != AUTO:
+            return self.task_preset
+        return "small-encoder" if self.preset == "small" else self.preset
+
+    def data_folder(self) -> str:
+        """Raises: Missing without data."""
+        return self.data or self.sources().data_folder(self.task)
+
+    def given_weights(self) -> str:
+        """The weights that are given, or empty where they are the pipeline's. Raises: Missing without any."""
+        kind = VARIANTS[self.variant].weights
+        given = self.weights or self.sources().weights.get(kind, "")
+        if given or kind in OWN_WEIGHTS:
+            return given
+        if self.base_model == SCRATCH:
+            raise Missing(
+                "no weights",
+                f"--variant {self.variant} starts from RoBERTa, and with --base-model scratch there is none but the "
+                "one that the pipeline trains (roberta_extra_training); pass --base-model, or name it in --experiments",
+            )
+        return self.base_model
+
+    def given_mentions(self) -> str:
+        """The mention table that is given, if the task and the variant take one."""
+        return self.mentions or (self.sources().mentions if self._takes_mentions() else "")
+
+    def _takes_mentions(self) -> bool:
+        return self.task == "extractive_qa" and VARIANTS[self.variant].entities
+
+    def _takes_our_mentions(self) -> bool:
+        return self._takes_mentions() and not self.given_mentions() and not self.given_weights()
+
+    def tune(self) -> "Tune":
+        """The search whose best setting `--tuned` takes."""
+        auto = dict.fromkeys(SETTING, AUTO)
+        return self.clone(
+            Tune, tuned=False, drop_weights=False, seed=self.tuning_seed, patience=PATIENCE, **auto
+        )
+
+    def requires(self) -> dict[str, Stage]:
+        stages: dict[str, Stage] = {"Tune": self.tune()} if self.tuned else {}
+        if self.given_weights():
+            return stages
+        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], seed=self.pretraining_seed)
+        stages |= {"Pretrain": own, **self.tokenizer_requires()}
+        return stages | (
+            {"BuildMentionTable": self.clone(BuildMentionTable)} if self._takes_our_mentions() else {}
+        )
+
+    def check_needs(self) -> None:
+        """The mention table, where one is given, can be used, and --tuned has nothing against it."""
+        super().check_needs()
+        if self.mentions and self.task != "extractive_qa":
+            raise ValueError(
+                f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone; leave it out"
+            )
+        if self.tuned and (given := [name for name in SETTING if getattr(self, name) != AUTO]):
+            raise ValueError(
+                f"--{given[0].replace('_', '-')} {getattr(self, given[0])}: --tuned finds it; pass one of them"
+            )
+        if mentions := self.given_mentions():
+            from tasks.annotations import open_annotator
+
+            weights = self.given_weights()
+            open_annotator(Path(mentions), Path(weights) if os.path.isdir(weights) else None)
+
+    def mentions_folder(self) -> Path | None:
+        """The mention table that finds the entities of extractive_qa."""
+        if self._takes_our_mentions():
+            return Path(self.clone(BuildMentionTable).folder)
+        return Path(mentions) if (mentions := self.given_mentions()) else None
+
+    def given_tokenizer(self) -> str:
+        weights = self.given_weights()
+        return self.tokenizer or engines.model_folder(weights) if weights else super().given_tokenizer()
+
+    def the_negative_label(self) -> str:
+        is_relation = self.task == "relation_classification"
+        return self.negative_label or (self.sources().negative_label if is_relation else "")
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        weights, mentions = self.given_weights(), self.given_mentions()
+        optional = {
+            "weights": base_model_identity(weights) if weights else None,
+            "negative_label": self.the_negative_label(),
+            "tokens_per_batch": self.tokens_per_batch,
+            "mentions": _sha256_of_table(mentions) if mentions else None,
+            **{name: getattr(self, name) for name in SETTING if getattr(self, name) != AUTO},
+            "patience": self.patience,
+            "drop_weights": self.drop_weights,
+        }
+        return {
+            **{"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.profile},
+            "preset": self.preset_name(),
+            "data": folder_identity(self.data_folder(), "--data"),
+            "tokenizer": self.tokenizer_identity(),
+            **{name: value for name, value in optional.items() if value},
+        }
+
+    def changes(self) -> dict[str, Any]:
+        """What of the preset is replaced."""
+        if self.tuned:
+            best: dict[str, Any] = json.loads(storage.read_bytes(storage.join(self.tune().folder, BEST)))
+            setting = best["setting"]
+        else:
+            setting = {name: getattr(self, name) for name in SETTING if getattr(self, name) != AUTO}
+        return {**setting, "patience": self.patience}
+
+    def weights_folder(self) -> str:
+        if given := self.given_weights():
+            return engines.model_folder(given)
+        return self.requires()["Pretrain"].folder
+
+    def work(self) -> Result:
+        from tasks.finetune import finetune
+
+        figures = finetune(
+            self.task,
+            Path(self.data_folder()),
+            Path(self.weights_folder()),
+            Path(self.tokenizer_folder()),
+            Path(self.folder),
+            variant=self.variant,
+            preset=self.preset_name(),
+            seed=self.seed,
+            device=engines.torch_device(self.device),
+            profile=self.profile,
+            progress=engines.on_terminal(),
+            negative_label=self.the_negative_label(),
+            tokens_per_batch=self.tokens_per_batch,
+            checkpoint_minutes=self.checkpoint_minutes,
+            mentions=self.mentions_folder(),
+            # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
+            allow_no_predictions=self.allow_no_predictions or self.preset_name() == "demo",
+            changes=self.changes(),
+            keeps_weights=not self.drop_weights,
+        )
+        return Result(self.described(), facts={"metrics": figures})
+
+
+class Tune(FineTune):
+    """The paper's grid search on dev (appendix, "Details of Downstream Experiments"), with early stopping.
+
+    Writes `best.json`, the setting with the best score (of equal ones the first of the grid), and `trials.jsonl`, a
+    line for each setting. Test scores are in neither. A fine-tuning that fails does not stop the others.
+    """
+
+    FOLDER = "tune"
+    VERSION = 1
+
+    learning_rates = parameters.ListOf(
+        parameters.RateParameter(default=AUTO, description=""),
+        default="1e-5,2e-5,3e-5",
+        description="peak learning rates to try",
+    )
+    batch_sizes = parameters.ListOf(
+        parameters.PositiveParameter(default=1, description=""),
+        default="4,8,16,32,64",
+        description="batch sizes to try",
+    )
+    epoch_counts = parameters.ListOf(
+        parameters.PositiveParameter(default=1, description=""),
+        default="2,3,5",
+        description="numbers of epochs to try",
+    )
+    patience = parameters.IntegerParameter(
+        default=PATIENCE,
+        description="epochs in a row without a better score on dev that end a fine-tuning; 0: none do",
+    )
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        facts = manifest.facts
+        setting = ", ".join(f"{name} {facts['setting'][name]:g}" for name in SETTING)
+        return f"{self.task}, {self.variant}: dev {facts['metric']} {facts['dev']:.3f} with {setting}"
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        grid = {name: getattr(self, name) for name in ("learning_rates", "batch_sizes", "epoch_counts")}
+        return super().bytes_parameters() | {name: list(values) for name, values in grid.items()}
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        if self.tuned or (given := [name for name in SETTING if getattr(self, name) != AUTO]):
+            name = "tuned" if self.tuned else given[0].replace("_", "-")
+            raise ValueError(
+                f"--{name}: Tune tries --learning-rates, --batch-sizes and --epoch-counts; leave it out"
+            )
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The grid, as rows of learning rate, batch size and epochs."""
+        grid = itertools.product(self.learning_rates, self.batch_sizes, self.epoch_counts)
+        return [dict(zip(SETTING, values, strict=True)) for values in grid]
+
+    def trials(self) -> list[FineTune]:
+        """A fine-tuning for each setting, whose weights are not kept."""
+        common = {"drop_weights": True, "allow_no_predictions": True}
+        return [self.clone(FineTune, **setting, **common) for setting in self.settings()]
+
+    def work(self) -> Result:
+        from tasks.run import TASKS as MODULES
+
+        metric = MODULES[self.task].DEV_METRIC
+        trials = self.trials()
+        failures = cells.run(trials, engines.torch_devices(self.device))
+        rows = []
+        for setting, trial in zip(self.settings(), trials, strict=True):
+            row: dict[str, Any] = {"setting": setting, "folder": os.path.basename(trial.folder)}
+            if reason := failures.get(trial):
+                rows.append(row | {"failed": reason})
+            else:
+                figures = trial.manifest().facts["metrics"]
+                kept = {"epochs_trained": len(figures["epochs"]), "kept_epoch": figures["kept_epoch"]}
+                rows.append(row | {f"dev_{metric}": figures["dev"][metric], **kept})
+        finished = [row for row in rows if "failed" not in row]
+        if not finished:
+            raise ValueError(f"all {len(rows)} fine-tunings failed, the first: {rows[0]['failed']}")
+        best = max(finished, key=lambda row: row[f"dev_{metric}"])
+        if failures:
+            logger.warning("%d of %d fine-tunings failed; %s says why", len(failures), len(rows), TRIALS)
+        chosen = {"metric": metric, "dev": best[f"dev_{metric}"], "setting": best["setting"]}
+        texts = {
+            BEST: json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n",
+            TRIALS: "".join(json.dumps(row) + "\n" for row in rows),
+        }
+        for name, text in texts.items():
+            storage.write_bytes(storage.join(self.folder, name), text.encode())
+        drops = {"failed": len(failures)} if failures else {}
+        return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=chosen)
+
+
+def _sha256_of_table(folder: str) -> str:
+    path = storage.join(folder, storage.MANIFEST)
+    if storage.file_size(path) is None:
+        raise ValueError(f"--mentions {folder}: no folder of the stage BuildMentionTable")
+    return storage.file_sha256(path)
