@@ -36,19 +36,15 @@ from tasks.questions import (
 )
 from tasks.records import CharacterSpan, Record, read_records
 from tasks.scoring import score_command
-from tasks.task import MAX_MENTION_POSITIONS, Classifier, Features, Hyperparameters
+from tasks.task import MAX_MENTION_POSITIONS, Classifier, Features, Hyperparameters, presets
 from tasks.windows import Integers, joined, passage_room, question_limit, windows
 
-PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=2)
-DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128)
-# ReCoRD is licensed, so these are the values of extractive_qa.
-SMALL_ENCODER = Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=3)
-PRESETS: Mapping[str, Hyperparameters] = {
-    "demo": DEMO,
-    "small-encoder": SMALL_ENCODER,
-    "base": PAPER,
-    "large": PAPER,
-}
+PRESETS = presets(
+    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=2),
+    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128),
+    # ReCoRD is licensed, so these are the values of extractive_qa.
+    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=3),
+)
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept

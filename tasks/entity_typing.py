@@ -30,18 +30,14 @@ from tasks.records import (
     read_records,
 )
 from tasks.scoring import score_command
-from tasks.task import Features, Hyperparameters
+from tasks.task import Features, Hyperparameters, presets
 
-PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=4, epochs=3)
-DEMO = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96)
-# Open Entity is licensed, so these are the values found for relation_classification, the same kind of input.
-SMALL_ENCODER = Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5)
-PRESETS: Mapping[str, Hyperparameters] = {
-    "demo": DEMO,
-    "small-encoder": SMALL_ENCODER,
-    "base": PAPER,
-    "large": PAPER,
-}
+PRESETS = presets(
+    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=4, epochs=3),
+    demo=Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96),
+    # Open Entity is licensed, so these are the values found for relation_classification, the same kind of input.
+    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5),
+)
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept

@@ -35,7 +35,7 @@ from tasks.questions import (
 from tasks.records import Record
 from tasks.scoring import score_command
 from tasks.spans import best_spans
-from tasks.task import IGNORED, MAX_MENTION_POSITIONS, Classifier, Features, Hyperparameters
+from tasks.task import IGNORED, MAX_MENTION_POSITIONS, Classifier, Features, Hyperparameters, presets
 from tasks.windows import (
     Integers,
     Text,
@@ -48,16 +48,12 @@ from tasks.windows import (
     windows,
 )
 
-PAPER = Hyperparameters(learning_rate=15e-6, head_learning_rate=15e-6, batch_size=48, epochs=2)
-DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128)
-# A search over SQuAD on a small encoder has not been made: the rates are relation_classification's.
-SMALL_ENCODER = Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=3)
-PRESETS: Mapping[str, Hyperparameters] = {
-    "demo": DEMO,
-    "small-encoder": SMALL_ENCODER,
-    "base": PAPER,
-    "large": PAPER,
-}
+PRESETS = presets(
+    paper=Hyperparameters(learning_rate=15e-6, head_learning_rate=15e-6, batch_size=48, epochs=2),
+    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128),
+    # A search over SQuAD on a small encoder has not been made: the rates are relation_classification's.
+    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=3),
+)
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table stays whole, and is not trained
 WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"

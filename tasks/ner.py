@@ -20,17 +20,13 @@ from tasks.scoring import score_command
 from tasks.span_classifier import SpanClassifier, SpanFeature
 from tasks.spans import Span, enumerate_spans, select_spans, split_passes
 from tasks.splitting import record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters
+from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
 
-PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5)
-DEMO = Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96)
-SMALL_ENCODER = Hyperparameters(learning_rate=4e-4, head_learning_rate=2e-3, batch_size=8, epochs=4)
-PRESETS: Mapping[str, Hyperparameters] = {
-    "demo": DEMO,
-    "small-encoder": SMALL_ENCODER,
-    "base": PAPER,
-    "large": PAPER,
-}
+PRESETS = presets(
+    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5),
+    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96),
+    small_encoder=Hyperparameters(learning_rate=4e-4, head_learning_rate=2e-3, batch_size=8, epochs=4),
+)
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False

@@ -29,17 +29,13 @@ from tasks.records import (
     read_records,
 )
 from tasks.scoring import score_command
-from tasks.task import IGNORED, Features, Hyperparameters
+from tasks.task import IGNORED, Features, Hyperparameters, presets
 
-PAPER = Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=5)
-DEMO = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96)
-SMALL_ENCODER = Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5)
-PRESETS: Mapping[str, Hyperparameters] = {
-    "demo": DEMO,
-    "small-encoder": SMALL_ENCODER,
-    "base": PAPER,
-    "large": PAPER,
-}
+PRESETS = presets(
+    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=5),
+    demo=Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96),
+    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5),
+)
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2, 2)  # [PAD]; [HEAD] and [TAIL] both start from [MASK]
 ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kept

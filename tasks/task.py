@@ -54,6 +54,13 @@ class Hyperparameters:
                 raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 0")
 
 
+def presets(
+    *, paper: Hyperparameters, demo: Hyperparameters, small_encoder: Hyperparameters
+) -> Mapping[str, Hyperparameters]:
+    """The values of a task by the names of its presets; the paper has one set of them for every size of model."""
+    return {"demo": demo, "small-encoder": small_encoder, "base": paper, "large": paper}
+
+
 @dataclass(frozen=True)
 class Features(Generic[FeatureOut]):
     """Model inputs of a data set (an example may need several), and what was cut or could not be reached."""
