@@ -401,7 +401,12 @@ def test_nothing_is_right_where_there_is_nothing(
         lines = (EXAMPLES / f"{split}.txt").read_text().splitlines()
         plain = "".join(f"{line.rsplit(' ', 1)[0]} O\n" if line else "\n" for line in lines)
         (tmp_path / "data" / f"{split}.txt").write_text(plain)
-    run(folder, tmp_path / "out", tmp_path / "data", preset="dull", allow_no_predictions=False)
+    metrics = run(folder, tmp_path / "out", tmp_path / "data", preset="dull", allow_no_predictions=False)
+    for split in ("dev", "test"):
+        assert [metrics[split][name] for name in ("gold", "predicted", "correct", "f1")] == [0, 0, 0, 0.0]
+    assert metrics["splits_without_predictions"] == ["dev", "test"], (
+        "said, but no error: there is none to find"
+    )
 
 
 @pytest.mark.parametrize(
