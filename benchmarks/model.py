@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from processes import ROOT, Record, begin_report, facts_lines, run, write_report
+from processes import ROOT, Record, begin_report, equal_losses, facts_lines, run, write_report
 
 WORKLOADS = "model_workloads.py"
 TARGET_SPEED = {0.1: 1.7, 0.0: 2.2}
@@ -121,25 +121,19 @@ def targets(report: Record) -> list[Record]:
 
 def checks(rows: list[Record]) -> list[Record]:
     """Without dropout all variants share weights and batch, so that the losses of an attention are equal."""
-    table = []
-    for attention in ("original", "entity-aware"):
-        for number in sorted({row["round"] for row in rows}):
-            losses = [
-                row["loss"]
+    return [
+        check
+        for attention in ("original", "entity-aware")
+        for number in sorted({row["round"] for row in rows})
+        for check in equal_losses(
+            f"equal losses, {attention}, round {number}",
+            (
+                row
                 for row in rows
                 if row["dropout"] == 0 and row["round"] == number and f" {attention} " in row["variant"]
-            ]
-            if len(losses) > 1:
-                spread = max(losses) - min(losses)
-                table.append(
-                    {
-                        "check": f"equal losses, {attention}, round {number}",
-                        "losses": len(losses),
-                        "spread": f"{spread:.1e}",
-                        "passed": spread < 1e-3 * losses[0],
-                    }
-                )
-    return table
+            ),
+        )
+    ]
 
 
 def markdown(report: Record) -> str:

@@ -13,7 +13,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from processes import ROOT, Record, begin_report, facts_lines, run, write_report
+from processes import ROOT, Record, begin_report, equal_losses, facts_lines, run, write_report
 
 WORKLOADS = "pretrain_workloads.py"
 OURS, THEIRS = "ours", "transformers"
@@ -213,20 +213,13 @@ def targets(report: Record) -> list[Record]:
 
 def checks(rows: list[Record]) -> list[Record]:
     """Both have the same weights, batch and masks, so that their first losses without dropout are equal."""
-    table = []
-    for number in dict.fromkeys(row["first_step"] for row in rows if row["compare"]):
-        losses = [row["loss"] for row in rows if row["first_step"] == number and row.get("loss") is not None]
-        if len(losses) > 1:
-            spread = max(losses) - min(losses)
-            table.append(
-                {
-                    "check": f"equal first losses, round {number}",
-                    "losses": len(losses),
-                    "spread": f"{spread:.1e}",
-                    "passed": spread < 1e-3 * losses[0],
-                }
-            )
-    return table
+    return [
+        check
+        for number in dict.fromkeys(row["first_step"] for row in rows if row["compare"])
+        for check in equal_losses(
+            f"equal first losses, round {number}", (row for row in rows if row["first_step"] == number)
+        )
+    ]
 
 
 def markdown(report: Record) -> str:

@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,22 @@ def facts_lines(report: Record) -> list[str]:
         before, after = facts["load before"], report["load after"]
         lines.append(f"Load average before: {before:.2f}; after the timed rounds: {after:.2f}.")
     return [*lines, ""]
+
+
+def equal_losses(what: str, rows: Iterable[Record]) -> list[Record]:
+    """Whether rows that share weights, batch and masks have the same loss; no check of less than two losses."""
+    losses = [row["loss"] for row in rows if row.get("loss") is not None]
+    if len(losses) < 2:
+        return []
+    spread = max(losses) - min(losses)
+    return [
+        {
+            "check": what,
+            "losses": len(losses),
+            "spread": f"{spread:.1e}",
+            "passed": spread < 1e-3 * losses[0],
+        }
+    ]
 
 
 def begin_report(script: str, notes: list[str]) -> Record:
