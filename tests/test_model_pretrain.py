@@ -5,8 +5,6 @@ import json
 import math
 import resource
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partialmethod
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from killed_for_tests import run_killed
 from models_for_tests import TINY, random_batch, transformers_values
 from safetensors.torch import load_file
 from shards_for_tests import random_rows, write_sequences
@@ -31,7 +30,6 @@ from model.stopping import Stopped
 from model.train import linear_schedule
 from model.training import Settings, Training, moved
 
-ROOT = Path(__file__).parents[1]
 SHORT = Recipe(
     phases=(Phase(7, 2e-2, 2, "new"), Phase(6, 1e-2, 2, "all")),
     batch_size=5,
@@ -158,31 +156,13 @@ def test_resumed_run_has_the_same_bits(
 
 
 KILLED = """
-import os, signal, sys
-sys.path.insert(0, {tests!r})
-from pathlib import Path
 from model.config import PRESETS
 from model.recipes import RECIPES
 from models_for_tests import TINY
 from test_model_pretrain import SHORT, run
 PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
-fsync, left = os.fsync, int(sys.argv[3])
-def counted(descriptor):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    fsync(descriptor)
-os.fsync = counted
-run(Path(sys.argv[1]), Path(sys.argv[2]))
+run(source, output)
 """
-
-
-def run_killed(sequences: Path, output: Path, writes: int) -> int:
-    """Run in a process of its own that is killed at its n-th forced write."""
-    script = KILLED.format(tests=str(Path(__file__).parent))
-    command = [sys.executable, "-c", script, str(sequences), str(output), str(writes)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300).returncode
 
 
 @pytest.mark.usefixtures("short")
@@ -191,7 +171,7 @@ def test_killed_in_the_middle_of_writing(sequences: Path, tmp_path: Path) -> Non
     # Forced writes: one for the metrics, five for each of eight checkpoints (four files and their folder), two for
     # the result. Killed within the third checkpoint, just after the fourth is there, and before the weights are.
     for writes in (14, 11, 23):
-        assert run_killed(sequences, tmp_path / "broken", writes) == -signal.SIGKILL
+        run_killed(KILLED, sequences, tmp_path / "broken", writes)
         assert not (tmp_path / "broken" / "model.safetensors").exists()
     run(sequences, tmp_path / "broken")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")

@@ -3,8 +3,6 @@
 import json
 import shutil
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from fine_tuned_for_tests import EXAMPLES, pretrained
+from killed_for_tests import run_killed
 from properties import given, st
 
 from model.loader import cut_by_tokens
@@ -25,7 +24,6 @@ from tasks.task import Hyperparameters
 from tasks.training import Training, loss_of_part, parts_of_step
 from tasks.variants import VARIANTS
 
-ROOT = Path(__file__).parents[1]
 # Four steps of an epoch, twelve in all; NER's features of a step have some 900 words and entities.
 THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
 
@@ -109,21 +107,10 @@ def test_interrupted_run_goes_on_with_the_same_bytes(
 
 
 KILLED = """
-import os, signal, sys
-sys.path.insert(0, {tests!r})
-from pathlib import Path
 from test_training import THREE, finetune
 from tasks import ner
 ner.PRESETS["three"] = THREE
-fsync, left = os.fsync, int(sys.argv[3])
-def counted(descriptor):
-    global left
-    left -= 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    fsync(descriptor)
-os.fsync = counted
-finetune(Path(sys.argv[1]), Path(sys.argv[2]))
+finetune(source, output)
 """
 
 
@@ -134,11 +121,8 @@ def test_killed_in_the_middle_of_writing(folder: Path, whole: dict[str, bytes], 
     Killed within the second one, within the third one of the run that went on from the first, and while the
     result is written.
     """
-    script = KILLED.format(tests=str(Path(__file__).parent))
     for writes, left in ((9, 4), (9, 8), (9, 12)):
-        command = [sys.executable, "-c", script, str(folder), str(tmp_path), str(writes)]
-        killed = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+        run_killed(KILLED, folder, tmp_path, writes)
         checkpoints = sorted(tmp_path.glob("checkpoints/step-*"))
         assert [path.name for path in checkpoints][-1:] == [f"step-{left:08d}"]
         assert not (tmp_path / "metrics.json").exists()
