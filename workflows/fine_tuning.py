@@ -120,6 +120,14 @@ class FineTune(TorchStage):
             )
         return self.base_model
 
+    def _weights_parameter(self) -> str:
+        """Where the user gave the weights, as an error says it."""
+        kind = VARIANTS[self.variant].weights
+        in_file = (
+            f"{self.experiments}: [weights] {kind}" if kind in self.sources().weights else "--base-model"
+        )
+        return "--weights" if self.weights else in_file
+
     def given_mentions(self) -> str:
         """The mention table that is given, if the task and the variant take one."""
         return self.mentions or (self.sources().mentions if self._takes_mentions() else "")
@@ -152,7 +160,8 @@ class FineTune(TorchStage):
         super().check_needs()
         if self.mentions and self.task != "extractive_qa":
             raise ValueError(
-                f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone; leave it out"
+                f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
+                "leave it out"
             )
         if self.tuned and (given := [name for name in SETTING if getattr(self, name) != AUTO]):
             raise ValueError(
@@ -172,7 +181,9 @@ class FineTune(TorchStage):
 
     def given_tokenizer(self) -> str:
         weights = self.given_weights()
-        return self.tokenizer or engines.model_folder(weights) if weights else super().given_tokenizer()
+        if not weights:
+            return super().given_tokenizer()
+        return self.tokenizer or engines.model_folder(weights, self._weights_parameter())
 
     def the_negative_label(self) -> str:
         is_relation = self.task == "relation_classification"
@@ -208,7 +219,7 @@ class FineTune(TorchStage):
 
     def weights_folder(self) -> str:
         if given := self.given_weights():
-            return engines.model_folder(given)
+            return engines.model_folder(given, self._weights_parameter())
         return self.requires()["Pretrain"].folder
 
     def work(self) -> Result:

@@ -55,7 +55,7 @@ class TokenizedStage(CorpusStage):
         """Folder of the tokenizer that the user gave, or empty."""
         if self.tokenizer:
             return os.path.abspath(self.tokenizer)  # a cluster's workers have other working folders
-        return "" if self.base_model == SCRATCH else engines.model_folder(self.base_model)
+        return "" if self.base_model == SCRATCH else engines.model_folder(self.base_model, "--base-model")
 
     def tokenizer_requires(self) -> dict[str, Stage]:
         return {} if self.given_tokenizer() else {"TrainTokenizer": self.clone(TrainTokenizer)}

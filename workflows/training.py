@@ -76,7 +76,9 @@ class Pretrain(TorchStage):
         from model.record import EVALUATION, METRICS, TABLE
         from model.training import Settings
 
-        base_model = SCRATCH if self.base_model == SCRATCH else engines.model_folder(self.base_model)
+        base_model = (
+            SCRATCH if self.base_model == SCRATCH else engines.model_folder(self.base_model, "--base-model")
+        )
         commonest = self._write_commonest() if self.entities else None
         figures = pretrain(
             Path(self.clone(BuildSequences).folder),
