@@ -436,17 +436,24 @@ def read_rows(path: str, columns: list[str] | None = None) -> Iterator[dict[str,
     Raises:
         ValueError: the file cannot be read, or its content has changed since it was written.
     """
-    for batch in _read_batches(path, 1024, columns):
+    for batch in read_batches(path, columns, rows=1024):
         yield from batch.to_pylist()
 
 
 def sum_column(paths: Iterable[str], column: str) -> int:
     """Sum of a column of whole numbers over Parquet files."""
-    batches = chain.from_iterable(_read_batches(path, 1 << 16, [column]) for path in paths)
+    batches = chain.from_iterable(read_batches(path, [column]) for path in paths)
     return sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
 
 
-def _read_batches(path: str, rows: int, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    path: str, columns: list[str] | None = None, *, rows: int = 1 << 16
+) -> Iterator[pa.RecordBatch]:
+    """Stream a Parquet file's rows, at most so many at a time; a column inside a list is named by its whole path.
+
+    Raises:
+        ValueError: the file cannot be read, or its content has changed since it was written.
+    """
     with open_input(path) as stream:
         try:
             file = pq.ParquetFile(stream, page_checksum_verification=True)

@@ -200,6 +200,19 @@ class FineTuneGrid(GridSettings, TorchStage):
             "preset": "tuned" if stage.tuned else stage.preset_name(),
         }
 
+    def records(self) -> list[dict[str, Any]]:
+        """What the last run wrote of its cells."""
+        found: list[dict[str, Any]] = json.loads(storage.read_bytes(storage.join(self.folder, EXPERIMENTS)))[
+            "cells"
+        ]
+        return found
+
+    def finished(self) -> list[FineTune]:
+        """The searches and the cells that the last run's results are of."""
+        folders = self.manifest().facts["cells"]
+        done = [stage for stage in self.stages() if os.path.basename(stage.folder) in folders]
+        return [*dict.fromkeys(stage.tune() for stage in done if stage.tuned), *done]
+
     def failed(self) -> int:
         """The cells that failed in the last run."""
         return int(self.manifest().facts["failed"])

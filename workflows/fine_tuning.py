@@ -88,6 +88,10 @@ class FineTune(TorchStage):
         description="let a model pass that predicts nothing on dev and test, as --preset demo does",
     )
 
+    @property
+    def title(self) -> str:
+        return f"{type(self).__name__} ({self.task}, {self.variant}, seed {self.seed})"
+
     def headline(self, manifest: storage.Manifest) -> str:
         scores = manifest.facts["metrics"]
         name = f"{self.task}, {self.variant}, seed {self.seed}"

@@ -1,33 +1,28 @@
 """The report: what went in, what each stage kept and dropped, how training went, what came out."""
 
-import heapq
-import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline import storage
 from tasks.variants import VARIANTS
-from workflows import parameters
-from workflows.experiments import EXPERIMENTS, FineTuneGrid, GridSettings
-from workflows.extraction import FetchDump
-from workflows.sequences import STATISTICS, BuildSequences
-from workflows.stage import Result, Stage, logger
-from workflows.tables import BuildEntityVocab, BuildMentionTable
+from workflows import corpus_view, parameters, training_view
+from workflows.experiments import FineTuneGrid, GridSettings
+from workflows.page import TEMPLATES, render_page
+from workflows.stage import RUN_RECORD, Result, Stage, logger
+from workflows.tables import BuildMentionTable
 from workflows.training import ExportHuggingFace, Pretrain, PretrainRoberta
 
-TEMPLATES = Path(__file__).parent / "templates"
-TOP_ENTITIES = 25
-CURVES = {
-    "loss": ("masked_word_loss", "masked_entity_loss"),
-    "accuracy": ("masked_word_accuracy", "masked_entity_accuracy"),
-}
+PAGE = "index.html"
 
 
 class Report(GridSettings, Stage):
-    """One page (`index.html`), the same as Markdown (`tables.md`) and as data (`results.json`)."""
+    """One page (`index.html`), its tables as Markdown (`tables.md`) and its figures as data (`results.json`).
+
+    The page alone shows times and machines. It stands beside what the manifest lists, as a pretraining's log does: what
+    the manifest lists has the same bytes whenever it is made.
+    """
 
     FOLDER = "report"
     VERSION = 4
@@ -50,52 +45,56 @@ class Report(GridSettings, Stage):
             shown = [stage for stage in shown if stage.__name__ in used]
         return {**{stage.__name__: self.clone(stage) for stage in shown}, "FineTuneGrid": grid}
 
+    def is_current(self) -> bool:
+        """The page has to be there, too."""
+        return super().is_current() and storage.file_size(storage.join(self.folder, PAGE)) is not None
+
     def work(self) -> Result:
         content = self.content()
-        page, markdown = render(content)
         texts = {
-            "index.html": page,
-            "tables.md": markdown,
             "results.json": json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+            "tables.md": render_tables(content),
         }
-        for name, text in texts.items():
+        for name, text in {**texts, PAGE: self.page(content)}.items():
             storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
         return Result(tuple(storage.describe(self.folder, name) for name in sorted(texts)))
 
+    def stages(self) -> list[Stage]:
+        """All that made what the report shows, the cells of the grid before the grid."""
+        *below, grid = self.walk()[:-1]
+        return [*below, *self.grid().finished(), grid]
+
+    def below(self) -> dict[str, Stage]:
+        """The stages that the report stands on, by their names."""
+        return {type(stage).__name__: stage for stage in self.walk()[:-1]}
+
     def content(self) -> dict[str, Any]:
-        """All that the report shows, as data."""
-        vocab = self.clone(BuildEntityVocab)
-        fetched = self.clone(FetchDump).manifest()
-        stages = [stage for stage in self.walk() if stage is not self]
+        """All figures that the report shows, as data; `corpus` and `training` are None where there is none."""
+        stages, below = self.stages(), self.below()
+        corpus = corpus_content(below)
+        runs = {name: below[name].folder for name in ("Pretrain", "PretrainRoberta") if name in below}
         return {
             "setting": {
-                "dump": [part["name"] for part in fetched.facts["parts"]],
-                "language": fetched.facts["site"]["language"],
+                "dump": [part["name"] for part in corpus["dump_parts"]] if corpus else [],
+                "language": corpus["language"] if corpus else "",
                 "preset": self.preset,
                 "profile": self.profile,
                 "base_model": os.path.basename(os.path.normpath(self.base_model)),
                 "seed": self.seed,
             },
-            "dump_parts": fetched.facts["parts"],
             "stages": [_stage_row(stage) for stage in stages],
-            "links_by_status": vocab.manifest().facts["links_by_status"],
-            "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
-            "top_entities": top_entities(vocab.folder),
-            "sequences": sequence_rows(self.clone(BuildSequences).folder),
-            "training": {
-                name: _training_log(self.requires()[name]) for name in ("Pretrain", "PretrainRoberta")
-            },
-            "held_out": {
-                name: held_out_rows(self.requires()[name].folder) for name in ("Pretrain", "PretrainRoberta")
-            },
-            "results": [
-                {"task": cell["task"], "variant": cell["variant"], **cell["metrics"]}
-                for cell in json.loads(storage.read_bytes(storage.join(self.grid().folder, EXPERIMENTS)))[
-                    "cells"
-                ]
-                if cell["state"] == "done"
-            ],
+            "corpus": corpus,
+            "training": {name: training_view.pretraining(folder) for name, folder in runs.items()} or None,
+            "cells": self.grid().records(),
         }
+
+    def page(self, content: Mapping[str, Any]) -> str:
+        """The page: the figures, what to read and search in the corpus, and times."""
+        below = self.below()
+        runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
+        speeds = {name: training_view.speed(below[name].folder) for name in content["training"] or ()}
+        corpus = corpus_browser(below) if content["corpus"] else {}
+        return render_page(content, **corpus, runs=runs, speeds=speeds, settings=self.to_str_params())
 
 
 class RunExperiments(GridSettings, Stage):
@@ -123,7 +122,7 @@ class RunExperiments(GridSettings, Stage):
     @property
     def where(self) -> str:
         """The report's page."""
-        path = storage.join(self.report().folder, "index.html")
+        path = storage.join(self.report().folder, PAGE)
         return path if storage.is_url(path) else os.path.abspath(path)
 
     def complete(self) -> bool:
@@ -154,7 +153,8 @@ class RunAll(RunExperiments):
 def _stage_row(stage: Stage) -> dict[str, Any]:
     manifest = stage.manifest()
     return {
-        "stage": type(stage).__name__,
+        "stage": stage.title,
+        "version": manifest.version,
         "folder": os.path.basename(stage.folder),
         "rows": dict(manifest.rows),
         "drops": dict(sorted(manifest.drops.items(), key=lambda drop: (-drop[1], drop[0]))),
@@ -165,62 +165,57 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
     }
 
 
-def top_entities(folder: str) -> list[dict[str, Any]]:
-    """The most linked entities of a vocabulary's folder."""
-    from pipeline.entities import SPECIAL_ENTITIES
-
-    rows = storage.read_rows(storage.join(folder, "entity_vocab.parquet"), ["title", "link_count"])
-    entities = itertools.islice(rows, len(SPECIAL_ENTITIES), None)
-    return heapq.nlargest(TOP_ENTITIES, entities, key=lambda row: row["link_count"])
+def _run_record(stage: Stage) -> dict[str, Any]:
+    """When, how long and with what a stage ran; nothing where its record is gone."""
+    path = storage.join(stage.folder, RUN_RECORD)
+    record: dict[str, Any] = json.loads(storage.read_bytes(path)) if storage.file_size(path) else {}
+    return record
 
 
-def sequence_rows(folder: str) -> list[dict[str, Any]]:
-    """What is in the sequences that pretraining sees, and in those that are held out."""
-    from pipeline.shards import HELD_OUT, SEEN
-    from pipeline.statistics import SIZES, summary
-
-    statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))
-    rows = []
-    for part in (SEEN, HELD_OUT):
-        sizes = {name: summary(statistics[part].pop(name)) for name in SIZES}
-        rows.append({"part": part.replace("_", " "), **statistics[part], "sizes": sizes})
-    return rows
-
-
-def _training_log(stage: Stage) -> list[dict[str, Any]]:
-    lines = storage.read_bytes(storage.join(stage.folder, "metrics.jsonl")).decode().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def held_out_rows(folder: str) -> dict[str, dict[str, float]]:
-    """The last held-out figures of a pretraining by group (masked words, masked entities and parts of them)."""
-    path = storage.join(folder, "evaluation.jsonl")
-    if storage.file_size(path) is None:
-        return {}
-    last = json.loads(storage.read_bytes(path).decode().splitlines()[-1])
-    groups = [name.removesuffix("_count") for name in last if name.endswith("_count")]
-    rows: dict[str, dict[str, float]] = {group: {} for group in groups}
-    for name, value in last.items():
-        of_name = [group for group in groups if name.startswith(f"{group}_")]
-        if of_name:
-            group = max(of_name, key=len)
-            rows[group][name.removeprefix(f"{group}_")] = value
-    return rows
+def corpus_content(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
+    """Figures of the corpus; None where the report stands on no mention table."""
+    if "BuildMentionTable" not in stages:
+        return None
+    fetched = stages["FetchDump"].manifest().facts
+    vocab, mentions = stages["BuildEntityVocab"], stages["BuildMentionTable"]
+    sequences = stages.get("BuildSequences")
+    return {
+        "dump_parts": fetched["parts"],
+        "language": fetched["site"]["language"],
+        "pages": stages["ExtractPages"].manifest().rows["pages"],
+        "links_by_status": vocab.manifest().facts["links_by_status"],
+        "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
+        "entities": corpus_view.entity_figures(corpus_view.ranked_entities(vocab.folder)),
+        "names": mentions.manifest().rows["names"],
+        "min_occurrences": corpus_view.MIN_OCCURRENCES,
+        "extremes": corpus_view.name_extremes(mentions.folder),
+        "sequences": corpus_view.sequence_rows(sequences.folder) if sequences else [],
+    }
 
 
-def render(content: Mapping[str, Any]) -> tuple[str, str]:
-    """The page and the Markdown tables; everything that comes from the dump is escaped."""
+def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
+    """What the page alone shows of the corpus: sample pages, and names to search."""
+    from workflows.sample_pages import sample_pages
+
+    extracted, titles, vocab, mentions = (
+        stages[name].folder
+        for name in ("ExtractPages", "ResolveRedirects", "BuildEntityVocab", "BuildMentionTable")
+    )
+    return {
+        "pages": sample_pages(extracted, titles, vocab),
+        "search": corpus_view.searched_entities(corpus_view.ranked_entities(vocab), mentions),
+    }
+
+
+def render_tables(content: Mapping[str, Any]) -> str:
+    """The tables as Markdown; what comes from outside is escaped."""
     import jinja2
 
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    page = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    text = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
-    text.filters["cell"] = _markdown_cell
-    plots = training_plots(content["training"])
-    return (
-        page.get_template("report.html").render(**content, plots=plots),
-        text.get_template("tables.md").render(**content),
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["cell"] = _markdown_cell
+    return environment.get_template("tables.md").render(**content)
 
 
 def _markdown_cell(value: Any) -> str:
@@ -228,39 +223,3 @@ def _markdown_cell(value: Any) -> str:
     for mark in "\\`*_[]|":
         text = text.replace(mark, "\\" + mark)
     return " ".join(text.split())
-
-
-def training_plots(logs: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
-    """Loss and accuracy of both pretraining runs by step, as HTML that works offline."""
-    import markupsafe
-    import plotly.graph_objects as graphs
-    from plotly import io
-
-    parts = []
-    for number, (what, names) in enumerate(CURVES.items()):
-        figure = graphs.Figure()
-        for run, log in logs.items():
-            for name in names:
-                points = [(row["step"], row[name]) for row in log if row.get(name) is not None]
-                if points:
-                    steps, values = zip(*points, strict=True)
-                    figure.add_scatter(
-                        x=steps, y=values, mode="lines", name=f"{run}: {name.replace('_', ' ')}"
-                    )
-        figure.update_layout(
-            title=f"Pretraining {what}",
-            xaxis_title="step",
-            yaxis_title=what,
-            template="plotly_white",
-            height=380,
-        )
-        parts.append(
-            io.to_html(
-                figure,
-                full_html=False,
-                include_plotlyjs=number == 0,
-                div_id=f"curve-{what}",
-                config={"responsive": True},
-            )
-        )
-    return markupsafe.Markup("\n".join(parts))  # made of numbers and our own names

@@ -87,6 +87,11 @@ class Stage(Settings):
         return storage.join(workdir, f"{self.FOLDER}-{self.hash8}")
 
     @property
+    def title(self) -> str:
+        """What tells the stage from others of a run, for people."""
+        return type(self).__name__
+
+    @property
     def where(self) -> str:
         """Where a user finds what the stage made."""
         return self.folder

@@ -1,0 +1,190 @@
+"""The report's figures, as plotly's data: plain numbers and names, drawn and coloured by the page.
+
+A trace's `meta.colour` is a number of the page's palette, which has one for light and one for dark. Titles are escaped
+here, since plotly takes some tags in texts for its own.
+"""
+
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+POINTS = 2000  # of a line
+RUNS = {"Pretrain": 0, "PretrainRoberta": 1}  # the colour of each
+# What is compared in the held-out figures, with the colour of each.
+COMPARED = {
+    "top_1": ("the model", 0),
+    "commonest_top_1": ("commonest label of the text", 2),
+    "most_frequent_top_1": ("most frequent entity", 4),
+}
+Figure = dict[str, Any]
+
+
+def figures(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]]) -> dict[str, Figure]:
+    """All figures by name; what there are no data for is left out.
+
+    Args:
+        content: the report's content.
+        speeds: the throughput of each pretraining.
+    """
+    made: dict[str, Figure] = {}
+    if corpus := content["corpus"]:
+        made |= corpus_figures(corpus)
+    if training := content["training"]:
+        made |= training_figures(training)
+    made["throughput"] = throughput(speeds)
+    made["fine-tuning"] = fine_tuning(content["cells"])
+    return {name: figure for name, figure in made.items() if figure["data"]}
+
+
+def corpus_figures(corpus: Mapping[str, Any]) -> dict[str, Figure]:
+    """Entities by rank, and histograms of sequences."""
+    made = {"rank-frequency": rank_frequency(corpus["entities"]["rank_frequency"])}
+    titles = {
+        "words_per_sequence": "words in a sequence",
+        "entities_per_sequence": "entities in a sequence",
+        "words_per_mention": "words in a mention",
+    }
+    for name, title in titles.items():
+        parts = {row["part"]: row["histograms"][name] for row in corpus["sequences"]}
+        of = "annotations" if name == "words_per_mention" else "sequences"
+        made[name.replace("_", "-")] = shares(parts, title, of)
+    return made
+
+
+def training_figures(training: Mapping[str, Mapping[str, Any]]) -> dict[str, Figure]:
+    """Losses and accuracies of both pretrainings, and what is held out beside the baselines."""
+    logs = {run: record["log"] for run, record in training.items()}
+    made = {
+        f"{what}-{measure}": curves(logs, f"masked_{what}_{measure}", measure)
+        for what in ("word", "entity")
+        for measure in ("loss", "accuracy")
+    }
+    held_out = {run: record["evaluations"] for run, record in training.items()}
+    made["held-out-words"] = curves(held_out, "masked_word_accuracy", "accuracy", markers=True)
+    for group in ("masked_entity", "known_entity"):
+        made[f"held-out-{group.replace('_', '-')}"] = beside_baselines(held_out, group)
+    return made
+
+
+def rank_frequency(points: Sequence[Sequence[Any]]) -> Figure:
+    """Links of each entity by its rank, both on logarithmic axes."""
+    trace = {
+        "type": "scatter",
+        "mode": "lines+markers" if len(points) < 50 else "lines",
+        "x": [rank for rank, _, _ in points],
+        "y": [count for _, count, _ in points],
+        "text": [html.escape(title) for _, _, title in points],
+        "hovertemplate": "%{text}<br>rank %{x:,}, %{y:,} links<extra></extra>",
+        "meta": {"colour": 0},
+    }
+    log = {"type": "log", "dtick": 1}
+    return figure([trace] if points else [], "rank", "links", xaxis=log, yaxis=log)
+
+
+def shares(parts: Mapping[str, Mapping[str, Any]], title: str, of: str) -> Figure:
+    """A histogram of each part, as shares of its sum: bars for the first, steps for the others."""
+    traces: list[Figure] = []
+    for number, (part, counted) in enumerate(parts.items()):
+        width, bars = counted["width"], counted["bars"]
+        total = sum(count for _, count in bars)
+        if not total:
+            continue
+        share = [count / total for _, count in bars]
+        ends = [f"{low:,}" if width == 1 else f"{low:,} to {low + width - 1:,}" for low, _ in bars]
+        shape: Figure = {"type": "bar", "width": width}
+        if number:
+            shape = {"type": "scatter", "mode": "lines", "line": {"shape": "hvh"}}
+        middles = [low + (width - 1) / 2 for low, _ in bars]
+        hover = f"%{{customdata[0]}}: %{{y:.2%}} ({part}, %{{customdata[1]:,}} {of})<extra></extra>"
+        counts = [[end, count] for end, (_, count) in zip(ends, bars, strict=True)]
+        trace = {"x": middles, "y": share, "name": part, "customdata": counts, "hovertemplate": hover}
+        traces.append({**shape, **trace, "meta": {"colour": number}})
+    return figure(traces, title, f"share of {of}", yaxis={"tickformat": ".0%"}, layout={"bargap": 0})
+
+
+def curves(
+    logs: Mapping[str, Sequence[Mapping[str, Any]]], name: str, measure: str, *, markers: bool = False
+) -> Figure:
+    """A figure of each run by step."""
+    traces = [
+        line([(row["step"], row.get(name)) for row in log], run, RUNS.get(run, 0), markers=markers)
+        for run, log in logs.items()
+    ]
+    axis = {"tickformat": ".0%", "rangemode": "tozero"} if measure == "accuracy" else {}
+    return figure(traces, "step", measure, yaxis=axis)
+
+
+def beside_baselines(runs: Mapping[str, Sequence[Mapping[str, Any]]], group: str) -> Figure:
+    """How many of the held-out entities the first place of LUKE and of each baseline gets right, by step."""
+    lines = runs.get("Pretrain", [])
+    traces = [
+        line([(row["step"], row.get(f"{group}_{name}")) for row in lines], title, colour, markers=True)
+        for name, (title, colour) in COMPARED.items()
+    ]
+    axis = {"tickformat": ".0%", "rangemode": "tozero"}
+    return figure(traces, "step", "right at the first place", yaxis=axis)
+
+
+def throughput(speeds: Mapping[str, Mapping[str, Any]]) -> Figure:
+    """Words a second of each pretraining by step."""
+    traces = [
+        line([(row["step"], row["words_per_second"]) for row in speed["steps"]], run, RUNS.get(run, 0))
+        for run, speed in speeds.items()
+    ]
+    return figure(traces, "step", "words a second", yaxis={"rangemode": "tozero", "tickformat": ",.3~s"})
+
+
+def fine_tuning(cells: Iterable[Mapping[str, Any]]) -> Figure:
+    """F1 on dev by epoch, a line for each finished cell; the page shows the lines of one task at a time."""
+    variants: dict[str, int] = {}
+    traces = []
+    for cell in cells:
+        if epochs := cell["metrics"].get("epochs"):
+            colour = variants.setdefault(cell["variant"], len(variants))
+            points = [(row["epoch"], row["dev_f1"]) for row in epochs]
+            trace = line(points, f"{cell['variant']}, seed {cell['seed']}", colour, markers=True)
+            trace["meta"] |= {"choice": cell["task"].replace("_", " ")}
+            traces.append(trace)
+    axis = {"tickformat": ".0%", "rangemode": "tozero"}
+    return figure(traces, "epoch", "F1 on dev", yaxis=axis, xaxis={"tickformat": "d"})
+
+
+def line(
+    points: Iterable[tuple[float, float | None]], name: str, colour: int, *, markers: bool = False
+) -> Figure:
+    """A line through the points that have a value, at most so many of them."""
+    known = [(x, y) for x, y in points if y is not None and math.isfinite(y)]
+    known = known[:: math.ceil(len(known) / POINTS) or 1]
+    mode = "lines+markers" if markers or len(known) < 2 else "lines"
+    data = {"x": [x for x, _ in known], "y": [y for _, y in known]}
+    return {"type": "scatter", "mode": mode, "name": html.escape(name), **data, "meta": {"colour": colour}}
+
+
+def figure(
+    traces: Sequence[Figure],
+    x: str,
+    y: str,
+    *,
+    xaxis: Mapping[str, Any] | None = None,
+    yaxis: Mapping[str, Any] | None = None,
+    layout: Mapping[str, Any] | None = None,
+) -> Figure:
+    """Traces that have points, with their axes; plotly checks the names of all properties.
+
+    Raises:
+        ValueError: plotly knows no such property.
+    """
+    import plotly.graph_objects as graphs
+
+    shown = [trace for trace in traces if len(trace["x"])]
+    axes = {
+        "xaxis": {"title": {"text": x}, **(xaxis or {})},
+        "yaxis": {"title": {"text": y}, **(yaxis or {})},
+    }
+    legend = {"showlegend": len(shown) > 1}
+    checked = graphs.Figure(shown, {**axes, **legend, **(layout or {})})
+    drawn: Figure = json.loads(checked.to_json())
+    drawn["layout"].pop("template", None)  # plotly's own colours
+    return {"data": drawn["data"], "layout": drawn["layout"]}

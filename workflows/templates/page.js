@@ -1,0 +1,179 @@
+"use strict";
+// Draws the figures, and shows names and sample pages, from the JSON that stands in the page. Whatever comes from the
+// dump becomes a text node or an attribute, never markup.
+
+const data = (name) => JSON.parse(document.getElementById(`data-${name}`).textContent);
+const count = (number) => number.toLocaleString("en");
+const percent = (share) => `${(100 * share).toFixed(1)}%`;
+
+/** An element with attributes and children; texts become text nodes. */
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+/** A title or name, whose direction of writing does not spread. */
+const name = (text) => element("bdi", {}, text);
+
+// Figures
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const coarse = matchMedia("(pointer: coarse)");
+
+function colours() {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (variable) => style.getPropertyValue(variable).trim();
+  return {
+    ink: colour("--ink"), quiet: colour("--quiet"), rule: colour("--rule"), ground: colour("--ground"),
+    font: colour("--sans"), lines: [0, 1, 2, 3, 4, 5].map((number) => colour(`--plot-${number}`)),
+  };
+}
+
+/** A figure in the page's colours, with the traces of one choice where it has several. */
+function themed(figure, choice) {
+  const theme = colours();
+  const axis = { gridcolor: theme.rule, linecolor: theme.rule, zeroline: false, automargin: true, ticks: "" };
+  const layout = structuredClone(figure.layout);
+  for (const key of ["xaxis", "yaxis"]) {
+    layout[key] = { ...axis, ...layout[key] };
+    layout[key].title = { ...layout[key].title, font: { size: 12, color: theme.quiet }, standoff: 8 };
+  }
+  Object.assign(layout, {
+    autosize: true, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest",
+    margin: { l: 48, r: 8, t: 28, b: 40 }, font: { family: theme.font, size: 12, color: theme.ink },
+    legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", bgcolor: "rgba(0,0,0,0)" },
+    hoverlabel: { bgcolor: theme.ground, bordercolor: theme.rule, font: { family: theme.font, color: theme.ink } },
+    dragmode: coarse.matches ? false : "zoom",
+  });
+  const shown = figure.data.filter((trace) => choice === undefined || trace.meta.choice === choice);
+  const traces = structuredClone(shown).map((trace) => {
+    const colour = theme.lines[trace.meta.colour % theme.lines.length];
+    if (trace.type === "bar") trace.marker = { color: colour, opacity: 0.55, line: { width: 0 } };
+    else {
+      trace.line = { width: 2, ...trace.line, color: colour };
+      trace.marker = { size: 6, color: colour };
+    }
+    return trace;
+  });
+  return [traces, layout, { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] }];
+}
+
+/** A menu above a plot whose traces belong to several choices. */
+function chooser(place, figure) {
+  const choices = [...new Set(figure.data.map((trace) => trace.meta.choice))].filter((each) => each !== undefined);
+  if (choices.length < 2) return () => choices[0];
+  const menu = element("select", { id: `choice-${place.dataset.figure}` });
+  menu.append(...choices.map((choice) => element("option", { value: choice }, choice)));
+  menu.addEventListener("change", () => Plotly.react(place, ...themed(figure, menu.value)));
+  place.before(element("div", { class: "controls" }, element("label", { for: menu.id }, "Task"), menu));
+  return () => menu.value;
+}
+
+async function drawFigures() {
+  const figures = data("figures");
+  const places = [...document.querySelectorAll("[data-figure]")];
+  const chosen = new Map(places.map((place) => [place, chooser(place, figures[place.dataset.figure])]));
+  const draw = (place) => Plotly.react(place, ...themed(figures[place.dataset.figure], chosen.get(place)()));
+  for (const place of places) await draw(place);
+  dark.addEventListener("change", () => places.forEach(draw));
+  document.documentElement.dataset.drawn = performance.now().toFixed(0); // milliseconds since the page was asked for
+}
+
+// Search
+
+const FOUND = 20; // entities shown at once
+
+/** Without case and accents, as people type. */
+const folded = (text) => text.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "");
+
+/** How well an entity fits a query: 0 best, Infinity not at all. */
+function fit(entity, query) {
+  if (entity.title === query) return 0;
+  if (entity.title.startsWith(query)) return 1;
+  if (entity.names.includes(query)) return 2;
+  if (entity.title.includes(query)) return 3;
+  return entity.names.some((each) => each.includes(query)) ? 4 : Infinity;
+}
+
+function entityElement([title, links, total, names], open) {
+  const head = ["name", "links", "commonness", "link probability"];
+  const rows = names.map(([text, toEntity, all, probability]) => element(
+    "tr", {}, element("td", {}, name(text)),
+    ...[count(toEntity), percent(toEntity / all), probability.toFixed(4)].map((cell) => element("td", { class: "number" }, cell)),
+  ));
+  const titles = head.map((cell, column) => element("th", column ? { class: "number" } : {}, cell));
+  const table = element("table", {}, element("thead", {}, element("tr", {}, ...titles)), element("tbody", {}, ...rows));
+  const rest = total > names.length ? [element("p", { class: "quiet" }, `The first ${names.length} of ${count(total)} names.`)] : [];
+  const many = total === 1 ? "1 name" : `${count(total)} names`;
+  const summary = element("summary", {}, name(title), element("span", { class: "hit" }, ` ${count(links)} links, ${many}`));
+  return element("details", open ? { open: "" } : {}, summary, element("div", { class: "wide" }, table), ...rest);
+}
+
+function prepareSearch() {
+  const { entities } = data("search");
+  const index = entities.map((row) => ({ row, title: folded(row[0]), names: row[3].map(([text]) => folded(text)) }));
+  const [box, status, list] = ["query", "count", "found"].map((id) => document.getElementById(id));
+  const search = () => {
+    const query = folded(box.value.trim());
+    const fits = index.map((entity) => [query ? fit(entity, query) : 0, entity.row]).filter(([rank]) => rank < Infinity);
+    fits.sort((one, other) => one[0] - other[0]); // stable: equal fits stay in the order of their links
+    const shown = fits.slice(0, FOUND);
+    const first = shown.length < fits.length ? `the first ${shown.length} of ` : "";
+    status.textContent = fits.length ? `${first}${count(fits.length)} ${fits.length === 1 ? "entity" : "entities"}` : "nothing found";
+    list.replaceChildren(...shown.map(([, row], number) => entityElement(row, query && number === 0)));
+  };
+  box.addEventListener("input", search);
+  search();
+}
+
+// Sample pages
+
+const MEANING = { known: "an entity of the vocabulary", page: "a page, not in the vocabulary", missing: "no page of the dump" };
+
+function preparePages() {
+  const { pages, targets } = data("pages");
+  const ids = ["page", "previous", "next", "targets", "extent", "text", "target"];
+  const [menu, previous, next, marked, extent, text, target] = ids.map((id) => document.getElementById(id));
+  const kind = ([, status, known]) => (known ? "known" : status === "page" || status === "redirect" ? "page" : "missing");
+  const piece = (part) => {
+    if (typeof part === "string") return part;
+    const found = targets[part[1]];
+    return element("mark", { class: kind(found), "data-target": found[0] }, part[0]);
+  };
+  const show = (number) => {
+    const page = pages[number];
+    menu.value = number;
+    previous.disabled = number === 0;
+    next.disabled = number === pages.length - 1;
+    const links = page.text.flatMap(([, parts]) => parts).filter((part) => typeof part !== "string").length;
+    const cut = page.cut ? `, ${count(page.cut)} characters of the first left out` : "";
+    extent.textContent = `${count(page.shown)} of ${count(page.paragraphs)} paragraphs${cut}; ${count(links)} of ${count(page.links)} annotations`;
+    let section = "";
+    const parts = page.text.flatMap(([heading, pieces]) => {
+      const head = heading === section ? [] : [element("h4", { dir: "auto" }, heading)];
+      section = heading;
+      return [...head, element("p", { dir: "auto" }, ...pieces.map(piece))];
+    });
+    text.replaceChildren(...parts);
+    text.scrollTop = 0;
+    target.textContent = "";
+  };
+  const point = (event) => {
+    const mark = event.target.closest("mark");
+    if (mark) target.replaceChildren(name(mark.textContent), " → ", name(mark.dataset.target), `, ${MEANING[mark.className]}`);
+  };
+  menu.append(...pages.map((page, number) => element("option", { value: number }, `${page.title}${page.by === "links" ? ` (${count(page.links)} links)` : ""}`)));
+  menu.addEventListener("change", () => show(Number(menu.value)));
+  previous.addEventListener("click", () => show(Number(menu.value) - 1));
+  next.addEventListener("click", () => show(Number(menu.value) + 1));
+  marked.addEventListener("change", () => text.classList.toggle("targets", marked.checked));
+  text.addEventListener("pointerover", point);
+  text.addEventListener("click", point);
+  if (pages.length) show(0);
+}
+
+if (document.getElementById("query")) prepareSearch();
+if (document.getElementById("page")) preparePages();
+drawFigures();

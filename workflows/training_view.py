@@ -1,0 +1,60 @@
+"""How training went, for the report: the records of the pretrainings, read from their folders."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline import storage
+
+METRICS, EVALUATION, SPEED = "metrics.jsonl", "evaluation.jsonl", "log/speed.jsonl"
+Line = dict[str, Any]
+
+
+def read_lines(path: str) -> list[Line]:
+    """The lines of a file of JSON lines; none where there is no file."""
+    if storage.file_size(path) is None:
+        return []
+    return [json.loads(line) for line in storage.read_bytes(path).decode().splitlines()]
+
+
+def pretraining(folder: str) -> dict[str, Any]:
+    """The record of a pretraining.
+
+    Returns:
+        `log`: means of losses and accuracies between two lines; `evaluations`: held-out figures by step; `held_out`:
+        the last of these by group.
+    """
+    evaluations = read_lines(storage.join(folder, EVALUATION))
+    return {
+        "log": read_lines(storage.join(folder, METRICS)),
+        "evaluations": evaluations,
+        "held_out": by_group(evaluations[-1]) if evaluations else {},
+    }
+
+
+def by_group(line: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Held-out figures by group (masked words, masked entities and parts of them)."""
+    groups = [name.removesuffix("_count") for name in line if name.endswith("_count")]
+    rows: dict[str, dict[str, float]] = {group: {} for group in groups}
+    for name, value in line.items():
+        of_name = [group for group in groups if name.startswith(f"{group}_")]
+        if of_name:
+            group = max(of_name, key=len)
+            rows[group][name.removeprefix(f"{group}_")] = value
+    return rows
+
+
+def speed(folder: str) -> dict[str, Any]:
+    """How fast a pretraining was, which differs from run to run.
+
+    A run that was broken off has done its last steps again: of each step the last line counts.
+
+    Returns:
+        `starts`: a line each time the run began or went on, with step, device and matrix rate; `steps`: rates by step.
+    """
+    lines = read_lines(storage.join(folder, SPEED))
+    rates = {line["step"]: line for line in lines if "words_per_second" in line}
+    return {
+        "starts": [line for line in lines if "words_per_second" not in line],
+        "steps": [rates[step] for step in sorted(rates)],
+    }
