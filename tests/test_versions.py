@@ -43,7 +43,13 @@ ROOTS = {
     "FineTune": ["workflows.fine_tuning", "tasks.finetune"],
     "Tune": ["workflows.fine_tuning"],
     "FineTuneGrid": ["workflows.experiments"],
-    "Report": ["workflows.report"],
+    "Report": [
+        "workflows.report",
+        "workflows.compared",
+        "workflows.comparable",
+        "workflows.hyperparameters",
+        "workflows.latex",
+    ],
 }
 WORKSHOPS = ("workflows.", "pipeline.jobs_beam", "pipeline.jobs_spark")
 TEMPLATES = {"Report": sorted((ROOT / "workflows/templates").iterdir())}

@@ -1,0 +1,87 @@
+"""The LaTeX document: whatever is in it, it is the tables and nothing else."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from compared_for_tests import HOSTILE, cell
+from properties import given, st
+from test_compared import FULL
+
+from tasks.paper import TABLES
+from workflows.compared import compare
+from workflows.latex import ACCENTS, CHARACTERS, escape, render_latex
+
+# What escaping may leave: the replacements, an accent over a letter, a character's number, and plain characters.
+REPLACED = "|".join(map(re.escape, sorted(CHARACTERS.values(), key=len, reverse=True)))
+ACCENTED = rf"\\[{re.escape(''.join(ACCENTS.values()))}]\{{[A-Za-z]\}}"
+ESCAPED = re.compile(rf"(?:{REPLACED}|{ACCENTED}|\\texttt\{{U\+[0-9A-F]{{4,6}}\}}|[A-Za-z0-9 !()+,./:;=?@])*")
+
+
+@given(st.text())
+def test_any_text_is_only_text(text) -> None:
+    assert ESCAPED.fullmatch(escape(text)), escape(text)
+
+
+@given(st.text(alphabet=st.characters(max_codepoint=127)))
+def test_no_character_is_lost(text) -> None:
+    back = {replacement: character for character, replacement in CHARACTERS.items()}
+    parts = re.findall(rf"{REPLACED}|\\texttt\{{U\+[0-9A-F]+\}}|.", escape(text))
+    numbers = re.compile(r"\\texttt\{U\+([0-9A-F]+)\}")
+    plain = [
+        chr(int(match[1], 16)) if (match := numbers.match(part)) else back.get(part, part) for part in parts
+    ]
+    assert "".join(plain) == " ".join(text.split())
+
+
+def test_letters_of_other_languages() -> None:
+    assert escape("é Ő ž ş Ą") == r"\'{e} \H{O} \v{z} \c{s} \k{A}"
+    assert escape("東 \u0001 \u202e") == r"\texttt{U+6771} \texttt{U+0001} \texttt{U+202E}"
+
+
+def test_tables_are_whole() -> None:
+    document = render_latex(compare(FULL))
+    assert document.isascii()
+    depth = []
+    for command, name in re.findall(r"\\(begin|end)\{(\w+)\}", document):
+        if command == "begin":
+            depth.append(name)
+        else:
+            assert depth.pop() == name
+    assert not depth
+    bodies = re.findall(r"\\begin\{tabular\}\{([lL]r+)\}(.*?)\\end\{tabular\}", document, re.DOTALL)
+    assert len(bodies) == document.count(r"\caption{") == 12
+    for (columns, body), table in zip(bodies, TABLES, strict=True):
+        lines = [line for line in body.splitlines() if line.endswith(r" \\")]
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(columns) - 1}
+        assert len(lines) >= 1 + len(table.rows)
+        rules = [line for line in body.splitlines() if line and not line.endswith(r" \\")]
+        assert rules == [r"\toprule", r"\midrule", r"\bottomrule"]
+    unescaped = re.sub(r"\\[{}]", "", document)
+    assert unescaped.count("{") == unescaped.count("}")
+
+
+def test_figures_are_there() -> None:
+    document = render_latex(compare(FULL))
+    assert r"LUKE & \textbf{94.3} \\" in document
+    assert r"\textit{LUKE (ours)} & 94.0 $\pm$ 1.4 (2 of 3 seeds) \\" in document
+    assert r"\textit{\quad difference to the paper} & $-$0.3 \\" in document
+    assert r"\textit{LUKE (ours: example data, demo{-}size model, other hyper{-}parameters)}" in document
+    assert r"\input" not in document.replace(r"\usepackage[utf8]{inputenc}", "")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_it_compiles(tmp_path) -> None:
+    hostile = [cell(data=HOSTILE, weights=HOSTILE), cell(variant="roberta", state="failed", reason=HOSTILE)]
+    for name, cells in (("full", FULL), ("empty", []), ("hostile", hostile)):
+        (tmp_path / f"{name}.tex").write_text(render_latex(compare(cells)), encoding="utf-8")
+        done = subprocess.run(
+            ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
+        assert done.returncode == 0, done.stdout[-3000:]
+        assert "Missing character" not in (tmp_path / f"{name}.log").read_text(errors="replace")
