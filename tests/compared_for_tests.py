@@ -25,6 +25,7 @@ def cell(
     is_example: bool = False,
     weights: str = "luke-large",
     own_preset: str = "",
+    base_model: str = "",
     preset: str = "base",
     model: str = "large",
     scores: Mapping[str, Mapping[str, float]] | None = None,
@@ -50,7 +51,14 @@ def cell(
         "reason": reason,
         "folder": f"finetune-{seed:08x}" if is_done else "",
         "data": {"name": data, "is_example": is_example},
-        "weights": {"name": weights, "is_own": bool(own_preset), "preset": own_preset},
+        "weights": {
+            "name": weights,
+            "is_own": bool(own_preset),
+            "preset": own_preset,
+            "base_model": base_model,
+        }
+        if weights
+        else {},
         "preset": preset,
         "configuration": {
             "hyperparameters": asdict(hyperparameters),

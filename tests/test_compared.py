@@ -3,23 +3,30 @@
 import json
 import re
 import statistics
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from itertools import product
+from pathlib import Path
 
 import jinja2
 import numpy as np
 import pytest
 from compared_for_tests import HOSTILE, cell
+from fine_tuned_for_tests import QUICK
+from grid_for_tests import experiments, run_here
 from properties import given, st
 
 from tasks.paper import DATASETS, TABLES, VARIANT_OF_ROW, Measure
+from tasks.run import TASKS
+from workflows import FineTuneGrid, cells
 from workflows.compared import HIDDEN_TEST, OurFigure, compare, our_figure
+from workflows.experiments import EXPERIMENTS
 from workflows.report import TEMPLATES, _markdown_cell
 
 VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
 RESULTS = [table for table in TABLES if table.measures]
 DEMO = {"data": "ner", "is_example": True, "own_preset": "demo", "model": "demo", "preset": "demo"}
+DEMO |= {"weights": "Pretrain, preset demo", "base_model": "scratch"}
 F1 = Measure("ner", "test", "f1")
 
 
@@ -186,7 +193,7 @@ def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
     text = row.origins[0].text
     for part in (
         "CoNLL-2003: data ner",
-        "(the pipeline's own, preset demo)",
+        "weights the pipeline's own (Pretrain, preset demo, from scratch)",
         "2 layers of 128 units, not 24 of 1,024",
     ):
         assert part in text
@@ -226,12 +233,12 @@ def test_a_size_that_is_not_the_papers_is_said() -> None:
 
 
 def test_each_state_is_shown_with_its_reason() -> None:
-    cells = [
+    found = [
         cell("ner", state="failed", reason=f"went wrong: {HOSTILE}"),
         cell("entity_typing", state="no data", reason="no folder", data=""),
         cell("relation_classification", state="no weights", reason="nothing given", weights=""),
     ]
-    compared = compare(cells)
+    compared = compare(found)
     for number, state, reason in (
         (3, "failed", "went wrong"),
         (1, "no data", "no folder"),
@@ -282,6 +289,29 @@ def test_seeds_that_did_not_end_well_are_counted() -> None:
 def test_unlike_things_are_not_averaged(cells, message) -> None:
     with pytest.raises(ValueError, match=message):
         compare(cells)
+
+
+def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the stage writes is what is read here, data and weights that are not there included."""
+    monkeypatch.setattr(cells, "run", run_here)
+    monkeypatch.setitem(TASKS["ner"].PRESETS, "demo", replace(QUICK, epochs=1))
+    toml = experiments(tmp_path, tasks=["ner"], weights=["luke"])
+    settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
+    grid = FineTuneGrid(workdir=str(tmp_path / "work"), experiments=toml, **settings)
+    grid.run()
+    compared = compare(json.loads((Path(grid.folder) / EXPERIMENTS).read_text())["cells"])
+    ours = row_of(compared, 3, "LUKE").ours
+    assert ours.figures[0].state == "done"
+    assert ours.figures[0].seeds == 2
+    assert ours.marks == ("other data", "other model size", "other hyper-parameters")
+    assert ours.figures[0].difference is None
+    assert ours.made_with == "ner; weights"
+    assert row_of(compared, 3, "RoBERTa").ours.figures[0].text == "no weights"
+    assert row_of(compared, 4, "LUKE").ours.figures[0].text == "no data"
+    rates = next(row for row in compared.settings[2].rows if row.name == "Learning rate")
+    assert rates.ours[2] != "-"
+    assert r"\[data\] names no folder for cloze\_qa" in markdown_of(compared)
+    assert "[data] names no folder for cloze_qa" in page_of(compared)
 
 
 # All experiments

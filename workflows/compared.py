@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
-from workflows.hyperparameters import SettingTable, setting_tables
 from workflows.comparable import DONE, STATES, Cell, Origin, origin_of, weights_text
+from workflows.hyperparameters import SettingTable, setting_tables
 
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
 SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
@@ -24,8 +24,7 @@ HIDDEN_NOTE = (
     "other data (often a copy of dev); no difference is shown."
 )
 CHOICE_NOTE = (
-    "The paper chose hyper-parameters on dev by exact match for ReCoRD and by F1 elsewhere; here the epoch with the "
-    "best F1 on dev is kept."
+    "As in the paper, what is chosen on dev is chosen by exact match for ReCoRD and by F1 elsewhere."
 )
 
 
@@ -121,10 +120,7 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A cell of the grid: what it was made with and, where it is done, its scores in percent by split.
-
-    `types` has by split the scores and counts of each class.
-    """
+    """A cell of the grid with its scores in percent by split; `types` has by split those of each class and counts."""
 
     task: str
     variant: str
@@ -253,7 +249,6 @@ def _name(cell: Cell) -> str:
 
 
 def _notes(tables: Sequence[ResultTable]) -> list[str]:
-    """What has to be said before the first table."""
     notes = [
         "Each row of ours stands below the paper's row of the same name: mean ± sample standard deviation over the "
         "seeds, in percent. Bold is bold in the paper. Differences are ours less the paper's."
