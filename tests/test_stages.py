@@ -15,6 +15,7 @@ import luigi
 import psutil
 import pytest
 from conftest import DATA, ROOT
+from grid_for_tests import run_here
 from test_commandline import DUMP, LUIGI
 from test_commandline import luigi as run_luigi
 
@@ -31,8 +32,8 @@ from workflows import (
     Report,
     RunAll,
 )
+from workflows.sources import TASKS
 from workflows.stage import Stage
-from workflows.training import TASKS
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +66,7 @@ def quick_training() -> Iterator[None]:
 
     from model import recipes
     from tasks import run
+    from workflows import cells
 
     with pytest.MonkeyPatch.context() as patch:
         recipe = recipes.RECIPES["demo"]
@@ -75,6 +77,7 @@ def quick_training() -> Iterator[None]:
         patch.setitem(recipes.RECIPES, "demo", short)
         for task in run.TASKS.values():
             patch.setitem(task.PRESETS, "demo", replace(task.PRESETS["demo"], epochs=1))
+        patch.setattr(cells, "run", run_here)
         yield
 
 
@@ -99,6 +102,7 @@ ALL_FOLDERS = {
     "pretrain_roberta",
     "export",
     "finetune",
+    "experiments",
     "report",
 }
 
@@ -126,19 +130,20 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
     for name in (
         "ExtractPages",
         "BuildMentionTable",
-        "FineTune (ner, luke)",
-        "FineTune (relation_classification, roberta)",
+        "FineTuneGrid",
+        "FineTune (ner, luke, seed 42)",
+        "FineTune (relation_classification, roberta_extra_training, seed 42)",
         "links:category",
         "A demo shows",
     ):
         assert name in page
     results = json.loads((Path(report.folder) / "results.json").read_text())
-    assert sorted((row["task"], row["variant"]) for row in results["results"]) == sorted(
-        (task, variant) for task in TASKS for variant in ("luke", "roberta")
-    )
-    assert len(results["training"]["Pretrain"]) == 4
-    for task in TASKS:
-        assert f"| {task} | luke | test |" in (Path(report.folder) / "tables.md").read_text()
+    cells = [(cell["task"], cell["variant"], cell["state"]) for cell in results["cells"]]
+    variants = ("luke", "roberta_extra_training")
+    assert cells == [(task, variant, "done") for task in TASKS for variant in variants]
+    assert len(results["training"]["Pretrain"]["steps"]) == 4
+    own = [cell["weights"] for cell in results["cells"] if cell["variant"] == "luke"]
+    assert all(weights["is_own"] and weights["preset"] == "demo" for weights in own)
 
 
 def test_the_export_loads_in_transformers(everything: RunAll) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from workflows.compared import Compared
+
 TEMPLATES = Path(__file__).parent / "templates"
 # What `<!--`, `</script>` and line ends of JavaScript are made of.
 _IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
@@ -20,6 +22,7 @@ _IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
 
 def render_page(
     content: Mapping[str, Any],
+    compared: Compared,
     *,
     pages: Mapping[str, Any] | None = None,
     search: Mapping[str, Any] | None = None,
@@ -31,6 +34,7 @@ def render_page(
 
     Args:
         content: the report's figures, as in `results.json`.
+        compared: the paper's tables with ours beside them.
         pages: sample pages with their annotations.
         search: the most linked entities with their names.
         runs: of each stage's folder what its run.json says.
@@ -50,7 +54,7 @@ def render_page(
     environment.filters |= {"size": size, "duration": duration, "words": words, "json": readable_json}
     embedded = {"figures": figures, "pages": pages, "search": search}
     return environment.get_template("report.html").render(
-        **content,
+        {**content, "compared": compared},
         figures=figures,
         pages=pages,
         search=search,

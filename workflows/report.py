@@ -3,22 +3,28 @@
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pipeline import storage
 from tasks.variants import VARIANTS
 from workflows import corpus_view, parameters, training_view
+from workflows.compared import Compared, compare
 from workflows.experiments import FineTuneGrid, GridSettings
+from workflows.hyperparameters import pretraining_configuration
+from workflows.latex import render_latex
 from workflows.page import TEMPLATES, render_page
 from workflows.stage import RUN_RECORD, Result, Stage, logger
 from workflows.tables import BuildMentionTable
 from workflows.training import ExportHuggingFace, Pretrain, PretrainRoberta
 
 PAGE = "index.html"
+PRETRAININGS = ("Pretrain", "PretrainRoberta")
 
 
 class Report(GridSettings, Stage):
-    """One page (`index.html`), its tables as Markdown (`tables.md`) and its figures as data (`results.json`).
+    """One page (`index.html`), its tables as Markdown and LaTeX (`tables.md`, `tables.tex`), its figures as data
+    (`results.json`).
 
     The page alone shows times and machines. It stands beside what the manifest lists, as a pretraining's log does: what
     the manifest lists has the same bytes whenever it is made.
@@ -50,12 +56,14 @@ class Report(GridSettings, Stage):
         return super().is_current() and storage.file_size(storage.join(self.folder, PAGE)) is not None
 
     def work(self) -> Result:
-        content = self.content()
+        content, compared = self.content(), self.compared()
+        results = {**content, "compared": asdict(compared)}
         texts = {
-            "results.json": json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
-            "tables.md": render_tables(content),
+            "results.json": json.dumps(results, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+            "tables.md": render_tables(content, compared),
+            "tables.tex": render_latex(compared),
         }
-        for name, text in {**texts, PAGE: self.page(content)}.items():
+        for name, text in {**texts, PAGE: self.page(content, compared)}.items():
             storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
         return Result(tuple(storage.describe(self.folder, name) for name in sorted(texts)))
 
@@ -72,7 +80,7 @@ class Report(GridSettings, Stage):
         """All figures that the report shows, as data; `corpus` and `training` are None where there is none."""
         stages, below = self.stages(), self.below()
         corpus = corpus_content(below)
-        runs = {name: below[name].folder for name in ("Pretrain", "PretrainRoberta") if name in below}
+        runs = {name: below[name].folder for name in PRETRAININGS if name in below}
         return {
             "setting": {
                 "dump": [part["name"] for part in corpus["dump_parts"]] if corpus else [],
@@ -88,13 +96,29 @@ class Report(GridSettings, Stage):
             "cells": self.grid().records(),
         }
 
-    def page(self, content: Mapping[str, Any]) -> str:
+    def compared(self) -> Compared:
+        """The paper's tables with ours beside them."""
+        below = self.below()
+        used = {
+            name: pretraining_configuration(
+                self.preset,
+                entities=name == "Pretrain",
+                config=json.loads(storage.read_bytes(storage.join(below[name].folder, "config.json"))),
+                max_words=self.max_words,
+            )
+            for name in PRETRAININGS
+            if name in below
+        }
+        return compare(self.grid().records(), used)
+
+    def page(self, content: Mapping[str, Any], compared: Compared) -> str:
         """The page: the figures, what to read and search in the corpus, and times."""
         below = self.below()
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_view.speed(below[name].folder) for name in content["training"] or ()}
         corpus = corpus_browser(below) if content["corpus"] else {}
-        return render_page(content, **corpus, runs=runs, speeds=speeds, settings=self.to_str_params())
+        shown = {**corpus, "runs": runs, "speeds": speeds, "settings": self.to_str_params()}
+        return render_page(content, compared, **shown)
 
 
 class RunExperiments(GridSettings, Stage):
@@ -207,7 +231,7 @@ def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
     }
 
 
-def render_tables(content: Mapping[str, Any]) -> str:
+def render_tables(content: Mapping[str, Any], compared: Compared) -> str:
     """The tables as Markdown; what comes from outside is escaped."""
     import jinja2
 
@@ -215,7 +239,7 @@ def render_tables(content: Mapping[str, Any]) -> str:
         loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["cell"] = _markdown_cell
-    return environment.get_template("tables.md").render(**content)
+    return environment.get_template("tables.md").render({**content, "compared": compared})
 
 
 def _markdown_cell(value: Any) -> str:
