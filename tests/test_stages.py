@@ -133,7 +133,7 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
         "FineTuneGrid",
         "FineTune (ner, luke, seed 42)",
         "FineTune (relation_classification, roberta_extra_training, seed 42)",
-        "links:category",
+        "links: category",
         "A demo shows",
     ):
         assert name in page
@@ -141,7 +141,7 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
     cells = [(cell["task"], cell["variant"], cell["state"]) for cell in results["cells"]]
     variants = ("luke", "roberta_extra_training")
     assert cells == [(task, variant, "done") for task in TASKS for variant in variants]
-    assert len(results["training"]["Pretrain"]["steps"]) == 4
+    assert len(results["training"]["Pretrain"]["log"]) == 4
     own = [cell["weights"] for cell in results["cells"] if cell["variant"] == "luke"]
     assert all(weights["is_own"] and weights["preset"] == "demo" for weights in own)
 
