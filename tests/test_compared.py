@@ -392,6 +392,7 @@ def test_the_page() -> None:
     assert rows.rows[at][0] == f"LUKE (ours){HOSTILE}; {HOSTILE}"
     assert rows.classes[at] == [{"ours"}, set(), {"number", "problem"}]
     assert rows.rows[at + 1] == ["difference to the paper", "−0.3"]
+    assert ["Batch size", "4", "-", "32", "-", "8", "8", "32", "4 ≠", "48", "-"] in rows.rows
     (demo,) = (
         n
         for n, row in enumerate(rows.rows)

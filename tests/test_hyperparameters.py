@@ -90,7 +90,7 @@ def test_dev_scores_are_lukes_means() -> None:
     cells += [cell("ner", "roberta", scores={"dev": {"f1": 0.1}})]
     row = rows(tables(cells)[11])["Dev score"]
     assert row.ours == ("-", "-", "-", "90.5 EM/91.4 F1", "-")
-    assert row.differs == (False, False, False, True, False)
+    assert not any(row.differs), "a score is no setting"
 
 
 def test_without_our_own_pretraining_nothing_is_said_of_it() -> None:

@@ -25,6 +25,7 @@ Used = Sequence[tuple[str, Value]]
 # What neither training has a setting for.
 LINEAR, NO_CLIPPING = "linear", "none"
 NOT_RECORDED = ("Training time", "Number of GPUs")
+DEV_SCORE = "Dev score"  # a result and no setting
 NOT_RECORDED_NOTE = "Times and numbers of GPUs of our own runs are no part of a result, and are not recorded."
 ADAM = {"Adam β1": 0, "Adam β2": 1}
 
@@ -41,12 +42,13 @@ class SettingRow:
 
 @dataclass(frozen=True)
 class SettingTable:
-    """A table of hyper-parameters."""
+    """A table of hyper-parameters; `headers` are the columns, "paper" where there is only one."""
 
     number: int
     label: str
     title: str
     columns: tuple[str, ...]
+    headers: tuple[str, ...]
     rows: tuple[SettingRow, ...]
     notes: tuple[str, ...]
 
@@ -130,7 +132,7 @@ def _used_by_tasks(done: Sequence[Cell]) -> dict[str, list[Used]]:
         for name, get in getters.items()
     }
     used |= {name: [[] for _ in DATASETS] for name in NOT_RECORDED}
-    return used | {"Dev score": [[("luke", _dev_scores(task, done))] for task in DATASETS]}
+    return used | {DEV_SCORE: [[("luke", _dev_scores(task, done))] for task in DATASETS]}
 
 
 def _rates(hyper: Mapping[str, Any]) -> Value:
@@ -180,11 +182,14 @@ def _setting_table(table: Table, used: Mapping[str, Sequence[Used]], notes: Sequ
     for row in table.rows:
         ours = [agreed(each) for each in used[row.name]]
         differs = [
-            any(value is not None and value != paper for _, value in each)
+            row.name != DEV_SCORE and any(value is not None and value != paper for _, value in each)
             for paper, each in zip(row.values, used[row.name], strict=True)
         ]
         rows.append(SettingRow(row.name, tuple(map(number_text, row.values)), tuple(ours), tuple(differs)))
-    return SettingTable(table.number, table.label, table.title, table.columns, tuple(rows), tuple(notes))
+    headers = table.columns if len(table.columns) > 1 else ("paper",)
+    return SettingTable(
+        table.number, table.label, table.title, table.columns, headers, tuple(rows), tuple(notes)
+    )
 
 
 def agreed(used: Used) -> str:
