@@ -190,7 +190,7 @@ def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
     row = row_of(compared, 3, "LUKE").ours
     assert row.marks == ("example data", "demo-size model", "other hyper-parameters")
     assert [figure.difference for figure in row.figures] == [None]
-    assert "say nothing about the paper's model" in compared.notes[1]
+    assert "say nothing about the paper's model" in compared.caveat
     text = row.origins[0].text
     for part in (
         "CoNLL-2003: data ner",
@@ -221,7 +221,7 @@ def test_what_is_marked(options, marks, has_difference) -> None:
 
 
 def test_nothing_is_said_of_marks_where_there_are_none() -> None:
-    assert not any("marked" in note for note in compare([cell()]).notes)
+    assert not compare([cell()]).caveat
 
 
 def test_a_size_that_is_not_the_papers_is_said() -> None:

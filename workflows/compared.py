@@ -142,8 +142,9 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Compared:
-    """All that the report shows of the results; `notes` stand above the tables."""
+    """All that the report shows of the results; `caveat`, where there is one, and `notes` stand above the tables."""
 
+    caveat: str
     notes: tuple[str, ...]
     results: tuple[ResultTable, ...]
     settings: tuple[SettingTable, ...]
@@ -162,6 +163,7 @@ def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None)
             raise ValueError(f"{_name(cell)}: state is {cell['state']!r}; wanted one of {', '.join(STATES)}")
     results = tuple(result_table(table, cells) for table in TABLES if table.measures)
     return Compared(
+        caveat=_caveat(results),
         notes=tuple(_notes(results)),
         results=results,
         settings=setting_tables(cells, pretraining or {}),
@@ -254,14 +256,20 @@ def _notes(tables: Sequence[ResultTable]) -> list[str]:
         "seeds, in percent. Bold is bold in the paper. Differences are ours less the paper's."
     ]
     ours = [row.ours for table in tables for row in table.rows if row.ours]
-    if marks := dict.fromkeys(mark for row in ours for mark in row.marks):
-        notes.append(
-            f"Rows of ours that are marked ({', '.join(marks)}) show that everything works; they say nothing about "
-            "the paper's model, and are not to be held against its figures."
-        )
     if any(row.is_problem for row in ours):
         notes.append("What was not run, failed, or lacks data or weights is shown as that, with the reason.")
     return notes
+
+
+def _caveat(tables: Sequence[ResultTable]) -> str:
+    ours = [row.ours for table in tables for row in table.rows if row.ours]
+    marks = dict.fromkeys(mark for row in ours for mark in row.marks)
+    if not marks:
+        return ""
+    return (
+        f"Rows of ours that are marked ({', '.join(marks)}) show that everything works; they say nothing about "
+        "the paper's model, and are not to be held against its figures."
+    )
 
 
 def experiment(cell: Cell) -> Experiment:
