@@ -359,7 +359,22 @@ def test_the_readme_says_what_each_table_needs() -> None:
 
 # As JSON, HTML, Markdown
 
-TAGS = {"section", "h2", "h3", "p", "div", "table", "tr", "th", "td", "br", "small", "details", "summary"}
+TAGS = {
+    "section",
+    "h2",
+    "h3",
+    "h4",
+    "p",
+    "div",
+    "table",
+    "tr",
+    "th",
+    "td",
+    "br",
+    "small",
+    "details",
+    "summary",
+}
 TAGS |= {"ul", "li", "b", "code"}
 
 FULL = [
