@@ -86,11 +86,15 @@ def name_extremes(folder: str) -> dict[str, list[dict[str, Any]]]:
             if column == "link_probability":
                 rows = table.filter(pc.greater_equal(table["occurrences"], MIN_OCCURRENCES))
             joined = pa.concat_tables([best[ranking], rows]) if ranking in best else rows
-            # None twice: the order has no ties.
+            # No column twice: the order has no ties.
             keys = [(column, order), ("occurrences", "descending"), ("mention", "ascending")]
             keys = [key for number, key in enumerate(keys) if key[0] not in dict(keys[:number])]
-            best[ranking] = joined.take(pc.select_k_unstable(joined, k=EXTREMES, sort_keys=keys))
-    return {ranking: [_name_row(row) for row in best[ranking].to_pylist()] for ranking in best}
+            if joined.num_rows:  # Arrow chooses from nothing in vain
+                best[ranking] = joined.take(pc.select_k_unstable(joined, k=EXTREMES, sort_keys=keys))
+    return {
+        ranking: [_name_row(row) for row in best[ranking].to_pylist()] if ranking in best else []
+        for ranking in RANKINGS
+    }
 
 
 def _name_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -181,7 +185,7 @@ def sequence_rows(folder: str) -> list[dict[str, Any]]:
         counts = {name: statistics[part].pop(name) for name in SIZES}
         sizes = {name: summary(counts[name]) for name in SIZES}
         histograms = {name: histogram(counts[name], width[name]) for name in SIZES}
-        title = part.replace("_", " ")
+        title = {SEEN: "training", HELD_OUT: "held out"}[part]
         rows.append({"part": title, **statistics[part], "sizes": sizes, "histograms": histograms})
     return rows
 

@@ -12,11 +12,11 @@ from typing import Any
 
 POINTS = 2000  # of a line
 RUNS = {"Pretrain": 0, "PretrainRoberta": 1}  # the colour of each
-# What is compared in the held-out figures, with the colour of each.
+# What is compared in the held-out figures, with the colour and the dashes of each: lines can lie on each other.
 COMPARED = {
-    "top_1": ("the model", 0),
-    "commonest_top_1": ("commonest label of the text", 2),
-    "most_frequent_top_1": ("most frequent entity", 4),
+    "top_1": ("model", 0, "solid"),
+    "commonest_top_1": ("commonest", 2, "dash"),
+    "most_frequent_top_1": ("most frequent", 3, "dot"),
 }
 Figure = dict[str, Any]
 
@@ -101,7 +101,13 @@ def shares(parts: Mapping[str, Mapping[str, Any]], title: str, of: str) -> Figur
         counts = [[end, count] for end, (_, count) in zip(ends, bars, strict=True)]
         trace = {"x": middles, "y": share, "name": part, "customdata": counts, "hovertemplate": hover}
         traces.append({**shape, **trace, "meta": {"colour": number}})
-    return figure(traces, title, f"share of {of}", yaxis={"tickformat": ".0%"}, layout={"bargap": 0})
+    return figure(
+        traces,
+        title,
+        f"share of {of}",
+        yaxis={"tickformat": ".0%", "rangemode": "tozero"},
+        layout={"bargap": 0},
+    )
 
 
 def curves(
@@ -119,10 +125,12 @@ def curves(
 def beside_baselines(runs: Mapping[str, Sequence[Mapping[str, Any]]], group: str) -> Figure:
     """How many of the held-out entities the first place of LUKE and of each baseline gets right, by step."""
     lines = runs.get("Pretrain", [])
-    traces = [
-        line([(row["step"], row.get(f"{group}_{name}")) for row in lines], title, colour, markers=True)
-        for name, (title, colour) in COMPARED.items()
-    ]
+    traces = []
+    for name, (title, colour, dash) in COMPARED.items():
+        trace = line(
+            [(row["step"], row.get(f"{group}_{name}")) for row in lines], title, colour, markers=True
+        )
+        traces.append({**trace, "line": {"dash": dash}})
     axis = {"tickformat": ".0%", "rangemode": "tozero"}
     return figure(traces, "step", "right at the first place", yaxis=axis)
 

@@ -148,7 +148,7 @@ def _with_targets(
                 known[row["title"]] = (row["canonical"] or "", row["status"])
     aliases = Aliases(storage.join(vocab, ALIASES))
     rows = [
-        [title, canonical or title, status, aliases.get(title) is not None]
+        [canonical or title, status, aliases.get(title) is not None]
         for title, (canonical, status) in known.items()
     ]
     numbers = {title: number for number, title in enumerate(linked)}

@@ -71,19 +71,26 @@ function chooser(place, figure) {
   return () => menu.value;
 }
 
-async function drawFigures() {
+/** Draws all figures, each when the page has nothing else to do, so that text, search and pages are there at once. */
+function drawFigures() {
   const figures = data("figures");
   const places = [...document.querySelectorAll("[data-figure]")];
   const chosen = new Map(places.map((place) => [place, chooser(place, figures[place.dataset.figure])]));
   const draw = (place) => Plotly.react(place, ...themed(figures[place.dataset.figure], chosen.get(place)()));
-  for (const place of places) await draw(place);
-  dark.addEventListener("change", () => places.forEach(draw));
-  document.documentElement.dataset.drawn = performance.now().toFixed(0); // milliseconds since the page was asked for
+  const waiting = [...places];
+  const later = window.requestIdleCallback ?? setTimeout; // WebKit has no idle callbacks
+  const drawNext = () => {
+    if (waiting.length) draw(waiting.shift()).then(() => later(drawNext));
+    else document.documentElement.dataset.drawn = performance.now().toFixed(0); // milliseconds since the page was asked for
+  };
+  later(drawNext);
+  // Those that wait are drawn in the colours of their time.
+  dark.addEventListener("change", () => places.filter((place) => !waiting.includes(place)).forEach(draw));
 }
 
 // Search
 
-const FOUND = 20; // entities shown at once
+const FOUND = 10; // entities shown at once
 
 /** Without case and accents, as people type. */
 const folded = (text) => text.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "");
