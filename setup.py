@@ -48,6 +48,7 @@ setup(
             "duckdb",
             "hypothesis",
             "pandas<3",
+            "playwright",
             "pytest",
             "pytest-xdist",
             "pyyaml",

@@ -52,10 +52,10 @@ def write_mentions(folder: Path, pages: Pages, profile: str = "fixed", size: int
     vocab = EntityVocab(*(tuple(row[name] for row in rows) for name in ("title", "link_count", "page_id")))
     table = oracle.mention_table(pages, titles, rows, profile)
     named = oracle.page_names(pages, titles, profile)
-    files = _write(folder, "mentions", _split(table, "mention"), mentions.SCHEMA)
+    files = write_tables(folder, "mentions", _split(table, "mention"), mentions.SCHEMA)
     lookup = mentions.write_lookup(str(folder), [str(folder / each.path) for each in files])
-    named_files = _write(folder, page_names.TABLE, _split(named, "page"), page_names.SCHEMA)
-    title_files = _write(folder, "titles", [list(titles.values())])
+    named_files = write_tables(folder, page_names.TABLE, _split(named, "page"), page_names.SCHEMA)
+    title_files = write_tables(folder, "titles", [list(titles.values())])
     listed = page_names.write_pages(
         str(folder), *([str(folder / each.path) for each in some] for some in (named_files, title_files))
     )
@@ -79,9 +79,10 @@ def _split(rows: list[Row], by: str) -> list[list[Row]]:
     return [[row for row in rows if row[by] < middle], [row for row in rows if row[by] >= middle]]
 
 
-def _write(
+def write_tables(
     folder: Path, table: str, parts: list[list[Row]], schema: pa.Schema | None = None
 ) -> list[storage.FileEntry]:
+    """A table's files, one for each part."""
     (folder / table).mkdir(parents=True, exist_ok=True)
     paths = [f"{table}/block-{number:05d}.parquet" for number in range(len(parts))]
     for path, rows in zip(paths, parts, strict=True):

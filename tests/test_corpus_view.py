@@ -173,7 +173,7 @@ def test_what_is_searched(table: tuple[str, Table], tmp_path: Path) -> None:
 def test_a_corpus_without_links(tmp_path: Path) -> None:
     page = {"page_id": 1, "title": HOSTILE, "is_disambiguation": False}
     write_mentions(tmp_path, Pages([page], [], [[{"page_id": 1, "text": "Alone.", "links": []}]]))
-    assert name_extremes(str(tmp_path)) == dict.fromkeys(corpus_view.RANKINGS, [])
+    assert name_extremes(str(tmp_path)) == {ranking: [] for ranking in corpus_view.RANKINGS}
     assert names_of_entities(str(tmp_path), [3]) == {}
     ranked = ranked_entities(write_vocab(tmp_path, []))
     assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "top": [], "rank_frequency": []}

@@ -199,6 +199,17 @@ def test_a_damaged_file_is_noticed_and_its_block_alone_made_again(everything: Ru
     assert (folder / "manifest.json").read_bytes() == manifest
 
 
+def test_a_deleted_page_is_made_again_and_the_manifest_stays(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    folder = Path(stage.report().folder)
+    manifest = (folder / "manifest.json").read_bytes()
+    (folder / "index.html").unlink()
+    assert not stage.complete()
+    run_in_process(stage)
+    assert (folder / "index.html").is_file()
+    assert (folder / "manifest.json").read_bytes() == manifest
+
+
 def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_path: Path) -> None:
     stage = copied(everything, tmp_path, vocab_size="6")
     before = {path.parent.name for path in tmp_path.glob("*/manifest.json")}

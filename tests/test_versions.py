@@ -49,6 +49,11 @@ ROOTS = {
         "workflows.comparable",
         "workflows.hyperparameters",
         "workflows.latex",
+        "workflows.page",
+        "workflows.plots",
+        "workflows.corpus_view",
+        "workflows.sample_pages",
+        "workflows.training_view",
     ],
 }
 WORKSHOPS = ("workflows.", "pipeline.jobs_beam", "pipeline.jobs_spark")

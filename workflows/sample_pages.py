@@ -30,7 +30,7 @@ def sample_pages(extracted: str, titles: str, vocab: str) -> dict[str, Any]:
         `targets`: [title after redirects, status, whether it is an entity of the vocabulary] of all that is linked;
         `pages`: each with `title`, `by` (chance, links), `links` and `paragraphs` (those of the whole page), `shown`,
         `cut` (characters that the first paragraph had more, or 0), and its `text`: [section, [text, or [anchor,
-        number of its target, title linked], ...]] of each paragraph that is shown.
+        number of its target], ...]] of each paragraph that is shown.
     """
     manifest = storage.read_manifest(extracted)
     paths = manifest.paths(extracted, "pages/")
