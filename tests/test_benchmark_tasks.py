@@ -11,13 +11,19 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 from fine_tuned_for_tests import bert
+from mentions_for_tests import write_mentions
+from oracle_tables import Pages
 
-from tasks import ner, relation_classification
+from model.checkpoint import load_luke
+from pipeline.tokens import WordTokenizer
+from tasks import extractive_qa, ner, relation_classification
 from tasks.run import TASKS
 from tasks.variants import VARIANTS
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+sys.path.append(str(BENCHMARKS))
 
 
 def load(name: str) -> ModuleType:
@@ -67,6 +73,42 @@ def test_the_tasks_read_what_is_written(
         assert not any(each.has_documents for each in read), "a sentence has no context"
 
 
+def test_squad_is_split_by_articles(shared: Path, tmp_path: Path) -> None:
+    workloads.write_data("squad", shared / "data", tmp_path, (1, 1, 1))
+    read = {split: extractive_qa.read(tmp_path / f"{split}.json") for split in workloads.SPLITS}
+    pages = {split: {each.page for each in dataset.examples} for split, dataset in read.items()}
+    assert pages["test"] == {"Genghis Khan", "Huguenot", "Immune system"}
+    assert pages["dev"] == {"Adult contemporary music", "Exhibition game"}
+    assert len(pages["train"]) == 15
+    assert not pages["train"] & (pages["dev"] | pages["test"])
+    assert [len(dataset.examples) for dataset in read.values()] == [3625, 314, 700]
+    assert {len(each.answers) for each in read["train"].examples} == {1}
+    workloads.write_data("squad", shared / "data", tmp_path, (0.1, 1, 1))
+    some = extractive_qa.read(tmp_path / "train.json").examples
+    assert {each.id for each in some} < {each.id for each in read["train"].examples}
+    assert len({each.passage for each in some}) == 70
+
+
+def test_entities_start_as_the_words_of_their_titles(tmp_path: Path) -> None:
+    bert(tmp_path / "bert")
+    titles = ("Berlin", "Abraham Lincoln", "Ada")
+    pages = [{"page_id": n, "title": title, "is_disambiguation": False} for n, title in enumerate(titles)]
+    links = [{"start": 0, "end": 3, "target": titles[number]} for number in (0, 0, 0, 1, 1, 2)]
+    paragraph = {"page_id": 0, "text": "one of them", "links": links}
+    table = write_mentions(tmp_path / "mentions", Pages(pages, [], [[paragraph]]))
+    assert table.vocab.titles[3:] == titles
+    workloads.write_luke(tmp_path / "bert", tmp_path / "mentions", tmp_path / "luke")
+    luke = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=False)
+    tokenizer = WordTokenizer.load(tmp_path / "bert")
+    words, entities = luke.word_embeddings.token.weight, luke.entity_embeddings.token.weight
+    assert len(entities) == len(table.vocab) == 6
+    for title, row in zip(titles, entities[3:], strict=True):
+        [ids] = tokenizer.encode([title], [True])
+        assert torch.allclose(row, words[ids].mean(dim=0))
+    assert torch.equal(entities[2], words[tokenizer.mask_id])
+    assert not entities[0].any()
+
+
 def test_a_share_is_part_of_the_whole_and_of_larger_shares(shared: Path, tmp_path: Path) -> None:
     parts = []
     for share in (0, 0.1, 0.3):
@@ -94,6 +136,7 @@ def options(folder: Path, **changes: Any) -> argparse.Namespace:
         "jobs": 1,
         "weights": "",
         "shared": folder,
+        "mentions": None,
         "keep": None,
         "notes": [],
     }
@@ -122,7 +165,6 @@ def test_what_is_done_is_kept_and_what_failed_is_run_again(
     monkeypatch.setattr(script, "run", run)
     monkeypatch.setattr(script, "environment_facts", lambda: {"machine": {}, "versions": {}})
     monkeypatch.setattr(script, "read_options", lambda: options(tmp_path, only="^semeval.*seed1$"))
-    monkeypatch.setattr(sys, "path", [*sys.path, str(BENCHMARKS)])
     with pytest.raises(SystemExit, match="failed: semeval2010-task8-luke-seed1"):
         script.main()
     assert "exit status 1: x" in (tmp_path / "results" / "tasks.md").read_text()
@@ -150,6 +192,8 @@ def test_a_cell_runs_in_a_process_of_its_own(
     bert(tmp_path / "bert")
     cell = replace(script.CELLS[2], shares=(0.02, 0, 0), changes={"epochs": 1, "max_words": 48}, wanted=None)
     given = options(tmp_path, weights=str(tmp_path / "bert"), shared=shared, keep=tmp_path / "kept")
+    titled = replace(cell, entities_from_titles=True)
+    assert "no --mentions: give the folder of BuildMentionTable" in script.run(titled, given)["failure"]
     record = script.run(cell, given)
     assert record.get("failure") is None
     assert record["hyperparameters"]["epochs"] == 1
