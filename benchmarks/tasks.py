@@ -111,7 +111,7 @@ SEARCH = [
     *search("semeval2010-task8", RELATIONS, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)]),
     *search("semeval2010-task8", RELATIONS, "luke", 0.25, [(2e-4, 1e-3)], entities_at_random=True),
-    *search("squad", QA, "roberta", 0.25, [(2e-4, 1e-3)]),
+    *search("squad", QA, "roberta", 0.25, [(2e-4, 1e-3)], {"batch_size": 32}),
     *search("squad", QA, "roberta", 0.25, [(1e-4, 1e-3), (2e-4, 1e-3), (4e-4, 2e-3)], {"batch_size": 16}),
 ]
 
