@@ -218,11 +218,19 @@ def read_options() -> argparse.Namespace:
 
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
-    """The cells that the options ask for."""
+    """The cells that the options ask for and allow; what is left out for want of an option is said."""
     chosen = [*CELLS, *SEARCH]
     if options.quick:
         chosen = [Cell(**{**vars(cell), "shares": QUICK_SHARES, "wanted": None}) for cell in CELLS]
-    return [cell for cell in chosen if re.search(options.only, cell.name)]
+    named = [cell for cell in chosen if re.search(options.only, cell.name)]
+    allowed = [cell for cell in named if options.mentions or not cell.entities_from_titles]
+    for cell in named:
+        if cell not in allowed:
+            print(
+                f"{cell.name}: left out, it takes the entities of a mention table: --mentions",
+                file=sys.stderr,
+            )
+    return allowed
 
 
 def main() -> None:

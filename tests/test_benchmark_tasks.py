@@ -177,8 +177,16 @@ def test_what_is_done_is_kept_and_what_failed_is_run_again(
     assert capsys.readouterr().out.count("50.00") > 4
 
 
+def test_cells_with_entities_want_a_mention_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [cell.name for cell in script.cells_of(options(tmp_path, only="^squad-[^=]*$"))]
+    assert names == ["squad-roberta-seed1"]
+    assert capsys.readouterr().err == (
+        "squad-luke-seed1-entities-from-titles: left out, it takes the entities of a mention table: --mentions\n"
+    )
+
+
 def test_quick_is_every_cell_on_less_data(tmp_path: Path) -> None:
-    quick = script.cells_of(options(tmp_path, quick=True))
+    quick = script.cells_of(options(tmp_path, quick=True, mentions=tmp_path))
     assert [(cell.data, cell.variant) for cell in quick] == [
         (cell.data, cell.variant) for cell in script.CELLS
     ]
@@ -192,8 +200,6 @@ def test_a_cell_runs_in_a_process_of_its_own(
     bert(tmp_path / "bert")
     cell = replace(script.CELLS[2], shares=(0.02, 0, 0), changes={"epochs": 1, "max_words": 48}, wanted=None)
     given = options(tmp_path, weights=str(tmp_path / "bert"), shared=shared, keep=tmp_path / "kept")
-    titled = replace(cell, entities_from_titles=True)
-    assert "no --mentions: give the folder of BuildMentionTable" in script.run(titled, given)["failure"]
     record = script.run(cell, given)
     assert record.get("failure") is None
     assert record["hyperparameters"]["epochs"] == 1
