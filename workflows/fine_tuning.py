@@ -28,7 +28,7 @@ class FineTune(TorchStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 5
+    VERSION = 6
     KEEPS = "unfinished"  # checkpoints
 
     pretraining_seed = parameters.IntegerParameter(
@@ -261,7 +261,7 @@ class Tune(FineTune):
     """
 
     FOLDER = "tune"
-    VERSION = 1
+    VERSION = 2
 
     learning_rates = parameters.ListOf(
         parameters.RateParameter(default=AUTO, description=""),
