@@ -23,6 +23,7 @@ def test_stages_are_shared_out_and_one_that_fails_is_told(tmp_path: Path) -> Non
         "variant": "roberta",
         "epochs": 1,
         "device": "cpu",
+        "task_preset": "demo",
     }
     settings |= {"weights": str(tmp_path / "weights"), "tokenizer": str(tmp_path / "tokenizer")}
     stages = [FineTune(seed=seed, **settings) for seed in (1, 2, 3)]
@@ -45,7 +46,7 @@ def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     stages = [
         FineTune(
             workdir=str(tmp_path / "work"), weights=str(tmp_path / "weights"), tokenizer=str(tmp_path / "tokenizer"),
-            seed=seed, device="cpu",
+            seed=seed, device="cpu", task_preset="demo",
         )
         for seed in (1, 2)
     ]  # fmt: skip

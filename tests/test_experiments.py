@@ -14,7 +14,7 @@ from typing import Any
 
 import luigi
 import pytest
-from fine_tuned_for_tests import QUICK
+from fine_tuned_for_tests import EXAMPLES, QUICK
 from grid_for_tests import experiments, run_here
 
 from tasks import ner
@@ -38,6 +38,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def grid_of(workdir: Path, toml: str, **changes: Any) -> FineTuneGrid:
     settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
+    settings["task_preset"] = "demo"
     luigi.Task.clear_instance_cache()  # as in another process
     return FineTuneGrid(workdir=str(workdir), experiments=toml, **(settings | changes))
 
@@ -140,6 +141,7 @@ def test_a_command_with_a_failed_cell_fails_after_its_report(
         variants="roberta",
         seeds="1",
         device="cpu",
+        task_preset="demo",
     )
     assert not luigi.build([stage], local_scheduler=True, log_level="CRITICAL")
     page = Path(stage.where).read_text()
@@ -167,7 +169,7 @@ def test_what_is_missing_is_shown(tmp_path: Path) -> None:
     assert re.search("starts from RoBERTa, and with --base-model scratch there is none", reason)
     for variant in ("luke", "roberta"):
         state, reason = found["cloze_qa", variant]
-        assert (state, reason) == ("no data", f"{toml}: [data] names no folder for cloze_qa")
+        assert (state, reason) == ("no data", "experiments.toml: [data] names no folder for cloze_qa")
     assert grid.manifest().drops == {"no data": 2, "no weights": 1}
     assert grid_of(tmp_path / "work", toml, seeds="1").complete()
 
@@ -175,7 +177,7 @@ def test_what_is_missing_is_shown(tmp_path: Path) -> None:
 def test_the_pipelines_weights_are_required_where_none_are_given(tmp_path: Path) -> None:
     grid = FineTuneGrid(workdir=str(tmp_path), tasks="ner", variants="luke,roberta_extra_training,roberta")
     assert {"Pretrain", "PretrainRoberta", "TrainTokenizer"} <= set(grid.requires())
-    assert [cell.missing and cell.missing.state for cell in grid.cells()] == [None, None, "no weights"]
+    assert [cell.missing and cell.missing.state for cell in grid.cells] == [None, None, "no weights"]
 
 
 def test_plain_roberta_is_the_base_model_without_extra_training(tmp_path: Path, toml: str) -> None:
@@ -185,19 +187,22 @@ def test_plain_roberta_is_the_base_model_without_extra_training(tmp_path: Path, 
     assert [stage.weights_folder() for stage in grid.stages()] == [base]
 
 
-def command(workdir: Path, toml: str) -> list[str]:
+def command(workdir: Path, toml: str, *more: str) -> list[str]:
     program = "import sys; sys.argv[0] = 'luigi'; from luigi.cmdline import luigi_run; luigi_run()"
     return [
-        sys.executable, "-c", program, "--module", "workflows", "FineTuneGrid", "--experiments", toml,
-        "--workdir", str(workdir), "--tasks", "ner", "--variants", "roberta", "--seeds", "1,2", "--device", "cpu",
+        sys.executable, "-c", program, "--module", "workflows", *more, "--experiments", toml,
+        "--workdir", str(workdir), "--device", "cpu", "--task-preset", "demo",
     ]  # fmt: skip
+
+
+TWO_CELLS = ("FineTuneGrid", "--tasks", "ner", "--variants", "roberta", "--seeds", "1,2")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["parent", "worker"])
 def test_a_kill_costs_no_finished_cell(tmp_path: Path, toml: str, victim: str) -> None:
     """Killed in the second cell: the whole command, or the process that runs the cell."""
-    process = subprocess.Popen(command(tmp_path, toml), stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command(tmp_path, toml, *TWO_CELLS), stderr=subprocess.PIPE, text=True)
     first, second = grid_of(tmp_path, toml, tasks="ner", variants="roberta").stages()
     until(lambda: list(Path(second.folder).glob("checkpoints/step-*/*.json")))
     workers = worker_ids(process.pid)
@@ -211,14 +216,109 @@ def test_a_kill_costs_no_finished_cell(tmp_path: Path, toml: str, victim: str) -
         grid = grid_of(tmp_path, toml, tasks="ner", variants="roberta")
         assert [cell["state"] for cell in records(grid)] == ["done", "failed"]
     assert not (Path(second.folder) / "manifest.json").exists()
-    finished = subprocess.run(
-        command(tmp_path, toml), capture_output=True, text=True, timeout=120, check=False
-    )
-    assert finished.returncode == 0, finished.stderr
+    finished = run(command(tmp_path, toml, *TWO_CELLS))
     assert "resumed after step" in finished.stderr
     assert (Path(first.folder) / "manifest.json").stat().st_mtime_ns == before
     grid = grid_of(tmp_path, toml, tasks="ner", variants="roberta")
     assert [cell["state"] for cell in records(grid)] == ["done", "done"]
+
+
+@pytest.mark.slow
+def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, toml: str) -> None:
+    """As a user runs them, with a search of the settings, and SIGTERM in the middle."""
+    whole = command(
+        tmp_path, toml, "RunExperiments", "--tasks", "entity_typing", "--seeds", "1", "--tuned",
+        "--variants", "luke,luke_no_entities",
+        "--learning-rates", "1e-3", "--batch-sizes", "8,16", "--epoch-counts", "1",
+    )  # fmt: skip
+    process = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True)
+    until(lambda: len(list(tmp_path.glob("finetune-*/manifest.json"))) >= 3)
+    process.terminate()
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 143, errors
+    assert "the same command goes on from here" in errors
+    assert "failed" not in errors
+    before = times(tmp_path)
+    finished = run(whole)
+    assert {name: at for name, at in times(tmp_path).items() if name in before} == before
+    page = next(tmp_path.glob("report-*/index.html"))
+    assert finished.stderr.strip().endswith(f"report: {page}")
+    cells_of = json.loads(page.with_name("results.json").read_text())["cells"]
+    assert [(cell["variant"], cell["state"], cell["preset"]) for cell in cells_of] == [
+        (variant, "done", "tuned") for variant in ("luke", "luke_no_entities")
+    ]
+    assert all(cell["configuration"]["hyperparameters"]["epochs"] == 1 for cell in cells_of)
+    assert len(list(tmp_path.glob("tune-*/best.json"))) == 2
+    before = times(tmp_path)
+    assert f"RunExperiments is complete: {page}" in run(whole).stderr
+    assert times(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_sigterm_leaves_a_checkpoint(tmp_path: Path, toml: str) -> None:
+    process = subprocess.Popen(command(tmp_path, toml, *TWO_CELLS), stderr=subprocess.PIPE, text=True)
+    first, _ = grid_of(tmp_path, toml, tasks="ner", variants="roberta").stages()
+    until(lambda: list(Path(first.folder).glob("checkpoints/step-*/*.json")))
+    before = max(path.name for path in Path(first.folder).glob("checkpoints/step-*"))
+    time.sleep(0.2)
+    process.terminate()
+    assert process.wait(timeout=120) == 143
+    assert max(path.name for path in Path(first.folder).glob("checkpoints/step-*")) > before
+
+
+def test_what_changes_in_the_middle_of_a_run_is_an_error(tmp_path: Path) -> None:
+    """The process that runs a cell finds other data than the one that asks for it."""
+    (tmp_path / "weights").mkdir()
+    toml = experiments(tmp_path / "weights", tasks=["ner"])
+    grid = grid_of(tmp_path / "work", toml, tasks="ner", variants="roberta", seeds="1")
+    (stage,) = grid.stages()
+    _ = stage.hash8
+    data = tmp_path / "other"
+    shutil.copytree(stage.data_folder(), data)
+    (data / "dev.txt").write_bytes((data / "train.txt").read_bytes())
+    Path(toml).write_text(re.sub(r"^ner = .*", f'ner = "{data}"', Path(toml).read_text(), flags=re.MULTILINE))
+    reason = "the data, the weights or --experiments have changed since the run began; run it again"
+    assert cells.run([stage], ["cpu"]) == {stage: reason}
+
+
+def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, toml: str) -> None:
+    """What the report says of its origin is in its name."""
+
+    def report(**changes: Any) -> str:
+        luigi.Task.clear_instance_cache()
+        settings: dict[str, Any] = {"tasks": "ner", "variants": "luke", "seeds": "1", "task_preset": "demo"}
+        settings |= {"workdir": str(tmp_path), "experiments": toml}
+        stage = RunExperiments(**(settings | changes))
+        return stage.report().folder
+
+    data = tmp_path / "conll2003"
+    shutil.copytree(EXAMPLES / "ner", data)
+    renamed = tmp_path / "renamed.toml"
+    text = Path(toml).read_text().replace(str(EXAMPLES / "ner"), str(data))
+    absolute = rf'\1 = "{Path(toml).parent}/'
+    renamed.write_text(re.sub(r'^(luke|roberta\w*) = "', absolute, text, flags=re.MULTILINE))
+    assert report() == report(seed=7) == report(dump="enwiki"), "no pretraining of ours is shown"
+    names = [report(), report(task_preset="base"), report(profile="paper"), report(experiments=str(renamed))]
+    assert len(set(names)) == len(names)
+
+
+def test_given_weights_need_a_preset(tmp_path: Path, toml: str) -> None:
+    with pytest.raises(ValueError, match=r"--task-preset auto: weights are given, and --preset demo is for"):
+        _ = grid_of(tmp_path, toml, task_preset="auto").hash8
+    assert grid_of(tmp_path, toml, task_preset="auto", preset="base").stages()[0].preset_name() == "base"
+
+
+def test_stages_below_stand_in_the_report_once(tmp_path: Path) -> None:
+    stage = RunExperiments(workdir=str(tmp_path), variants="luke,roberta_extra_training", seeds="1,2")
+    names = [type(each).__name__ for each in stage.report().walk()]
+    assert len(names) == len(set(names))
+    assert {"FetchDump", "BuildMentionTable", "Pretrain", "PretrainRoberta", "FineTuneGrid"} <= set(names)
+
+
+def run(words: list[str]) -> "subprocess.CompletedProcess[str]":
+    finished = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert finished.returncode == 0, finished.stderr
+    return finished
 
 
 def worker_ids(parent: int) -> list[int]:

@@ -28,6 +28,7 @@ def stage_of(folder: Path, workdir: Path) -> FineTune:
         tokenizer=str(folder / "tokenizer"),
         device="cpu",
         seed=1,
+        task_preset="demo",
     )
 
 
@@ -97,7 +98,7 @@ def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None
     assert not made.complete()
     _, done = stage(task_preset="small-encoder", allow_no_predictions=True)
     assert done
-    made, done = stage()
+    made, done = stage(task_preset="demo")
     assert done
     assert made.preset_name() == "demo"
 

@@ -17,8 +17,10 @@ from tasks.finetune import changed
 from tasks.paper import fine_tuning
 from tasks.run import TASKS
 from workflows import FineTune, FineTuneGrid, Tune, cells
-from workflows.fine_tuning import BEST, TRIALS
+from workflows.fine_tuning import BEST
+from workflows.tuning import TRIALS
 
+LISTS = ("learning_rates", "batch_sizes", "epoch_counts")
 GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "1,2"}
 
 
@@ -37,6 +39,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def tune(workdir: Path, toml: str, **changes: Any) -> Tune:
     settings: dict[str, Any] = {"task": "relation_classification", "seed": 3, "device": "cpu"} | GRID
+    settings["task_preset"] = "demo"
     return Tune(workdir=str(workdir), experiments=toml, **(settings | changes))
 
 
@@ -129,37 +132,33 @@ def test_a_search_without_any_result_fails(
         tune(tmp_path, toml).run()
 
 
-def test_the_next_run_takes_the_best_setting(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in GRID.items():
-        luigi.configuration.get_config().set("Tune", name, value)
-    try:
-        settings = {"workdir": str(tmp_path), "experiments": toml, "device": "cpu", "tuning_seed": 3}
-        grid = FineTuneGrid(
-            tasks="relation_classification,extractive_qa",
-            variants="luke",
-            seeds="1,2",
-            tuned=True,
-            **settings,
-        )
-        grid.run()
-        (search,) = grid.tunes()
-        assert search.folder == tune(tmp_path, toml).folder, (
-            "one for both seeds, and none for SQuAD, as in the paper"
-        )
-        best = json.loads((Path(search.folder) / BEST).read_text())["setting"]
-        records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
-        for cell in records[:2]:
-            assert cell["preset"] == "tuned"
-            found = cell["configuration"]["hyperparameters"]
-            assert {name: found[name] for name in best} == best
-        assert records[2]["preset"] == "demo"
-        alone = FineTune(task="relation_classification", seed=1, tuned=True, **settings)
-        assert {name: stage.folder for name, stage in alone.requires().items()} == {"Tune": search.folder}
-        assert alone.complete()
-    finally:
-        luigi.configuration.get_config().remove_section("Tune")
+def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
+    settings: dict[str, Any] = {
+        "workdir": str(tmp_path),
+        "experiments": toml,
+        "device": "cpu",
+        "tuning_seed": 3,
+    }
+    settings |= {"task_preset": "demo", "tuned": True, **GRID}
+    grid = FineTuneGrid(
+        tasks="relation_classification,extractive_qa", variants="luke", seeds="1,2", **settings
+    )
+    grid.run()
+    (search,) = grid.tunes()
+    assert search.folder == tune(tmp_path, toml).folder, (
+        "one for both seeds, and none for SQuAD, as in the paper"
+    )
+    best = json.loads((Path(search.folder) / BEST).read_text())["setting"]
+    records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
+    for cell in records[:2]:
+        assert cell["preset"] == "tuned"
+        found = cell["configuration"]["hyperparameters"]
+        assert {name: found[name] for name in best} == best
+        assert found["patience"] == 0
+    assert records[2]["preset"] == "demo"
+    alone = FineTune(task="relation_classification", seed=1, **settings)
+    assert {name: stage.folder for name, stage in alone.requires().items()} == {"Tune": search.folder}
+    assert alone.complete()
 
 
 def test_a_search_that_fails_stops_only_its_own_cells(
@@ -169,21 +168,46 @@ def test_a_search_that_fails_stops_only_its_own_cells(
         raise ValueError("no luck")
 
     monkeypatch.setattr(ner, "featurize", fail)
-    for name in GRID:
-        luigi.configuration.get_config().set("Tune", name, "1")
-    try:
-        grid = FineTuneGrid(
-            workdir=str(tmp_path), experiments=toml, device="cpu", tuned=True,
-            tasks="ner,entity_typing", variants="luke", seeds="1",
-        )  # fmt: skip
-        grid.run()
-    finally:
-        luigi.configuration.get_config().remove_section("Tune")
+    grid = FineTuneGrid(
+        workdir=str(tmp_path), experiments=toml, device="cpu", tuned=True, task_preset="demo",
+        tasks="ner,entity_typing", variants="luke", seeds="1", **dict.fromkeys(LISTS, "1"),
+    )  # fmt: skip
+    grid.run()
     records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
     assert [(cell["state"], cell["reason"]) for cell in records] == [
         ("failed", "Tune: all 1 fine-tunings failed, the first: no luck"),
         ("done", ""),
     ]
+
+
+def test_settings_that_failed_are_tried_again(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_for((1e-3,), patch)
+        stage = tune(tmp_path, toml)
+        stage.run()
+        assert stage.complete(), "for this run"
+    luigi.Task.clear_instance_cache()
+    again = tune(tmp_path, toml)
+    assert not again.complete()
+    again.run()
+    assert again.manifest().rows == {"finished": 8}
+    luigi.Task.clear_instance_cache()
+    assert tune(tmp_path, toml).complete()
+
+
+def test_a_search_that_finds_nothing_right_fails(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is allowed, or the demo's."""
+    monkeypatch.setattr(finetuning, "score", lambda run, split, found: {"f1": 0.0, "predicted": 0})
+    for task in TASKS.values():
+        monkeypatch.setitem(task.PRESETS, "base", QUICK)
+    one = dict.fromkeys(LISTS, "1")
+    with pytest.raises(ValueError, match="no setting has any f1 on dev, and none is the best; try higher"):
+        tune(tmp_path, toml, task_preset="base", **one).run()
+    tune(tmp_path, toml, task_preset="base", allow_no_predictions=True, **one).run()
 
 
 def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Path) -> None:
@@ -224,10 +248,12 @@ def test_a_learning_rate_changes_the_classifiers_in_proportion() -> None:
 
 
 def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, toml: str) -> None:
-    settings = {"workdir": str(tmp_path), "experiments": toml, "task": "ner", "variant": "roberta"}
-    search = Tune(**settings)
-    assert FineTune(tuned=True, seed=7, **settings).requires()["Tune"].folder == search.folder
-    grid = FineTuneGrid(workdir=str(tmp_path), experiments=toml, tasks="ner", variants="roberta", tuned=True)
+    settings = {"workdir": str(tmp_path), "experiments": toml, "task_preset": "demo", **GRID}
+    one = {"task": "ner", "variant": "roberta"}
+    search = Tune(**one, tuning_patience=3, **settings)
+    settings |= {"tuned": True, "tuning_patience": 3}
+    assert FineTune(seed=7, **one, **settings).requires()["Tune"].folder == search.folder
+    grid = FineTuneGrid(tasks="ner", variants="roberta", **settings)
     assert [each.folder for each in grid.tunes()] == [search.folder]
 
 
@@ -235,8 +261,11 @@ def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, toml:
     ("stage", "message"),
     [
         (FineTune(tuned=True, epochs=3), r"--epochs 3: --tuned finds it; pass one of them"),
-        (Tune(tuned=True), r"--tuned: Tune tries --learning-rates, --batch-sizes and --epoch-counts"),
-        (Tune(batch_size=3), r"--batch-size: Tune tries --learning-rates"),
+        (
+            Tune(tuned=True),
+            r"--tuned: Tune has --learning-rates, --batch-sizes, --epoch-counts and",
+        ),
+        (Tune(batch_size=3), r"--batch-size: Tune has --learning-rates"),
     ],
 )
 def test_parameters_against_each_other(stage: FineTune, message: str) -> None:
@@ -247,8 +276,9 @@ def test_parameters_against_each_other(stage: FineTune, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("learning_rates", "1e-5,x", r"--learning-rates 1e-5,x: wanted a number above 0"),
+        ("learning_rates", "1e-5,x", r"--learning-rates 1e-5,x: wanted a number above 0, as 1e-5; several"),
         ("learning_rates", "1e-5,1e-5", r"--learning-rates .*several with commas between them, each once"),
+        ("learning_rates", "auto", r"--learning-rates auto: wanted a number above 0, as 1e-5; several"),
         ("learning_rates", "0", r"--learning-rates 0: wanted a number above 0"),
         ("batch_sizes", "", r"--batch-sizes : wanted a whole number, 1 or more"),
         ("epoch_counts", "2, 0", r"--epoch-counts 2, 0: wanted a whole number, 1 or more"),

@@ -41,7 +41,7 @@ ROOTS = {
     "PretrainRoberta": ["workflows.training", "model.pretrain"],
     "ExportHuggingFace": ["workflows.training", "model.hf_export"],
     "FineTune": ["workflows.fine_tuning", "tasks.finetune"],
-    "Tune": ["workflows.fine_tuning"],
+    "Tune": ["workflows.tuning"],
     "FineTuneGrid": ["workflows.experiments"],
     "Report": [
         "workflows.report",

@@ -5,11 +5,12 @@ import sys
 from workflows import commandline
 from workflows.experiments import FineTuneGrid
 from workflows.extraction import ExtractPages, FetchDump
-from workflows.fine_tuning import FineTune, Tune
+from workflows.fine_tuning import FineTune
 from workflows.report import Report, RunAll, RunExperiments
 from workflows.sequences import BuildSequences, TrainTokenizer
 from workflows.tables import BuildEntityVocab, BuildMentionTable, ResolveRedirects
 from workflows.training import ExportHuggingFace, Pretrain, PretrainRoberta
+from workflows.tuning import Tune
 
 __all__ = [
     "BuildEntityVocab",

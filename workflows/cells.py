@@ -4,6 +4,7 @@ that dies, ends no other.
 The processes are those of `workflows.worker`.
 """
 
+import contextlib
 import json
 import logging
 import queue
@@ -14,10 +15,25 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from workflows import stopping
 from workflows.stage import Stage
+from workflows.training import TorchStage
 
 logger = logging.getLogger("workflows")
 AnyStage = TypeVar("AnyStage", bound=Stage)
+
+
+class RetriesFailures(TorchStage):
+    """A stage that runs others: it is complete where none failed, or in the very run in which some did.
+
+    So what stands on it is made in that run, and the next run tries them again. `work` sets `_has_run`, and leaves the
+    number of failures in the fact `failed`.
+    """
+
+    _has_run = False
+
+    def is_current(self) -> bool:
+        return super().is_current() and (self._has_run or not self.manifest().facts["failed"])
 
 
 def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, str]:
@@ -53,16 +69,16 @@ def _run_on(device: str, waiting: "queue.SimpleQueue[AnyStage]", failures: dict[
                 return
             process = process or _start()
             reason = _ask(process, stage, device)
-            if process.poll() is not None:
-                process = None
+            if stopping.is_asked.is_set():
+                return
             if reason:
                 failures[stage] = reason
-                logger.warning("%s failed: %s", stage.where, reason)
+                logger.warning("%s failed: %s", stage.title, reason)
+                _end(process)  # a GPU's error may have spoilt it for all that follows
+                process = None
     finally:
         if process:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait()
+            _end(process)
 
 
 def _start() -> "subprocess.Popen[str]":
@@ -75,11 +91,19 @@ def _start() -> "subprocess.Popen[str]":
     )
 
 
+def _end(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    process.wait()
+
+
 def _ask(process: "subprocess.Popen[str]", stage: Stage, device: str) -> str:
     """Have a process run a stage; gives the reason why it failed, or nothing."""
     assert process.stdin is not None
     assert process.stdout is not None
-    question = {"stage": type(stage).__name__, "parameters": {**stage.to_str_params(), "device": device}}
+    parameters = {**stage.to_str_params(), "device": device}
+    question = {"stage": type(stage).__name__, "parameters": parameters, "hash8": stage.hash8}
     try:
         print(json.dumps(question), file=process.stdin, flush=True)
         answer = process.stdout.readline()

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import logging
 import os
 import re
@@ -224,6 +225,15 @@ def torch_devices(name: str) -> list[str]:
     if name == AUTO and torch.cuda.is_available():
         return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
     return [torch_device(name)]
+
+
+def free_device_memory() -> None:
+    """Give back what torch keeps of a GPU's memory for its next use, since that will be in another process."""
+    import torch
+
+    if torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """The grid of fine-tunings: task x variant x seed."""
 
+import functools
 import json
 import os
 from collections.abc import Iterator
@@ -11,10 +12,12 @@ import luigi
 from pipeline import storage
 from tasks.variants import VARIANTS
 from workflows import cells, engines, parameters
-from workflows.fine_tuning import FineTune, Tune
+from workflows.extraction import FetchDump
+from workflows.fine_tuning import FineTune, TuningSettings
 from workflows.sources import TASKS, Missing
 from workflows.stage import Result, Stage, logger
 from workflows.training import TorchStage
+from workflows.tuning import Tune
 
 EXPERIMENTS = "experiments.json"
 NOT_TUNED = ("extractive_qa",)  # the paper takes the values of Liu et al.
@@ -31,7 +34,7 @@ class Cell:
     missing: Missing | None = None
 
 
-class GridSettings(luigi.Task):
+class GridSettings(TuningSettings):
     """What a user can set for the grid, beside what all stages share."""
 
     tasks = parameters.ListOf(
@@ -55,12 +58,11 @@ class GridSettings(luigi.Task):
         description="take for each task but extractive_qa, which the paper did not tune, and each variant the setting "
         "that the stage Tune finds"
     )
-    tuning_seed = FineTune.tuning_seed
     drop_weights = FineTune.drop_weights
     allow_no_predictions = FineTune.allow_no_predictions
 
 
-class FineTuneGrid(GridSettings, TorchStage):
+class FineTuneGrid(cells.RetriesFailures, GridSettings, TorchStage):
     """Fine-tunes and scores every cell of the grid, on all devices; a cell that fails does not stop the others.
 
     Each cell is a stage FineTune with a folder of its own; `experiments.json` has a record of each, those without data
@@ -69,10 +71,12 @@ class FineTuneGrid(GridSettings, TorchStage):
 
     FOLDER = "experiments"
 
-    _has_run = False
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The grid in the order task, variant, seed; found once, so that one run has one grid."""
+        return tuple(self._cells())
 
-    def cells(self) -> Iterator[Cell]:
-        """The grid in the order task, variant, seed."""
+    def _cells(self) -> Iterator[Cell]:
         for task in self.tasks:
             for variant in self.variants:
                 for seed in self.seeds:
@@ -91,7 +95,7 @@ class FineTuneGrid(GridSettings, TorchStage):
                         yield Cell(task, variant, seed, missing=missing)
 
     def stages(self) -> list[FineTune]:
-        return [cell.stage for cell in self.cells() if cell.stage]
+        return [cell.stage for cell in self.cells if cell.stage]
 
     def tunes(self) -> list[Tune]:
         """The searches that the grid takes its settings from, each once."""
@@ -100,15 +104,19 @@ class FineTuneGrid(GridSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         """What the cells stand on, but for the searches: one that fails would stop all others."""
         below = [*self.stages(), *self.tunes()]
-        return {
-            type(stage).__name__: stage
-            for each in below
-            for stage in each.requires().values()
-            if not isinstance(stage, Tune)
-        }
+        types = [type(stage) for each in below for stage in each.requires().values()]
+        # Cloned from here, where --seed is pretraining's: from a cell they would be the same under another name.
+        return {stage.__name__: self.clone(stage) for stage in types if stage is not Tune}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"cells": [[*_name(cell), cell.stage and cell.stage.hash8] for cell in self.cells()]}
+        return {
+            "cells": [
+                [*_name(cell), cell.stage.hash8, self.origin(cell.stage)]
+                if cell.stage
+                else [*_name(cell), str(cell.missing)]
+                for cell in self.cells
+            ]
+        }
 
     def check_needs(self) -> None:
         super().check_needs()
@@ -117,20 +125,18 @@ class FineTuneGrid(GridSettings, TorchStage):
                 stage.check_needs()
 
     def is_current(self) -> bool:
-        """Whether every cell that can be done is done; those that fail in this run are not tried twice in it."""
+        """Whether every cell that can be done is done, and is what the records are of."""
         if not super().is_current():
-            return False
-        facts = self.manifest().facts
-        if facts["failed"] and not self._has_run:
             return False
         done = {os.path.basename(stage.folder): stage for stage in self.stages()}
         return all(
             done[folder].complete() and storage.manifest_sha256(done[folder].folder) == sha256
-            for folder, sha256 in facts["cells"].items()
+            for folder, sha256 in self.manifest().facts["cells"].items()
         )
 
     def work(self) -> Result:
         failures: dict[FineTune, str] = {}
+        engines.free_device_memory()  # of a pretraining in this process
         for tune in self.tunes():
             try:
                 tune.run()
@@ -141,7 +147,7 @@ class FineTuneGrid(GridSettings, TorchStage):
         ready = [stage for stage in self.stages() if stage not in failures]
         failures |= cells.run(ready, engines.torch_devices(self.device))
         self._has_run = True
-        records = [self.record(cell, failures) for cell in self.cells()]
+        records = [self.record(cell, failures) for cell in self.cells]
         text = json.dumps({"cells": records}, indent=1, ensure_ascii=False) + "\n"
         storage.write_bytes(storage.join(self.folder, EXPERIMENTS), text.encode("utf-8", "replace"))
         counts: dict[str, int] = {}
@@ -172,6 +178,9 @@ class FineTuneGrid(GridSettings, TorchStage):
             return record | {"state": cell.missing.state, "reason": str(cell.missing)}
         assert cell.stage
         record |= self.origin(cell.stage)
+        own = record["weights"]["is_own"]
+        parts = self.clone(FetchDump).manifest().facts["parts"] if own else []
+        record["weights"]["corpus"] = ", ".join(part["name"] for part in parts)
         if reason := failures.get(cell.stage):
             return record | {"state": "failed", "reason": reason}
         files = {"configuration": "config.json", "metrics": "metrics.json"}

@@ -1,30 +1,58 @@
-"""Fine-tuning one task, and the search for the best setting of it."""
+"""Fine-tuning one task."""
 
-import itertools
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import luigi
 
 from pipeline import storage
 from tasks.variants import VARIANTS
-from workflows import cells, engines, parameters
+from workflows import engines, parameters
 from workflows.parameters import AUTO
 from workflows.settings import SCRATCH
 from workflows.sources import TASKS, Missing, Sources, read_sources
-from workflows.stage import Result, Stage, logger
+from workflows.stage import Result, Stage
 from workflows.tables import BuildMentionTable
 from workflows.training import Pretrain, PretrainRoberta, TorchStage, base_model_identity, folder_identity
 
+if TYPE_CHECKING:
+    from workflows.tuning import Tune
+
 OWN_WEIGHTS: dict[str, type[Pretrain]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
 SETTING = ("learning_rate", "batch_size", "epochs")
-BEST, TRIALS = "best.json", "trials.jsonl"
-PATIENCE = 2
+BEST = "best.json"
 
 
-class FineTune(TorchStage):
+class TuningSettings(luigi.Task):
+    """What a user can set for the search of hyperparameters, wherever its result is used."""
+
+    learning_rates = parameters.ListOf(
+        parameters.NumberParameter(default=1, description=""),
+        default="1e-5,2e-5,3e-5",
+        description="peak learning rates to try",
+    )
+    batch_sizes = parameters.ListOf(
+        parameters.PositiveParameter(default=1, description=""),
+        default="4,8,16,32,64",
+        description="batch sizes to try",
+    )
+    epoch_counts = parameters.ListOf(
+        parameters.PositiveParameter(default=1, description=""),
+        default="2,3,5",
+        description="numbers of epochs to try",
+    )
+    tuning_seed = parameters.IntegerParameter(
+        default=42, description="seed of the fine-tunings that the search compares"
+    )
+    tuning_patience = parameters.IntegerParameter(
+        default=2,
+        description="epochs in a row without a better score on dev that end a fine-tuning of the search; 0: none do",
+    )
+
+
+class FineTune(TuningSettings, TorchStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
@@ -74,9 +102,6 @@ class FineTune(TorchStage):
     tuned = luigi.BoolParameter(
         description="take the learning rate, batch size and epochs that the stage Tune finds"
     )
-    tuning_seed = parameters.IntegerParameter(
-        default=42, description="seed of the fine-tunings that --tuned compares"
-    )
     drop_weights = luigi.BoolParameter(description="keep scores and predictions, not the fine-tuned weights")
     mentions = luigi.Parameter(
         default="",
@@ -101,9 +126,14 @@ class FineTune(TorchStage):
         return read_sources(self.experiments)
 
     def preset_name(self) -> str:
-        """The preset of fine-tuning."""
+        """The preset of fine-tuning. Raises: ValueError where weights are given, of which the demo's says nothing."""
         if self.task_preset != AUTO:
             return self.task_preset
+        if self.preset == "demo" and self._named_weights():
+            raise ValueError(
+                "--task-preset auto: weights are given, and --preset demo is for those that a demo pretrains; pass "
+                "--task-preset base or large (the paper's values), small-encoder or demo"
+            )
         return "small-encoder" if self.preset == "small" else self.preset
 
     def data_folder(self) -> str:
@@ -113,7 +143,7 @@ class FineTune(TorchStage):
     def given_weights(self) -> str:
         """The weights that are given, or empty where they are the pipeline's. Raises: Missing without any."""
         kind = VARIANTS[self.variant].weights
-        given = self.weights or self.sources().weights.get(kind, "")
+        given = self._named_weights()
         if given or kind in OWN_WEIGHTS:
             return given
         if self.base_model == SCRATCH:
@@ -123,6 +153,9 @@ class FineTune(TorchStage):
                 "one that the pipeline trains (roberta_extra_training); pass --base-model, or name it in --experiments",
             )
         return self.base_model
+
+    def _named_weights(self) -> str:
+        return self.weights or self.sources().weights.get(VARIANTS[self.variant].weights, "")
 
     def _weights_parameter(self) -> str:
         """Where the user gave the weights, as an error says it."""
@@ -144,10 +177,10 @@ class FineTune(TorchStage):
 
     def tune(self) -> "Tune":
         """The search whose best setting `--tuned` takes."""
+        from workflows.tuning import Tune  # which stands on this module
+
         auto = dict.fromkeys(SETTING, AUTO)
-        return self.clone(
-            Tune, tuned=False, drop_weights=False, seed=self.tuning_seed, patience=PATIENCE, **auto
-        )
+        return self.clone(Tune, tuned=False, drop_weights=False, seed=self.tuning_seed, patience=0, **auto)
 
     def requires(self) -> dict[str, Stage]:
         stages: dict[str, Stage] = {"Tune": self.tune()} if self.tuned else {}
@@ -221,6 +254,10 @@ class FineTune(TorchStage):
             setting = {name: getattr(self, name) for name in SETTING if getattr(self, name) != AUTO}
         return {**setting, "patience": self.patience}
 
+    def _may_be_silent(self) -> bool:
+        # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
+        return self.allow_no_predictions or self.preset_name() == "demo"
+
     def weights_folder(self) -> str:
         if given := self.given_weights():
             return engines.model_folder(given, self._weights_parameter())
@@ -245,101 +282,11 @@ class FineTune(TorchStage):
             tokens_per_batch=self.tokens_per_batch,
             checkpoint_minutes=self.checkpoint_minutes,
             mentions=self.mentions_folder(),
-            # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
-            allow_no_predictions=self.allow_no_predictions or self.preset_name() == "demo",
+            allow_no_predictions=self._may_be_silent(),
             changes=self.changes(),
             keeps_weights=not self.drop_weights,
         )
         return Result(self.described(), facts={"metrics": figures})
-
-
-class Tune(FineTune):
-    """The paper's grid search on dev (appendix, "Details of Downstream Experiments"), with early stopping.
-
-    Writes `best.json`, the setting with the best score (of equal ones the first of the grid), and `trials.jsonl`, a
-    line for each setting. Test scores are in neither. A fine-tuning that fails does not stop the others.
-    """
-
-    FOLDER = "tune"
-    VERSION = 2
-
-    learning_rates = parameters.ListOf(
-        parameters.RateParameter(default=AUTO, description=""),
-        default="1e-5,2e-5,3e-5",
-        description="peak learning rates to try",
-    )
-    batch_sizes = parameters.ListOf(
-        parameters.PositiveParameter(default=1, description=""),
-        default="4,8,16,32,64",
-        description="batch sizes to try",
-    )
-    epoch_counts = parameters.ListOf(
-        parameters.PositiveParameter(default=1, description=""),
-        default="2,3,5",
-        description="numbers of epochs to try",
-    )
-    patience = parameters.IntegerParameter(
-        default=PATIENCE,
-        description="epochs in a row without a better score on dev that end a fine-tuning; 0: none do",
-    )
-
-    def headline(self, manifest: storage.Manifest) -> str:
-        facts = manifest.facts
-        setting = ", ".join(f"{name} {facts['setting'][name]:g}" for name in SETTING)
-        return f"{self.task}, {self.variant}: dev {facts['metric']} {facts['dev']:.3f} with {setting}"
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        grid = {name: getattr(self, name) for name in ("learning_rates", "batch_sizes", "epoch_counts")}
-        return super().bytes_parameters() | {name: list(values) for name, values in grid.items()}
-
-    def check_needs(self) -> None:
-        super().check_needs()
-        if self.tuned or (given := [name for name in SETTING if getattr(self, name) != AUTO]):
-            name = "tuned" if self.tuned else given[0].replace("_", "-")
-            raise ValueError(
-                f"--{name}: Tune tries --learning-rates, --batch-sizes and --epoch-counts; leave it out"
-            )
-
-    def settings(self) -> list[dict[str, Any]]:
-        """The grid, as rows of learning rate, batch size and epochs."""
-        grid = itertools.product(self.learning_rates, self.batch_sizes, self.epoch_counts)
-        return [dict(zip(SETTING, values, strict=True)) for values in grid]
-
-    def trials(self) -> list[FineTune]:
-        """A fine-tuning for each setting, whose weights are not kept."""
-        common = {"drop_weights": True, "allow_no_predictions": True}
-        return [self.clone(FineTune, **setting, **common) for setting in self.settings()]
-
-    def work(self) -> Result:
-        from tasks.run import TASKS as MODULES
-
-        metric = MODULES[self.task].DEV_METRIC
-        trials = self.trials()
-        failures = cells.run(trials, engines.torch_devices(self.device))
-        rows = []
-        for setting, trial in zip(self.settings(), trials, strict=True):
-            row: dict[str, Any] = {"setting": setting, "folder": os.path.basename(trial.folder)}
-            if reason := failures.get(trial):
-                rows.append(row | {"failed": reason})
-            else:
-                figures = trial.manifest().facts["metrics"]
-                kept = {"epochs_trained": len(figures["epochs"]), "kept_epoch": figures["kept_epoch"]}
-                rows.append(row | {f"dev_{metric}": figures["dev"][metric], **kept})
-        finished = [row for row in rows if "failed" not in row]
-        if not finished:
-            raise ValueError(f"all {len(rows)} fine-tunings failed, the first: {rows[0]['failed']}")
-        best = max(finished, key=lambda row: row[f"dev_{metric}"])
-        if failures:
-            logger.warning("%d of %d fine-tunings failed; %s says why", len(failures), len(rows), TRIALS)
-        chosen = {"metric": metric, "dev": best[f"dev_{metric}"], "setting": best["setting"]}
-        texts = {
-            BEST: json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n",
-            TRIALS: "".join(json.dumps(row) + "\n" for row in rows),
-        }
-        for name, text in texts.items():
-            storage.write_bytes(storage.join(self.folder, name), text.encode())
-        drops = {"failed": len(failures)} if failures else {}
-        return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=chosen)
 
 
 def _sha256_of_table(folder: str) -> str:

@@ -90,13 +90,22 @@ class CountParameter(PositiveParameter):
         return text if text == AUTO else super().convert(text)
 
 
-class RateParameter(_Checked):
+class NumberParameter(_Checked):
+    """A number above 0."""
+
+    wanted = "a number above 0, as 1e-5"
+
+    def convert(self, text: str) -> Any:
+        return float(text) if 0 < float(text) < math.inf else _refuse()
+
+
+class RateParameter(NumberParameter):
     """A number above 0, or `auto`."""
 
-    wanted = "a number above 0 as 1e-5, or auto"
+    wanted = "a number above 0, as 1e-5, or auto"
 
-    def convert(self, text: str) -> float | str:
-        return text if text == AUTO else float(text) if 0 < float(text) < math.inf else _refuse()
+    def convert(self, text: str) -> Any:
+        return text if text == AUTO else super().convert(text)
 
 
 class VocabSizeParameter(_Checked):

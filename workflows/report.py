@@ -51,6 +51,19 @@ class Report(GridSettings, Stage):
             shown = [stage for stage in shown if stage.__name__ in used]
         return {**{stage.__name__: self.clone(stage) for stage in shown}, "FineTuneGrid": grid}
 
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"setting": self.setting()}
+
+    def setting(self) -> dict[str, Any]:
+        """What of the settings the report names: those of a pretraining where it shows one."""
+        pretraining = {
+            "preset": self.preset,
+            "base_model": os.path.basename(os.path.normpath(self.base_model)),
+            "seed": self.seed,
+        }
+        own = any(name in self.requires() for name in PRETRAININGS)
+        return {"profile": self.profile, **(pretraining if own else {})}
+
     def is_current(self) -> bool:
         """The page has to be there, too."""
         return super().is_current() and storage.file_size(storage.join(self.folder, PAGE)) is not None
@@ -85,10 +98,7 @@ class Report(GridSettings, Stage):
             "setting": {
                 "dump": [part["name"] for part in corpus["dump_parts"]] if corpus else [],
                 "language": corpus["language"] if corpus else "",
-                "preset": self.preset,
-                "profile": self.profile,
-                "base_model": os.path.basename(os.path.normpath(self.base_model)),
-                "seed": self.seed,
+                **self.setting(),
             },
             "stages": [_stage_row(stage) for stage in stages],
             "corpus": corpus,

@@ -57,7 +57,7 @@ class Sources:
         if not self.path:
             return str(EXAMPLES / task)
         if task not in self.data:
-            raise Missing("no data", f"{self.path}: [data] names no folder for {task}")
+            raise Missing("no data", f"{os.path.basename(self.path)}: [data] names no folder for {task}")
         return self.data[task]
 
 

@@ -22,7 +22,12 @@ logger = logging.getLogger("workflows")
 
 
 def serve(questions: IO[str], answers: IO[str]) -> None:
-    """Run the stages that are asked for, each an object of `stage` and `parameters`, and say why each failed, if so."""
+    """Run the stages that are asked for, and say why each failed, if so.
+
+    Args:
+        questions: a JSON object a line, with `stage`, `parameters` and the `hash8` that the asking process has found.
+        answers: a JSON object a line, with `reason`, which is empty for success.
+    """
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     is_busy = threading.Event()
 
@@ -42,15 +47,19 @@ def serve(questions: IO[str], answers: IO[str]) -> None:
 
 
 def _run(question: dict[str, Any]) -> str:
-    stage = Register.get_task_cls(question["stage"]).from_str_params(question["parameters"])
     try:
+        stage = Register.get_task_cls(question["stage"]).from_str_params(question["parameters"])
+        if stage.hash8 != question["hash8"]:
+            raise ValueError(
+                "the data, the weights or --experiments have changed since the run began; run it again"
+            )
         stage.run()
     except Stopped as stopped:
         raise SystemExit(128 + signal.SIGTERM) from stopped
     except (ValueError, OSError) as error:
         return " ".join(str(error).split())
     except Exception as error:
-        logger.exception("%s", stage)
+        logger.exception("%s", question["stage"])
         return " ".join(f"{type(error).__name__}: {error}".split())
     return ""
 
