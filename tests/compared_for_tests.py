@@ -26,13 +26,18 @@ def cell(
     weights: str = "luke-large",
     own_preset: str = "",
     base_model: str = "",
+    corpus: str = "",
+    changes: Mapping[str, Any] | None = None,
     preset: str = "base",
     model: str = "large",
     scores: Mapping[str, Mapping[str, float]] | None = None,
     sizes: Mapping[str, int] | None = None,
     types: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """A cell as the grid writes it; done unless `state` says more, with `scores` (fractions) or 0.5 everywhere."""
+    """A cell as the grid writes it; done unless `state` says more, with `scores` (fractions) or 0.5 everywhere.
+
+    `changes` replace hyper-parameters of the preset.
+    """
     is_done = state == "done"
     names = ANSWERS if task in QUESTIONS else SPANS
     what, wanted = SIZES[task]
@@ -56,12 +61,13 @@ def cell(
             "is_own": bool(own_preset),
             "preset": own_preset,
             "base_model": base_model,
+            "corpus": corpus,
         }
         if weights
         else {},
         "preset": preset,
         "configuration": {
-            "hyperparameters": asdict(hyperparameters),
+            "hyperparameters": asdict(hyperparameters) | dict(changes or {}),
             "model": asdict(PRESETS[model]),
         }
         if is_done

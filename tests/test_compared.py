@@ -20,6 +20,14 @@ from properties import given, st
 from tasks.paper import DATASETS, TABLES, VARIANT_OF_ROW, Measure, fine_tuning
 from tasks.run import TASKS
 from workflows import FineTuneGrid, cells
+from workflows.comparable import (
+    DEMO_SIZE,
+    EXAMPLE_DATA,
+    OTHER_DATA,
+    OTHER_SETTINGS,
+    OTHER_SIZE,
+    SAYS_NOTHING,
+)
 from workflows.compared import HIDDEN_TEST, OurFigure, compare, our_figure
 from workflows.experiments import EXPERIMENTS
 from workflows.report import TEMPLATES, _markdown_cell
@@ -27,7 +35,7 @@ from workflows.report import TEMPLATES, _markdown_cell
 VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
 RESULTS = [table for table in TABLES if table.measures]
 DEMO = {"data": "ner", "is_example": True, "own_preset": "demo", "model": "demo", "preset": "demo"}
-DEMO |= {"weights": "Pretrain, preset demo", "base_model": "scratch"}
+DEMO |= {"weights": "Pretrain, preset demo", "base_model": "scratch", "corpus": "enwiki-2006-12k.xml.bz2"}
 F1 = Measure("ner", "test", "f1")
 
 
@@ -194,7 +202,7 @@ def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
     text = row.origins[0].text
     for part in (
         "CoNLL-2003: data ner",
-        "weights the pipeline's own (Pretrain, preset demo, from scratch)",
+        "weights the pipeline's own (Pretrain, preset demo, from scratch, corpus enwiki-2006-12k.xml.bz2)",
         "2 layers of 128 units, not 24 of 1,024",
     ):
         assert part in text
@@ -204,13 +212,15 @@ def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
     ("options", "marks", "has_difference"),
     [
         ({}, (), True),
-        ({"preset": "tuned"}, (), True),
-        ({"preset": "small-encoder"}, ("other hyper-parameters",), True),
         ({"own_preset": "large"}, (), True),
-        ({"own_preset": "base", "model": "base"}, ("other model size",), True),
-        ({"weights": "named-luke-large", "model": "demo"}, ("other model size",), True),
-        ({"own_preset": "demo", "model": "demo"}, ("demo-size model",), True),
-        ({"sizes": {"train": 100, "dev": 3250, "test": 3453}}, ("other data",), False),
+        ({"own_preset": "base", "model": "base"}, (OTHER_SIZE,), True),
+        ({"own_preset": "small", "model": "small"}, (OTHER_SIZE, OTHER_SETTINGS), True),  # it has no dropout
+        ({"weights": "named-luke-large", "model": "base"}, (OTHER_SIZE,), True),
+        ({"weights": "named-luke-large", "model": "demo"}, (DEMO_SIZE,), False),
+        ({"own_preset": "demo", "model": "base"}, (DEMO_SIZE,), False),
+        ({"is_example": True}, (EXAMPLE_DATA,), False),
+        ({"sizes": {"train": 100, "dev": 3250, "test": 3453}}, (OTHER_DATA,), False),
+        ({"sizes": {"test": 12}, "model": "base"}, (OTHER_DATA, OTHER_SIZE), False),
         ({"sizes": {}}, (), True),
     ],
 )
@@ -218,6 +228,105 @@ def test_what_is_marked(options, marks, has_difference) -> None:
     ours = row_of(compare([cell(**options)]), 3, "LUKE").ours
     assert ours.marks == marks
     assert (ours.figures[0].difference is not None) is has_difference
+
+
+FOUND = {"learning_rate": 3e-5, "head_learning_rate": 3e-5, "batch_size": 64, "epochs": 3, "patience": 2}
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "said"),
+    [
+        ("large", {}, ""),
+        ("small-encoder", FOUND | {"learning_rate": 1e-5, "head_learning_rate": 1e-5, "batch_size": 8, "epochs": 5,
+                                   "patience": 0}, ""),
+        ("base", {"tokens_per_batch": 4096}, ""),
+        ("base", {"learning_rate": 2e-5, "head_learning_rate": 2e-5}, "Learning rate 2e-05, not 1e-05"),
+        ("base", {"head_learning_rate": 5e-5}, "Learning rate of the classifier 5e-05, not 1e-05"),
+        ("base", {"batch_size": 16, "epochs": 3}, "Batch size 16, not 8, Training epochs 3, not 5"),
+        ("base", {"patience": 1}, "Patience 1, not 0"),
+        ("base", {"betas": [0.9, 0.999], "epsilon": 1e-8}, "Adam β2 0.999, not 0.98, Adam ε 1e-08, not 1e-06"),
+        ("base", {"warmup_ratio": 0.1, "weight_decay": 0.0}, "Warmup ratio 0.1, not 0.06, Weight decay 0, not 0.01"),
+        ("tuned", FOUND, ""),
+        ("tuned", FOUND | {"max_words": 96}, "Maximum word length 96, not 512"),
+        ("tuned", FOUND | {"head_learning_rate": 7.5e-5}, "Learning rate of the classifier 7.5e-05, not 3e-05"),
+    ],
+)  # fmt: skip
+def test_hyper_parameters_are_those_that_were_used(preset, changes, said) -> None:
+    """A preset's name says neither what was changed nor, of a search, what the rest was."""
+    ours = row_of(compare([cell(preset=preset, changes=changes)]), 3, "LUKE").ours
+    assert ours.marks == ((OTHER_SETTINGS,) if said else ())
+    assert ours.origins[0].text.endswith(f"{OTHER_SETTINGS}: preset {preset}: {said}" if said else "1 done")
+    assert ours.figures[0].difference is not None
+
+
+def test_the_papers_presets_are_marked_on_no_task() -> None:
+    for task, preset in product(DATASETS, ("base", "large", "tuned")):
+        for table in compare([cell(task, preset=preset)]).results:
+            assert not any(row.ours.marks for row in table.rows if row.ours)
+
+
+NOTHING, UNLIKE = "they say nothing about the paper's model", "not like for like"
+NO_DIFFERENCE, COMES_OF = "With other data no difference is shown", "A difference that is shown with"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([{}], ()),
+        ([{"is_example": True}], (NOTHING,)),
+        ([{"model": "demo"}], (NOTHING,)),
+        ([{"sizes": {"test": 12}}], (UNLIKE, NO_DIFFERENCE)),
+        ([{"model": "base"}], (UNLIKE, COMES_OF)),
+        ([{"changes": {"epochs": 3}}], (UNLIKE, COMES_OF)),
+        ([{"model": "base"}, {"variant": "roberta", "is_example": True}], (NOTHING, UNLIKE, COMES_OF)),
+    ],
+)
+def test_what_marks_mean(options, said) -> None:
+    """That a figure says nothing is said only where none is subtracted."""
+    compared = compare([cell(**each) for each in options])
+    assert (
+        tuple(part for part in (NOTHING, UNLIKE, NO_DIFFERENCE, COMES_OF) if part in compared.caveat) == said
+    )
+    sentences = dict(
+        zip((NOTHING, UNLIKE), (SAYS_NOTHING, (OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS)), strict=True)
+    )
+    for row in (row.ours for table in compared.results for row in table.rows if row.ours):
+        for mark in (mark for origin in row.origins for mark in origin.marks):
+            (sentence,) = (part for part in compared.caveat.split(".") if f'"{mark}"' in part)
+            assert all((part in sentence) is (mark in marks) for part, marks in sentences.items())
+
+
+def test_marks_of_some_tasks_name_them() -> None:
+    cells = [cell("ner"), cell("cloze_qa", is_example=True), cell("extractive_qa", model="base")]
+    compared = compare(cells)
+    row = row_of(compared, 7, "Entity-aware Attention").ours
+    assert row.marks == ("example data (ReCoRD)", "other model size (SQuAD)")
+    assert [figure.difference is not None for figure in row.figures] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert row_of(compared, 4, "LUKE").ours.marks == ("example data",)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"base_model": "roberta-large", "corpus": "a.xml.bz2"}, "from roberta-large, corpus a.xml.bz2"),
+        ({"base_model": "scratch", "corpus": "a.bz2, b.bz2"}, "from scratch, corpus a.bz2, b.bz2"),
+        ({"base_model": "scratch", "corpus": "a.bz2, b.bz2, c.bz2"}, "from scratch, corpus a.bz2 and 2 more"),
+    ],
+)
+def test_weights_of_our_own_say_what_they_have_read(options, text) -> None:
+    compared = compare([cell(weights="Pretrain, preset large", own_preset="large", **options)])
+    expected = f"the pipeline's own (Pretrain, preset large, {text})"
+    assert row_of(compared, 3, "LUKE").ours.made_with == f"conll2003; {expected}"
+    assert compared.experiments[0].weights == expected
+    assert compare([cell(weights="luke-large")]).experiments[0].weights == "luke-large"
 
 
 def test_nothing_is_said_of_marks_where_there_are_none() -> None:
@@ -304,7 +413,7 @@ def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ours = row_of(compared, 3, "LUKE").ours
     assert ours.figures[0].state == "done"
     assert ours.figures[0].seeds == 2
-    assert ours.marks == ("other data", "other model size", "other hyper-parameters")
+    assert ours.marks == (OTHER_DATA, DEMO_SIZE, OTHER_SETTINGS)
     assert ours.figures[0].difference is None
     assert ours.made_with == "ner; weights"
     assert row_of(compared, 3, "RoBERTa").ours.figures[0].text == "no weights"
@@ -401,7 +510,7 @@ def test_the_page() -> None:
     assert page.startswith('<section id="results">')
     assert page.rstrip().endswith("</section>")
     classes = set().union(*(names for row in rows.classes for names in row))
-    assert classes <= {"wide", "number", "note", "ours", "demo", "best", "problem"}
+    assert classes <= {"wide", "number", "text", "note", "ours", "demo", "best", "problem"}
     assert ["LUKE", "94.3"] in rows.rows
     (at,) = (n for n, row in enumerate(rows.rows) if row[-1] == "94.0 ± 1.4 (2 of 3 seeds)" and len(row) == 2)
     assert rows.rows[at][0] == f"LUKE (ours){HOSTILE}; {HOSTILE}"

@@ -1,17 +1,33 @@
-"""What results of ours were made with, and why they may not be held against the paper's."""
+"""What results of ours were made with, and what sets them apart from the paper's.
 
-from collections.abc import Mapping, Sequence
+Three degrees, by the caveats of a result:
+
+- `SAYS_NOTHING`: the project's examples or a model of the demo's size show that everything works, and nothing of the
+  paper's model. No difference to the paper is made.
+- `OTHER_DATA`: a split has another size than the paper's. It may be a result worth having, but figures of different
+  test sets are not subtracted.
+- `OTHER_SIZE`, `OTHER_SETTINGS`: the paper's data, another model size or other hyper-parameters. The difference is the
+  question then, so it is made; the mark says that it is not like for like.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from model.config import PRESETS
-from tasks.paper import DATASETS
+from tasks.paper import DATASETS, fine_tuning
 
 Cell = Mapping[str, Any]
 DONE = "done"
 STATES = (DONE, "failed", "no data", "no weights")
-PAPER_PRESETS = ("base", "large", "tuned")
-"""Presets of fine-tuning that are the paper's values, or were found by its search."""
+TUNED = "tuned"
+SEARCHED = ("Learning rate", "Batch size", "Training epochs", "Patience")
+"""What a search on dev sets, as the paper's did: with the preset TUNED it need not be what the paper's found."""
+EXAMPLE_DATA, DEMO_SIZE = "example data", "demo-size model"
+OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS = "other data", "other model size", "other hyper-parameters"
+SAYS_NOTHING = (EXAMPLE_DATA, DEMO_SIZE)
+NO_DIFFERENCE = (*SAYS_NOTHING, OTHER_DATA)
+NAMED_PARTS = 2  # files of a corpus; a dump of the English Wikipedia has dozens
 
 # Appendix of the paper, which counts CoNLL-2003's -DOCSTART- lines, too: 14,041 + 946, 3,250 + 216, 3,453 + 231.
 # What the leaderboards hid is left out: the test splits of ReCoRD and SQuAD are the users' own.
@@ -36,8 +52,7 @@ class Caveat:
 class Origin:
     """What the results of a variant on a task were made with; `dataset` is the paper's name of the task's data.
 
-    `problems` are the seeds without a result, each with the reason. `is_papers_data` is whether a figure may be
-    subtracted from the paper's: not with the project's examples, nor where a split has another size than the paper's.
+    `problems` are the seeds without a result, each with the reason.
     """
 
     dataset: str
@@ -47,7 +62,15 @@ class Origin:
     done: tuple[int, ...]
     problems: tuple[str, ...]
     caveats: tuple[Caveat, ...]
-    is_papers_data: bool
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return tuple(caveat.mark for caveat in self.caveats)
+
+    @property
+    def has_difference(self) -> bool:
+        """Whether the paper's figure may be subtracted."""
+        return not set(NO_DIFFERENCE) & {*self.marks}
 
     @property
     def text(self) -> str:
@@ -66,11 +89,10 @@ def origin_of(task: str, cells: Sequence[Cell]) -> Origin:
     Raises: ValueError where they differ in more, since a mean over unlike things means nothing.
     """
     if not cells:
-        return Origin(DATASETS[task], "", "", "", (), ("not among these experiments",), (), False)
+        return Origin(DATASETS[task], "", "", "", (), ("not among these experiments",), ())
     first = cells[0]
     _check_alike(cells)
     done = [cell for cell in cells if cell["state"] == DONE]
-    wrong_sizes = _wrong_sizes(task, done[0]["metrics"].get("data", {})) if done else []
     return Origin(
         dataset=DATASETS[task],
         data=first["data"]["name"],
@@ -78,17 +100,56 @@ def origin_of(task: str, cells: Sequence[Cell]) -> Origin:
         preset=first["preset"],
         done=tuple(cell["seed"] for cell in done),
         problems=tuple(_problems(cells)),
-        caveats=tuple(_caveats(task, first, done[0]["configuration"], wrong_sizes)) if done else (),
-        is_papers_data=not first["data"]["is_example"] and not wrong_sizes,
+        caveats=tuple(_caveats(done[0])) if done else (),
     )
 
 
+def marks_of(origins: Sequence[Origin]) -> tuple[str, ...]:
+    """The marks of a row, with the data sets that they are true of unless that is all of those done."""
+    done = [origin for origin in origins if origin.done]
+    datasets: dict[str, list[str]] = {}
+    for origin in done:
+        for mark in origin.marks:
+            datasets.setdefault(mark, []).append(origin.dataset)
+    return tuple(
+        mark if len(names) == len(done) else f"{mark} ({', '.join(names)})"
+        for mark, names in datasets.items()
+    )
+
+
+def meaning_of(marks: Sequence[str]) -> str:
+    """What marks mean, to be read before the figures: those that say nothing are told from those that are unlike."""
+    empty, unlike = ([mark for mark in marks if (mark in SAYS_NOTHING) is wanted] for wanted in (True, False))
+    sentences = {
+        f"Figures of ours that are marked {_either(empty)} show that everything works; they say nothing about the "
+        "paper's model, and no difference to its figures is shown.": empty,
+        f"Figures of ours that are marked {_either(unlike)} are not like for like with the paper's.": unlike,
+        "With other data no difference is shown.": OTHER_DATA in unlike,
+        "A difference that is shown with another model size or other hyper-parameters comes of these, too.": (
+            {OTHER_SIZE, OTHER_SETTINGS} & {*unlike}
+        ),
+    }
+    return " ".join(sentence for sentence, is_meant in sentences.items() if is_meant)
+
+
+def _either(marks: Sequence[str]) -> str:
+    return " or ".join(f'"{mark}"' for mark in marks)
+
+
 def weights_text(weights: Mapping[str, Any]) -> str:
-    """The weights' name, and of the pipeline's own what they started from; empty where there are none."""
+    """The weights' name; of the pipeline's own what they started from and read, too. Empty where there are none."""
     name = str(weights.get("name", ""))
     if not weights.get("is_own"):
         return name
-    return f"the pipeline's own ({name}{', from ' * bool(weights.get('base_model'))}{weights.get('base_model', '')})"
+    base, corpus = weights["base_model"], _shortened(weights["corpus"])
+    parts = [name, f"from {base}" * bool(base), f"corpus {corpus}" * bool(corpus)]
+    return f"the pipeline's own ({', '.join(filter(None, parts))})"
+
+
+def _shortened(names: str) -> str:
+    """Names that ", " parts, the first alone with the number of the others where they are many."""
+    first, *others = names.split(", ")
+    return names if len(others) < NAMED_PARTS else f"{first} and {len(others)} more"
 
 
 def _seeds(numbers: Sequence[int]) -> str:
@@ -137,26 +198,62 @@ def _wrong_sizes(task: str, data: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _caveats(
-    task: str, cell: Cell, configuration: Mapping[str, Any], wrong_sizes: Sequence[str]
-) -> list[Caveat]:
-    found = []
+def _caveats(cell: Cell) -> list[Caveat]:
+    """What sets a result apart from the paper's, at most one caveat each of data, model size and hyper-parameters."""
+    return [*_of_data(cell), *_of_size(cell), *_of_settings(cell)]
+
+
+def _of_data(cell: Cell) -> Iterator[Caveat]:
+    dataset = DATASETS[cell["task"]]
     if cell["data"]["is_example"]:
-        found.append(Caveat("example data", f"the project's tiny examples, not {DATASETS[task]}"))
-    elif wrong_sizes:
-        found.append(Caveat("other data", f"not {DATASETS[task]} as in the paper: {', '.join(wrong_sizes)}"))
-    is_demo = cell["weights"]["is_own"] and cell["weights"]["preset"] == "demo"
-    large, model = PRESETS["large"], configuration.get("model", {})
-    size = model.get("num_hidden_layers"), model.get("hidden_size")
-    wanted = large.num_hidden_layers, large.hidden_size
-    if is_demo or size != wanted:
-        layers, units = ("?" if each is None else f"{each:,}" for each in size)
-        found.append(
-            Caveat(
-                "demo-size model" if is_demo else "other model size",
-                f"{layers} layers of {units} units, not {wanted[0]} of {wanted[1]:,}",
-            )
+        yield Caveat(EXAMPLE_DATA, f"the project's tiny examples, not {dataset}")
+    elif wrong := _wrong_sizes(cell["task"], cell["metrics"].get("data", {})):
+        yield Caveat(OTHER_DATA, f"not {dataset} as in the paper: {', '.join(wrong)}")
+
+
+def _of_size(cell: Cell) -> Iterator[Caveat]:
+    """The demo's size is what its preset made, and whatever is no larger, by any name."""
+    model, demo, large = cell["configuration"]["model"], PRESETS["demo"], PRESETS["large"]
+    layers, units = model["num_hidden_layers"], model["hidden_size"]
+    is_of_demo = cell["weights"]["is_own"] and cell["weights"]["preset"] == "demo"
+    is_demo = is_of_demo or (layers <= demo.num_hidden_layers and units <= demo.hidden_size)
+    if is_demo or (layers, units) != (large.num_hidden_layers, large.hidden_size):
+        wanted = f"{large.num_hidden_layers} of {large.hidden_size:,}"
+        yield Caveat(
+            DEMO_SIZE if is_demo else OTHER_SIZE, f"{layers} layers of {units:,} units, not {wanted}"
         )
-    if cell["preset"] not in PAPER_PRESETS:
-        found.append(Caveat("other hyper-parameters", f"preset {cell['preset']}, not the paper's values"))
-    return found
+
+
+def _of_settings(cell: Cell) -> Iterator[Caveat]:
+    """From the values that were used: the name of a preset tells neither what was changed nor what a search kept."""
+    exempt = SEARCHED if cell["preset"] == TUNED else ()
+    differences = [
+        f"{name} {used:g}, not {wanted:g}"
+        for name, (used, wanted) in _settings(cell).items()
+        if used != wanted and name not in exempt
+    ]
+    if differences:
+        yield Caveat(OTHER_SETTINGS, f"preset {cell['preset']}: {', '.join(differences)}")
+
+
+def _settings(cell: Cell) -> dict[str, tuple[float, float]]:
+    """Each hyper-parameter of fine-tuning as it was used and as it is in the paper (Tables 11 and 12).
+
+    The paper has one learning rate, so the classifier's is held against that of the rest. `tokens_per_batch` is left
+    out: it bounds memory.
+    """
+    paper, used = fine_tuning(cell["task"]), cell["configuration"]["hyperparameters"]
+    return {
+        "Learning rate": (used["learning_rate"], paper.learning_rate),
+        "Learning rate of the classifier": (used["head_learning_rate"], used["learning_rate"]),
+        "Batch size": (used["batch_size"], paper.batch_size),
+        "Training epochs": (used["epochs"], paper.epochs),
+        "Patience": (used["patience"], 0),
+        "Maximum word length": (used["max_words"], paper.max_words),
+        "Warmup ratio": (used["warmup_ratio"], paper.warmup_ratio),
+        "Dropout": (cell["configuration"]["model"]["hidden_dropout_prob"], paper.dropout),
+        "Weight decay": (used["weight_decay"], paper.weight_decay),
+        "Adam β1": (used["betas"][0], paper.betas[0]),
+        "Adam β2": (used["betas"][1], paper.betas[1]),
+        "Adam ε": (used["epsilon"], paper.epsilon),
+    }

@@ -2,8 +2,8 @@
 
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
-paper's data or size of model is marked. Differences to the paper are made only with the paper's data, as far as the
-sizes of the splits tell, and never with the hidden test sets. `workflows.hyperparameters` makes the other 4 tables.
+paper's data, size of model or hyper-parameters is marked; `workflows.comparable` says which marks leave a difference to
+the paper. There is none to its figures on hidden test sets. `workflows.hyperparameters` makes the other 4 tables.
 """
 
 import statistics
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
-from workflows.comparable import DONE, STATES, Cell, Origin, origin_of, weights_text
+from workflows.comparable import DONE, STATES, Cell, Origin, marks_of, meaning_of, origin_of, weights_text
 from workflows.hyperparameters import SettingTable, setting_tables
 
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
@@ -71,7 +71,10 @@ class OurFigure:
 
 @dataclass(frozen=True)
 class OurRow:
-    """Ours for a row of the paper: a figure for each column, a origin for each task that the table has."""
+    """Ours for a row of the paper: a figure for each column, an origin for each task that the table has.
+
+    `marks` name the data sets that they are true of, unless they are true of all.
+    """
 
     variant: str
     figures: tuple[OurFigure, ...]
@@ -213,11 +216,11 @@ def our_row(table: Table, row: Row, cells: Sequence[Cell]) -> OurRow | None:
     origins = {task: origin_of(task, found) for task, found in chosen.items()}
     figures = []
     for measure, value in zip(table.measures, row.values, strict=True):
-        is_alike = origins[measure.task].is_papers_data and not _is_hidden(measure)
+        is_alike = origins[measure.task].has_difference and not _is_hidden(measure)
         paper = value if isinstance(value, float) and is_alike else None
         figures.append(our_figure(chosen[measure.task], measure, paper))
-    marks = dict.fromkeys(caveat.mark for origin in origins.values() for caveat in origin.caveats)
-    return OurRow(variant, tuple(figures), tuple(origins.values()), tuple(marks))
+    found = tuple(origins.values())
+    return OurRow(variant, tuple(figures), found, marks_of(found))
 
 
 def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> OurFigure:
@@ -262,14 +265,8 @@ def _notes(tables: Sequence[ResultTable]) -> list[str]:
 
 
 def _caveat(tables: Sequence[ResultTable]) -> str:
-    ours = [row.ours for table in tables for row in table.rows if row.ours]
-    marks = dict.fromkeys(mark for row in ours for mark in row.marks)
-    if not marks:
-        return ""
-    return (
-        f"Rows of ours that are marked ({', '.join(marks)}) show that everything works; they say nothing about "
-        "the paper's model, and are not to be held against its figures."
-    )
+    origins = [origin for table in tables for row in table.rows if row.ours for origin in row.ours.origins]
+    return meaning_of([*dict.fromkeys(mark for origin in origins for mark in origin.marks)])
 
 
 def experiment(cell: Cell) -> Experiment:
