@@ -9,14 +9,17 @@ from compared_for_tests import HOSTILE, cell
 from properties import given, st
 from test_compared import FULL
 
-from tasks.paper import TABLES
+from tasks.paper import DATASETS, TABLES, VARIANT_OF_ROW
 from workflows.compared import compare
-from workflows.latex import ACCENTS, CHARACTERS, escape, render_latex
+from workflows.latex import ACCENTS, BREAK, CHARACTERS, escape, render_latex
 
+VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
 # What escaping may leave: the replacements, an accent over a letter, a character's number, and plain characters.
 REPLACED = "|".join(map(re.escape, sorted(CHARACTERS.values(), key=len, reverse=True)))
 ACCENTED = rf"\\[{re.escape(''.join(ACCENTS.values()))}]\{{[A-Za-z]\}}"
-ESCAPED = re.compile(rf"(?:{REPLACED}|{ACCENTED}|\\texttt\{{U\+[0-9A-F]{{4,6}}\}}|[A-Za-z0-9 !()+,./:;=?@])*")
+ESCAPED = re.compile(
+    rf"(?:{REPLACED}|{ACCENTED}|{re.escape(BREAK)}|\\texttt\{{U\+[0-9A-F]{{4,6}}\}}|[A-Za-z0-9 !()+,./:;=?@])*"
+)
 
 
 @given(st.text())
@@ -27,7 +30,7 @@ def test_any_text_is_only_text(text) -> None:
 @given(st.text(alphabet=st.characters(max_codepoint=127)))
 def test_no_character_is_lost(text) -> None:
     back = {replacement: character for character, replacement in CHARACTERS.items()}
-    parts = re.findall(rf"{REPLACED}|\\texttt\{{U\+[0-9A-F]+\}}|.", escape(text))
+    parts = re.findall(rf"{REPLACED}|\\texttt\{{U\+[0-9A-F]+\}}|.", escape(text).replace(BREAK, ""))
     numbers = re.compile(r"\\texttt\{U\+([0-9A-F]+)\}")
     plain = [
         chr(int(match[1], 16)) if (match := numbers.match(part)) else back.get(part, part) for part in parts
@@ -55,8 +58,9 @@ def test_tables_are_whole() -> None:
         else:
             assert depth.pop() == name
     assert not depth
+    assert "table" not in re.findall(r"\\begin\{(\w+)\}", document), "a float cannot break over pages"
     bodies = re.findall(r"\\begin\{tabular\}\{([lL]r+)\}(.*?)\\end\{tabular\}", document, re.DOTALL)
-    assert len(bodies) == document.count(r"\caption{") == 12
+    assert len(bodies) == document.count(r"\titled{") == 12
     for (columns, body), table in zip(bodies, TABLES, strict=True):
         lines = [line for line in body.splitlines() if line.endswith(r" \\")]
         assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {len(columns) - 1}
@@ -76,10 +80,39 @@ def test_figures_are_there() -> None:
     assert r"\input" not in document.replace(r"\usepackage[utf8]{inputenc}", "")
 
 
+def test_notes_stand_below_their_table_as_text_that_pages_can_break() -> None:
+    """Neither in a float nor in a box, all before the page ends."""
+    reason = "it went wrong " * 40 + "at last"
+    cells = [cell("ner", variant, state="failed", reason=reason) for variant in VARIANTS]
+    document = render_latex(compare(cells))
+    for page in document.split(r"\clearpage")[:-1]:
+        table, notes = page.split(r"\end{center}")
+        assert "at last" not in table
+        assert notes.strip().startswith(r"{\raggedright\footnotesize")
+        assert re.findall(r"\\(?:begin|parbox|resizebox|fitted|vbox)\b", notes) == []
+    rows = sum(row.name in VARIANT_OF_ROW for table in TABLES for row in table.rows
+               if any(measure.task == "ner" for measure in table.measures))  # fmt: skip
+    assert document.count("at last") == rows
+
+
+def test_long_words_may_be_broken() -> None:
+    """Else a path runs over the edge of the page."""
+    path = "/data/" + "a" * 300
+    assert max(map(len, escape(path).split(BREAK))) < 40
+    assert escape(path).replace(BREAK, "") == path
+    assert BREAK not in escape("words of no great length " * 9)
+
+
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_it_compiles(tmp_path) -> None:
     hostile = [cell(data=HOSTILE, weights=HOSTILE), cell(variant="roberta", state="failed", reason=HOSTILE)]
-    for name, cells in (("full", FULL), ("empty", []), ("hostile", hostile)):
+    reason = "/data/" + "a" * 500 + HOSTILE * 3 + chr(0x1F600) * 99 + " it went wrong" * 40
+    long = [
+        cell(task, variant, state="failed", reason=f"{reason} {task}")
+        for task in DATASETS
+        for variant in VARIANTS
+    ]
+    for name, cells in (("full", FULL), ("empty", []), ("hostile", hostile), ("long", long)):
         (tmp_path / f"{name}.tex").write_text(render_latex(compare(cells)), encoding="utf-8")
         done = subprocess.run(
             ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", f"{name}.tex"],
@@ -89,4 +122,6 @@ def test_it_compiles(tmp_path) -> None:
             errors="replace",
         )
         assert done.returncode == 0, done.stdout[-3000:]
-        assert "Missing character" not in (tmp_path / f"{name}.log").read_text(errors="replace")
+        log = (tmp_path / f"{name}.log").read_text(errors="replace")
+        for loss in ("Missing character", "Float too large", r"Overfull \hbox", r"Overfull \vbox"):
+            assert loss not in log

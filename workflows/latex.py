@@ -56,9 +56,21 @@ ACCENTS = {
 }
 
 
+BREAK = r"\allowbreak{}"
+UNBROKEN = 20  # characters, which are less than a line even as numbers
+
+
 def escape(value: Any) -> str:
-    """Text that LaTeX prints as it is; white space is one blank, and a character without a glyph its number."""
-    return "".join(map(_escape_character, " ".join(str(value).split())))
+    """Text that LaTeX prints as it is; white space is one blank, and a character without a glyph its number.
+
+    A long word, such as a path, may be broken: it would run over the edge of the page.
+    """
+    return " ".join(map(_escape_word, str(value).split()))
+
+
+def _escape_word(word: str) -> str:
+    starts = range(0, len(word), UNBROKEN)
+    return BREAK.join("".join(map(_escape_character, word[start : start + UNBROKEN])) for start in starts)
 
 
 def _escape_character(character: str) -> str:
