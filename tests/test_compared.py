@@ -407,7 +407,7 @@ def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(TASKS["ner"].PRESETS, "demo", replace(QUICK, epochs=1))
     toml = experiments(tmp_path, tasks=["ner"], weights=["luke"])
     settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
-    grid = FineTuneGrid(workdir=str(tmp_path / "work"), experiments=toml, **settings)
+    grid = FineTuneGrid(workdir=str(tmp_path / "work"), experiments=toml, task_preset="demo", **settings)
     grid.run()
     compared = compare(json.loads((Path(grid.folder) / EXPERIMENTS).read_text())["cells"])
     ours = row_of(compared, 3, "LUKE").ours
