@@ -174,14 +174,21 @@ class WordPiece(WordTokenizer):
         return [not token.startswith(CONTINUATION) for token in self._tokens]
 
 
-def copy_tokenizer(source: str | Path, target: str | Path) -> None:
-    """Copies a tokenizer that `WordTokenizer.load` reads: vocab.json and merges.txt, or vocab.txt and configuration."""
+def tokenizer_copy(source: str | Path) -> dict[str, bytes]:
+    """The files of a copy of a tokenizer that `WordTokenizer.load` reads, by name.
+
+    vocab.json and merges.txt, or vocab.txt and tokenizer_config.json. Raises: ValueError for a tokenizer that these
+    cannot hold.
+    """
     files = tokenizer_files(Path(source))
     if "merges.txt" in files:
-        contents = {name: path.read_bytes() for name, path in files.items()}
-    else:
-        contents = wordpiece_files(*read_wordpiece(files))
-    for name, content in contents.items():
+        return {name: path.read_bytes() for name, path in files.items()}
+    return wordpiece_files(*read_wordpiece(files))
+
+
+def copy_tokenizer(source: str | Path, target: str | Path) -> None:
+    """Writes `tokenizer_copy` into a folder."""
+    for name, content in tokenizer_copy(source).items():
         write_bytes(str(Path(target) / name), content)
 
 

@@ -12,6 +12,7 @@ _SPECIAL_NAMES = ("cls_token", "pad_token", "sep_token", "unk_token", "mask_toke
 _BPE = (("vocab.json", "merges.txt"), ("vocab", "merges"))
 _CONFIG = "tokenizer_config.json"
 _WORDPIECE = ("tokenizer.json", "vocab.txt")
+_IDS_WANTED = "wanted the ids 0, 1, 2, ..., each once; take the file that came with the model, unchanged"
 
 
 @dataclass(frozen=True)
@@ -72,16 +73,16 @@ def read_wordpiece(files: Mapping[str, Path]) -> tuple[dict[str, int], Normalize
     """Vocabulary, normaliser, special tokens and source of BERT's files.
 
     What tokenizer_config.json says goes before what tokenizer.json does, as in transformers. Raises:
-    ValueError for other formats.
+    ValueError for other formats and where the tokens do not have the ids 0, 1, 2, ..., each once.
     """
     config = _read_object(files[_CONFIG]) if _CONFIG in files else {}
     if "tokenizer.json" not in files:
         path = files["vocab.txt"]
-        lines = _read_text(path, "use BERT's vocab.txt").removesuffix("\n").split("\n")
-        vocab, normalizer = {token: number for number, token in enumerate(lines)}, Normalizer()
+        vocab, normalizer = _read_vocab_txt(path), Normalizer()
     else:
         path = files["tokenizer.json"]
         vocab, normalizer = _read_tokenizer_json(path)
+        check_ids(vocab, path)
     given = {field.name: config.get(field.name) for field in fields(Normalizer)}
     values = {**asdict(normalizer), **{name: value for name, value in given.items() if value is not None}}
     if wrong := [name for name, value in values.items() if not isinstance(value, bool | None)]:
@@ -95,6 +96,24 @@ def read_wordpiece(files: Mapping[str, Path]) -> tuple[dict[str, int], Normalize
     )
 
 
+def check_ids(vocab: Mapping[str, int], path: Path) -> None:
+    """Raises: ValueError naming the file unless the tokens have the ids 0, 1, 2, ..., each once.
+
+    Ids are rows of the model's table: with a gap or a shared id some of them would be another token's.
+    """
+    tokens: dict[int, str] = {}
+    for token, token_id in vocab.items():
+        if tokens.setdefault(token_id, token) != token:
+            raise ValueError(
+                f"{path}: {tokens[token_id]!r} and {token!r} both have the id {token_id}; {_IDS_WANTED}"
+            )
+    absent = next((number for number in range(len(tokens)) if number not in tokens), None)
+    if absent is not None:
+        raise ValueError(
+            f"{path}: of {len(tokens)} tokens none has the id {absent}, the largest id is {max(tokens)}; {_IDS_WANTED}"
+        )
+
+
 def wordpiece_files(
     vocab: Mapping[str, int], normalizer: Normalizer, special: Sequence[str], source: str
 ) -> dict[str, bytes]:
@@ -103,8 +122,11 @@ def wordpiece_files(
     Raises: ValueError naming `source` for a vocabulary that no vocab.txt can hold.
     """
     tokens = sorted(vocab, key=lambda token: vocab[token])
-    if [vocab[token] for token in tokens] != list(range(len(tokens))) or re.search("[\r\n]", "".join(tokens)):
-        raise ValueError(f"{source}: wanted tokens without line breaks that have the ids 0, 1, 2, ...")
+    if broken := next((token for token in tokens if re.search("[\r\n]", token)), None):
+        raise ValueError(
+            f"{source}: found the token {broken!r}; wanted tokens without line breaks, as vocab.txt has one a line; "
+            "take a tokenizer without such a token"
+        )
     config = {
         "tokenizer_class": "BertTokenizer",
         **asdict(normalizer),
@@ -120,6 +142,19 @@ def _token(value: object, usual: str) -> str:
     """A special token as tokenizer_config.json has it: a text, an object with `content`, or nothing."""
     text = value.get("content") if isinstance(value, dict) else value
     return text if isinstance(text, str) else usual
+
+
+def _read_vocab_txt(path: Path) -> dict[str, int]:
+    """Token -> id, which is the number of its line. Raises: ValueError for a token that is on two lines."""
+    vocab: dict[str, int] = {}
+    lines = _read_text(path, "use BERT's vocab.txt").removesuffix("\n").split("\n")
+    for number, token in enumerate(lines):
+        if vocab.setdefault(token, number) != number:
+            raise ValueError(
+                f"{path}: lines {vocab[token] + 1} and {number + 1} are both {token!r}; wanted each token on one line; "
+                "take the file that came with the model, unchanged"
+            )
+    return vocab
 
 
 def _read_tokenizer_json(path: Path) -> tuple[dict[str, int], Normalizer]:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from model.checkpoint import fingerprint_model
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
 from pipeline.storage import MANIFEST, file_sha256, read_manifest
-from pipeline.tokens import copy_tokenizer
+from pipeline.tokens import tokenizer_copy
 from pipeline.vocabularies import tokenizer_files
 from tasks.annotations import entities_sha256, open_annotator
 from tasks.run import TASKS, Run, predict, prepare, score
@@ -64,7 +64,8 @@ def finetune(
     into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
     with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did.
     `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. Without
-    `keeps_weights` there is no model.safetensors: a search of hyperparameters needs the scores alone.
+    `keeps_weights` there is no model.safetensors: a search of hyperparameters needs the scores alone. Another run's
+    result stays in `output` until this one's is written.
 
     A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
     or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
@@ -82,8 +83,7 @@ def finetune(
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
     else:
-        (output / METRICS).unlink(missing_ok=True)  # another run's
-        copy_tokenizer(tokenizer, output / TOKENIZER)  # one that cannot be kept is refused before the work
+        kept = tokenizer_copy(tokenizer)  # one that cannot be kept is refused before the work
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
             progress=progress, negative_label=negative_label,
@@ -95,7 +95,16 @@ def finetune(
         metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
         config = {**names, **configuration(run), **table}
-        write(run, output, config, metrics, training.history, predictions, keeps_weights=keeps_weights)
+        write(
+            run,
+            output,
+            config,
+            metrics,
+            training.history,
+            predictions,
+            tokenizer=kept,
+            keeps_weights=keeps_weights,
+        )
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
     return metrics
@@ -202,9 +211,13 @@ def write(
     history: Sequence[Mapping[str, Any]],
     predictions: Mapping[str, Sequence[Any]],
     *,
+    tokenizer: Mapping[str, bytes],
     keeps_weights: bool,
 ) -> None:
-    """Writes the run's files, each of which appears whole or not at all, the metrics last."""
+    """Writes the run's files in place of another run's: each appears whole or not at all, the metrics last.
+
+    `tokenizer` are the files of its copy.
+    """
     texts = {
         "config.json": json.dumps(config, indent=2) + "\n",
         "training.jsonl": "".join(json.dumps(record) + "\n" for record in history),
@@ -213,9 +226,13 @@ def write(
         lines = run.task.prediction_lines(run.datasets[split], found)
         texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
     texts[METRICS] = json.dumps(metrics, indent=2) + "\n"
+    files = {f"{TOKENIZER}/{name}": content for name, content in tokenizer.items()}
+    files |= {name: text.encode() for name, text in texts.items()}
+    for name in (METRICS, WEIGHTS):
+        (output / name).unlink(missing_ok=True)  # another run's
+    shutil.rmtree(output / TOKENIZER, ignore_errors=True)  # another format's files would go before these
+    (output / TOKENIZER).mkdir(parents=True)
     if keeps_weights:
         write_tensors(output / WEIGHTS, run.module.state_dict())
-    else:
-        (output / WEIGHTS).unlink(missing_ok=True)  # another run's
-    for name, text in texts.items():
-        write_aside(output / name, partial(Path.write_bytes, data=text.encode()))
+    for name, content in files.items():
+        write_aside(output / name, partial(Path.write_bytes, data=content))

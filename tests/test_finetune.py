@@ -17,6 +17,7 @@ from model.checkpoint import save_model
 from model.config import PRESETS as MODEL_PRESETS
 from model.heads import LukeForPretraining
 from pipeline.tokens import train_tokenizer
+from pipeline.vocabularies import BERT_SPECIAL_TOKENS
 from tasks import cloze_qa, entity_typing, extractive_qa, ner, relation_classification, training
 from tasks import finetune as finetuning
 from tasks.annotations import Mention
@@ -81,6 +82,57 @@ def test_same_seed_same_bytes_other_seed_other_bytes(folder: Path, tmp_path: Pat
     assert all(first[name] != third[name] for name in ("model.safetensors", "training.jsonl"))
     assert json.loads(first["metrics.json"]) == json.loads(json.dumps(metrics))
     assert str(tmp_path).encode() not in b"".join(first.values())
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_earlier_result_stays_whole_until_the_next_is_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also its tokenizer, of another format than the next one's, of which nothing is left then."""
+    from fine_tuned_for_tests import bert
+
+    bert(tmp_path / "bert")
+    for name in ("weights", "tokenizer"):
+        (tmp_path / name).symlink_to(tmp_path / "bert")
+    output = tmp_path / "out"
+    run(folder, output)
+    first = contents(output)
+
+    def stop(run: Run, split: str) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finetuning, "predict", stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, output, variant="roberta")
+    found = contents(output)
+    assert any(name.startswith("checkpoints/") for name in found)
+    assert {name: data for name, data in found.items() if not name.startswith("checkpoints/")} == first
+    run(tmp_path, output, variant="roberta")
+    run(tmp_path, tmp_path / "alone", variant="roberta")
+    assert contents(output) == contents(tmp_path / "alone") != first
+    assert {"tokenizer/vocab.txt", "tokenizer/tokenizer_config.json"} == {
+        name for name in contents(output) if name.startswith("tokenizer/")
+    }
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_tokenizer_that_cannot_be_kept_is_refused_before_the_work(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vocab = {token: number for number, token in enumerate([*BERT_SPECIAL_TOKENS, "a\nb"])}
+    (tmp_path / "tokenizer").mkdir()
+    path = tmp_path / "tokenizer" / "tokenizer.json"
+    path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": vocab}}))
+    (tmp_path / "weights").symlink_to(folder / "weights")
+    run(folder, tmp_path / "out")
+    first = contents(tmp_path / "out")
+    monkeypatch.setattr(finetuning, "prepare", None)
+    with pytest.raises(
+        ValueError, match=r"tokenizer\.json: found the token 'a\\nb'; wanted tokens without line"
+    ):
+        run(tmp_path, tmp_path / "out")
+    assert contents(tmp_path / "out") == first
 
 
 @pytest.mark.usefixtures("quick")

@@ -210,10 +210,11 @@ def test_other_files_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             WordTokenizer.load(tmp_path)
-    gap = {**vocab, "more": len(vocab) + 7}
-    path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": gap}}))
+    broken = {**vocab, "a\rb": len(vocab)}
+    path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": broken}}))
+    assert WordTokenizer.load(tmp_path).vocab_size == len(broken)
     with pytest.raises(
-        ValueError, match=r"tokenizer.json: wanted tokens without line breaks that have the ids 0"
+        ValueError, match=r"tokenizer.json: found the token 'a\\rb'; wanted tokens without line breaks"
     ):
         copy_tokenizer(tmp_path, tmp_path / "copy")
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "yes"}')
@@ -225,6 +226,28 @@ def test_other_files_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
     path.unlink()
     (tmp_path / "vocab.txt").write_bytes(b"\xff")
     with pytest.raises(ValueError, match=r"vocab.txt: not UTF-8"):
+        WordTokenizer.load(tmp_path)
+
+
+def test_gaps_and_shared_ids_are_refused(vocab: dict[str, int], tmp_path: Path) -> None:
+    path, size = tmp_path / "tokenizer.json", len(vocab)
+    wanted = (
+        r"; wanted the ids 0, 1, 2, \.\.\., each once; take the file that came with the model, unchanged$"
+    )
+    for more, message in (
+        ({"more": size + 7}, rf"of {size + 1} tokens none has the id {size}, the largest id is {size + 7}"),
+        ({"more": -1}, rf"of {size + 1} tokens none has the id {size}, the largest id is {size - 1}"),
+        ({"more": vocab["[UNK]"]}, rf"'\[UNK\]' and 'more' both have the id {vocab['[UNK]']}"),
+    ):
+        path.write_text(json.dumps({"model": {"type": "WordPiece", "vocab": {**vocab, **more}}}))
+        with pytest.raises(ValueError, match=rf"tokenizer\.json: {message}{wanted}"):
+            WordTokenizer.load(tmp_path)
+    path.unlink()
+    (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in [*vocab, "[UNK]"]))
+    first = vocab["[UNK]"] + 1
+    with pytest.raises(
+        ValueError, match=rf"vocab\.txt: lines {first} and {size + 1} are both '\[UNK\]'; wanted"
+    ):
         WordTokenizer.load(tmp_path)
 
 
