@@ -174,8 +174,8 @@ class WordPiece(WordTokenizer):
         return [not token.startswith(CONTINUATION) for token in self._tokens]
 
 
-def tokenizer_copy(source: str | Path) -> dict[str, bytes]:
-    """The files of a copy of a tokenizer that `WordTokenizer.load` reads, by name.
+def tokenizer_contents(source: str | Path) -> dict[str, bytes]:
+    """What a copy of a tokenizer holds that `WordTokenizer.load` reads, by the names of its files.
 
     vocab.json and merges.txt, or vocab.txt and tokenizer_config.json. Raises: ValueError for a tokenizer that these
     cannot hold.
@@ -187,8 +187,8 @@ def tokenizer_copy(source: str | Path) -> dict[str, bytes]:
 
 
 def copy_tokenizer(source: str | Path, target: str | Path) -> None:
-    """Writes `tokenizer_copy` into a folder."""
-    for name, content in tokenizer_copy(source).items():
+    """Writes the files of `tokenizer_contents` into a folder."""
+    for name, content in tokenizer_contents(source).items():
         write_bytes(str(Path(target) / name), content)
 
 

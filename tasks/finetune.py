@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from model.checkpoint import fingerprint_model
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
 from pipeline.storage import MANIFEST, file_sha256, read_manifest
-from pipeline.tokens import tokenizer_copy
+from pipeline.tokens import tokenizer_contents
 from pipeline.vocabularies import tokenizer_files
 from tasks.annotations import entities_sha256, open_annotator
 from tasks.run import TASKS, Run, predict, prepare, score
@@ -83,7 +83,7 @@ def finetune(
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
     else:
-        kept = tokenizer_copy(tokenizer)  # one that cannot be kept is refused before the work
+        kept = tokenizer_contents(tokenizer)  # one that cannot be kept is refused before the work
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
             progress=progress, negative_label=negative_label,
