@@ -29,5 +29,5 @@ def score_command(
     try:
         scores = score_files(values.pop("gold"), values.pop("predictions"), **values)
         print(json.dumps(scores, indent=2, ensure_ascii=False))
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from model.config import PRESETS
 from tasks.run import TASKS
+from tasks.variants import VARIANTS
 from workflows.comparable import SIZES
 
 SPANS = ("precision", "recall", "f1")
@@ -33,6 +34,7 @@ def cell(
     scores: Mapping[str, Mapping[str, float]] | None = None,
     sizes: Mapping[str, int] | None = None,
     types: Sequence[str] = (),
+    mentions: bool = True,
 ) -> dict[str, Any]:
     """A cell as the grid writes it; done unless `state` says more, with `scores` (fractions) or 0.5 everywhere.
 
@@ -67,6 +69,8 @@ def cell(
         else {},
         "preset": preset,
         "configuration": {
+            **asdict(VARIANTS[variant]),
+            **({"entities_sha256": "0" * 64} if task == "extractive_qa" and mentions else {}),
             "hyperparameters": asdict(hyperparameters) | dict(changes or {}),
             "model": asdict(PRESETS[model]),
         }

@@ -87,6 +87,17 @@ def manifests(folder: Path) -> list[str]:
         (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
         (["FineTune", "--task", "parsing"], "--task parsing: wanted one of entity_typing, relation"),
         (["FineTune", "--variant", "elmo"], "--variant elmo: wanted one of luke"),
+        (["RunExperiments", "--tasks", ""], "--tasks: its value is empty; give one, or leave --tasks out"),
+        (["RunExperiments", "--seeds="], "--seeds: its value is empty"),
+        (
+            ["RunExperiments", "--FineTune-epochs", "2"],
+            "--FineTune-epochs: RunExperiments has no such parameter",
+        ),
+        (["RunExperiments", "--epochs", "2"], "--epochs: RunExperiments has no such parameter"),
+        (
+            ["RunExperiments", "--batch-sizes", "8"],
+            "--batch-sizes 8: says what the search tries; pass --tuned, too",
+        ),
         (["FineTune", "--data", "nowhere"], "--data nowhere: no such folder"),
         (["RunAll", "--dump", "nowhere.xml"], "--dump nowhere.xml: no such file; wanted a dump file, a glob"),
         (["RunAll", "--tokenizer", "nowhere"], "nowhere: found no vocab.json with merges.txt"),

@@ -23,6 +23,7 @@ from workflows import FineTuneGrid, cells
 from workflows.comparable import (
     DEMO_SIZE,
     EXAMPLE_DATA,
+    NO_ENTITIES,
     OTHER_DATA,
     OTHER_SETTINGS,
     OTHER_SIZE,
@@ -401,6 +402,17 @@ def test_unlike_things_are_not_averaged(cells, message) -> None:
         compare(cells)
 
 
+def test_questions_without_a_mention_table_are_marked() -> None:
+    """LUKE on SQuAD takes Wikipedia's entities; without them its row is nearly the one without entity inputs."""
+    for variant, row, mentions, marks in (
+        ("luke", "LUKE", True, ()),
+        ("luke", "LUKE", False, (NO_ENTITIES,)),
+        ("roberta", "RoBERTa", False, ()),
+    ):
+        found = compare([cell("extractive_qa", variant, data="squad", mentions=mentions)])
+        assert row_of(found, 5, row).ours.marks == marks
+
+
 def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the stage writes is what is read here, data and weights that are not there included."""
     monkeypatch.setattr(cells, "run", run_here)
@@ -415,7 +427,7 @@ def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert ours.figures[0].seeds == 2
     assert ours.marks == (OTHER_DATA, DEMO_SIZE, OTHER_SETTINGS)
     assert ours.figures[0].difference is None
-    assert ours.made_with == "ner; weights"
+    assert ours.made_with == "ner; luke/weights"
     assert row_of(compared, 3, "RoBERTa").ours.figures[0].text == "no weights"
     assert row_of(compared, 4, "LUKE").ours.figures[0].text == "no data"
     rates = next(row for row in compared.settings[2].rows if row.name == "Learning rate")

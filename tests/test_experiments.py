@@ -69,7 +69,7 @@ def test_every_cell_has_a_record_of_its_own_stage(tmp_path: Path, toml: str) -> 
         for name in ("task", "variant", "seed"):
             assert cell["metrics"][name] == cell[name]
         assert cell["data"] == {"name": cell["task"], "is_example": False}
-        assert cell["weights"]["name"] == "weights"
+        assert cell["weights"]["name"] == f"{cell['variant']}/weights"
         assert not cell["weights"]["is_own"]
     assert grid.manifest().rows == {"done": 8}
 

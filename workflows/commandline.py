@@ -101,19 +101,24 @@ def _similar(word: str, known: Sequence[str]) -> str:
 
 def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
     """The flags of a command line without their values, and the stage that it names."""
-    switches = {flag for flag, takes_value in _all_flags() if not takes_value}
+    parameters = _all_flags()
+    switches = {flag for flag, parameter in parameters if _is_switch(parameter)}
+    may_be_empty = {flag for flag, parameter in parameters if parameter._default == ""}
     flags, words = [], []
     rest = iter(arguments)
     for word in rest:
         if not word.startswith("--"):
             words.append(word)
             continue
-        flag, equals, _ = word.partition("=")
+        flag, equals, after = word.partition("=")
+        value: str | None = after
         flags.append(flag)
         if not equals and flag not in switches:
             value = next(rest, None)
             if value is None or value.startswith("--"):
                 raise ValueError(f"{flag}: no value follows; wanted {flag}=VALUE")
+        if not value and flag not in switches | may_be_empty:
+            raise ValueError(f"{flag}: its value is empty; give one, or leave {flag} out for the default")
     stages = [name for name in Register.task_names() if _is_stage(name)]
     if not words:
         raise ValueError(f"no stage named; wanted one of {', '.join(stages)}")
@@ -133,20 +138,26 @@ def _is_stage(name: str) -> bool:
     return issubclass(found, Stage) and hasattr(found, "FOLDER")
 
 
-def _all_flags() -> list[tuple[str, bool]]:
-    """Every flag as Luigi names it, with whether a value follows."""
+def _all_flags() -> list[tuple[str, luigi.Parameter[Any]]]:
+    """Every flag as Luigi names it."""
     flags = []
     for stage, without_section, name, parameter in Register.get_all_params():
-        takes_value = not (isinstance(parameter, luigi.BoolParameter) and parameter.parsing == "implicit")
         names = {name if without_section else f"{stage}_{name}", name}
-        flags += [("--" + each.replace("_", "-"), takes_value) for each in names]
+        flags += [("--" + each.replace("_", "-"), parameter) for each in names]
     return flags
 
 
+def _is_switch(parameter: luigi.Parameter[Any]) -> bool:
+    """Whether no value follows."""
+    return isinstance(parameter, luigi.BoolParameter) and parameter.parsing == "implicit"
+
+
 def _known_flags(stage: str) -> list[str]:
+    """The flags of a stage and of Luigi itself. Those of another stage do not reach every place where it is made."""
     known = []
     for owner, without_section, name, _ in Register.get_all_params():
-        known.append("--" + (name if without_section else f"{owner}_{name}").replace("_", "-"))
+        if owner == stage or issubclass(Register.get_task_cls(owner), luigi.Config):
+            known.append("--" + (name if without_section else f"{owner}_{name}").replace("_", "-"))
         if owner == stage:
             known.append("--" + name.replace("_", "-"))
     return sorted(set(known))

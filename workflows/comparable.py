@@ -6,8 +6,9 @@ Three degrees, by the caveats of a result:
   paper's model. No difference to the paper is made.
 - `OTHER_DATA`: a split has another size than the paper's. It may be a result worth having, but figures of different
   test sets are not subtracted.
-- `OTHER_SIZE`, `OTHER_SETTINGS`: the paper's data, another model size or other hyper-parameters. The difference is the
-  question then, so it is made; the mark says that it is not like for like.
+- `OTHER_SIZE`, `OTHER_SETTINGS`, `NO_ENTITIES`: the paper's data, but another model size, other hyper-parameters, or
+  LUKE on questions without a mention table. The difference is the question then, so it is made; the mark says that it
+  is not like for like.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ SEARCHED = ("Learning rate", "Batch size", "Training epochs", "Patience")
 """What a search on dev sets, as the paper's did: with the preset TUNED it need not be what the paper's found."""
 EXAMPLE_DATA, DEMO_SIZE = "example data", "demo-size model"
 OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS = "other data", "other model size", "other hyper-parameters"
+NO_ENTITIES = "no entities of Wikipedia"
 SAYS_NOTHING = (EXAMPLE_DATA, DEMO_SIZE)
 NO_DIFFERENCE = (*SAYS_NOTHING, OTHER_DATA)
 NAMED_PARTS = 2  # files of a corpus; a dump of the English Wikipedia has dozens
@@ -199,8 +201,18 @@ def _wrong_sizes(task: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _caveats(cell: Cell) -> list[Caveat]:
-    """What sets a result apart from the paper's, at most one caveat each of data, model size and hyper-parameters."""
-    return [*_of_data(cell), *_of_size(cell), *_of_settings(cell)]
+    """What sets a result apart from the paper's, at most one caveat each of data, entities, model size and settings."""
+    return [*_of_data(cell), *_of_entities(cell), *_of_size(cell), *_of_settings(cell)]
+
+
+def _of_entities(cell: Cell) -> Iterator[Caveat]:
+    configuration = cell["configuration"]
+    if (
+        cell["task"] == "extractive_qa"
+        and configuration["entities"]
+        and "entities_sha256" not in configuration
+    ):
+        yield Caveat(NO_ENTITIES, "no mention table was given to find Wikipedia's entities in the texts")
 
 
 def _of_data(cell: Cell) -> Iterator[Caveat]:

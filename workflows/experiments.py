@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import luigi
-
 from pipeline import storage
 from tasks.variants import VARIANTS
 from workflows import cells, engines, parameters
@@ -54,10 +52,6 @@ class GridSettings(TuningSettings):
     )
     experiments = FineTune.experiments
     task_preset = FineTune.task_preset
-    tuned = luigi.BoolParameter(
-        description="take for each task but extractive_qa, which the paper did not tune, and each variant the setting "
-        "that the stage Tune finds"
-    )
     drop_weights = FineTune.drop_weights
     allow_no_predictions = FineTune.allow_no_predictions
 
@@ -77,6 +71,7 @@ class FineTuneGrid(cells.RetriesFailures, GridSettings, TorchStage):
         return tuple(self._cells())
 
     def _cells(self) -> Iterator[Cell]:
+        self.check_tuning()
         for task in self.tasks:
             for variant in self.variants:
                 for seed in self.seeds:
@@ -120,6 +115,10 @@ class FineTuneGrid(cells.RetriesFailures, GridSettings, TorchStage):
 
     def check_needs(self) -> None:
         super().check_needs()
+        for reason in dict.fromkeys(str(cell.missing) for cell in self.cells if cell.missing):
+            logger.warning("left out: %s", reason)
+        if not self.stages():
+            raise ValueError("no cell of the grid has both data and weights; see above")
         for stage in self.stages():
             if not stage.complete():
                 stage.check_needs()
@@ -192,12 +191,12 @@ class FineTuneGrid(cells.RetriesFailures, GridSettings, TorchStage):
     def origin(self, stage: FineTune) -> dict[str, Any]:
         """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
         given = stage.given_weights()
-        name = os.path.basename(os.path.normpath(given)) if os.path.isdir(given) else given
+        name = _shown(given, self.experiments) if os.path.isdir(given) else given
         own = f"{type(stage.requires().get('Pretrain')).__name__}, preset {self.preset}"
         return {
             "folder": os.path.basename(stage.folder),
             "data": {
-                "name": os.path.basename(os.path.normpath(stage.data_folder())),
+                "name": _shown(stage.data_folder(), self.experiments),
                 "is_example": not stage.sources().path,
             },
             "weights": {
@@ -225,6 +224,13 @@ class FineTuneGrid(cells.RetriesFailures, GridSettings, TorchStage):
     def failed(self) -> int:
         """The cells that failed in the last run."""
         return int(self.manifest().facts["failed"])
+
+
+def _shown(folder: str, experiments: str) -> str:
+    """A folder as --experiments has it where it lies below that file; elsewhere its own name alone."""
+    relative = os.path.relpath(folder, os.path.dirname(os.path.abspath(experiments)))
+    is_below = experiments and not relative.startswith(os.pardir)
+    return relative if is_below else os.path.basename(os.path.normpath(folder))
 
 
 def _name(cell: Cell) -> tuple[str, str, int]:

@@ -50,6 +50,18 @@ class TuningSettings(luigi.Task):
         default=2,
         description="epochs in a row without a better score on dev that end a fine-tuning of the search; 0: none do",
     )
+    tuned = luigi.BoolParameter(
+        description="take the learning rate, batch size and epochs that the stage Tune finds (a grid for each task but "
+        "extractive_qa, which the paper did not tune, and each variant)"
+    )
+
+    def check_tuning(self) -> None:
+        """Raises: ValueError where the search is described and its result is not asked for."""
+        for name in ("learning_rates", "batch_sizes", "epoch_counts", "tuning_seed", "tuning_patience"):
+            given, default = getattr(self, name), getattr(type(self), name)
+            if not self.tuned and given != default.normalize(default._default):
+                flag = f"--{name.replace('_', '-')} {default.serialize(given)}"
+                raise ValueError(f"{flag}: says what the search tries; pass --tuned, too, or leave it out")
 
 
 class FineTune(TuningSettings, TorchStage):
@@ -98,9 +110,6 @@ class FineTune(TuningSettings, TorchStage):
     epochs = parameters.CountParameter(default=AUTO, description="passes over the training data")
     patience = parameters.IntegerParameter(
         default=0, description="epochs in a row without a better score on dev that end training; 0: none do"
-    )
-    tuned = luigi.BoolParameter(
-        description="take the learning rate, batch size and epochs that the stage Tune finds"
     )
     drop_weights = luigi.BoolParameter(description="keep scores and predictions, not the fine-tuned weights")
     mentions = luigi.Parameter(
