@@ -162,10 +162,13 @@ def test_a_line_of_the_checkpoints_step_is_kept(tmp_path: Path) -> None:
     assert read_lines(path) == lines(2)
 
 
-def test_tensorboard_shows_what_the_files_hold(tmp_path: Path) -> None:
+def test_tensorboard_shows_what_the_files_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.summary.writer import event_file_writer
 
+    # Files of one second are read in the order of their numbers as text, in which 10 comes before 9.
+    monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     record = Record(tmp_path, 0)
     for line in lines(4):
         record.metrics(line)
