@@ -27,7 +27,7 @@ cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until
 	@$(BIN)/python -m workflows.cluster
 
 test: $(INSTALLED) check ## check, then run the whole test suite
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Without .venv: the python that is there (or that of PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
 test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine

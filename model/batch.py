@@ -16,9 +16,9 @@ from torch import Tensor
 from model.checks import IGNORED, check_mentions, check_range, check_tokens, check_words
 from model.config import MASK_ENTITY, PAD_ENTITY, LukeConfig
 from model.layout import Packed
+from model.recipes import MASKED_SHARE
 from model.shards import AnnotatedSequence, SequenceFacts, random_bits
 
-MASKED_SHARE = 0.15
 PROFILES = ("fixed", "paper")
 MASK_STREAM = 1
 Integers = NDArray[np.int64]
@@ -105,12 +105,19 @@ class Masker:
     """
 
     def __init__(
-        self, facts: SequenceFacts, word_starts: NDArray[np.bool_], *, profile: str, seed: int
+        self,
+        facts: SequenceFacts,
+        word_starts: NDArray[np.bool_],
+        *,
+        profile: str,
+        seed: int,
+        entity_share: float = MASKED_SHARE,
     ) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
         self.facts = facts
         self.seed = seed
+        self.entity_share = entity_share
         self.word_starts = word_starts if profile == "fixed" else np.ones_like(word_starts)
         first = 0 if profile == "fixed" else facts.pad_id + 1
         excluded = facts.special_ids if profile == "fixed" else ()
@@ -120,7 +127,9 @@ class Masker:
         """The sequence as seen in that epoch; at least a word and an entity (if there is one) are hidden."""
         generator = np.random.Generator(random_bits(self.seed, epoch, stream=MASK_STREAM, index=index))
         words, word_labels = self.mask_words(sequence.word_ids.astype(np.int64), generator)
-        entities, entity_labels = mask_entities(sequence.entity_ids.astype(np.int64), generator)
+        entities, entity_labels = mask_entities(
+            sequence.entity_ids.astype(np.int64), generator, self.entity_share
+        )
         ignored = [IGNORED]
         return MaskedSequence(
             word_ids=np.concatenate([[self.facts.cls_id], words, [self.facts.sep_id]]),
@@ -136,7 +145,9 @@ class Masker:
         starts = self.word_starts[word_ids]
         starts[0] = True
         lengths = np.diff(np.append(np.flatnonzero(starts), len(word_ids)))
-        chosen = choose_words(lengths, generator.permutation(len(lengths)), masked_count(len(word_ids)))
+        chosen = choose_words(
+            lengths, generator.permutation(len(lengths)), masked_count(len(word_ids), MASKED_SHARE)
+        )
         # One draw a word, so that the parts of a word share their fate.
         draws = generator.random(len(lengths))
         word_of_token = np.cumsum(starts) - 1
@@ -147,9 +158,9 @@ class Masker:
         return np.where(is_chosen, masked, word_ids), np.where(is_chosen, word_ids, IGNORED)
 
 
-def masked_count(length: int) -> int:
-    """How many of `length` words or entities are hidden: 15 %, but at least one."""
-    return max(1, round(length * MASKED_SHARE))
+def masked_count(length: int, share: float) -> int:
+    """How many of `length` words or entities are hidden: that share, but at least one."""
+    return max(1, round(length * share))
 
 
 def choose_words(lengths: Integers, order: Integers, budget: int) -> Integers:
@@ -172,12 +183,14 @@ def choose_words(lengths: Integers, order: Integers, budget: int) -> Integers:
     return order[chosen] if chosen else order[[int(np.argmin(ordered))]]
 
 
-def mask_entities(entity_ids: Integers, generator: np.random.Generator) -> tuple[Integers, Integers]:
+def mask_entities(
+    entity_ids: Integers, generator: np.random.Generator, share: float
+) -> tuple[Integers, Integers]:
     """Entities after masking (always [MASK]) and their labels; an [UNK] entity is a label like any other."""
     if not len(entity_ids):
         return entity_ids, entity_ids
     is_chosen = np.zeros(len(entity_ids), dtype=bool)
-    is_chosen[generator.permutation(len(entity_ids))[: masked_count(len(entity_ids))]] = True
+    is_chosen[generator.permutation(len(entity_ids))[: masked_count(len(entity_ids), share)]] = True
     return np.where(is_chosen, MASK_ENTITY, entity_ids), np.where(is_chosen, entity_ids, IGNORED)
 
 

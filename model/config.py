@@ -172,9 +172,10 @@ PRESETS: dict[str, LukeConfig] = {
         entity_vocab_size=32_768,
         hidden_size=384,
         entity_emb_size=128,
-        num_hidden_layers=4,
+        num_hidden_layers=2,
         num_attention_heads=6,
         intermediate_size=1536,
+        initializer_range=0.05,  # about 1 / sqrt(hidden_size), as 0.02 to 0.04 is for the paper's sizes
         hidden_dropout_prob=0.0,  # its run is less than an epoch: nothing is seen twice
         attention_probs_dropout_prob=0.0,
     ),

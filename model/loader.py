@@ -50,7 +50,13 @@ class Loader:
         self.entities = entities
         self.seed = seed
         self.rank, self.ranks = ranks.rank, ranks.count
-        self.masker = Masker(corpus.facts, corpus.word_starts, profile=profile, seed=seed)
+        self.masker = Masker(
+            corpus.facts,
+            corpus.word_starts,
+            profile=profile,
+            seed=seed,
+            entity_share=recipe.masked_entity_share,
+        )
 
     def indices(self, step: int) -> list[tuple[int, int]]:
         """The (epoch, index) of each sequence of a step, those of all processes."""

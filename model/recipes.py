@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 TRAINABLE = ("new", "all")
 PRECISIONS = ("float32", "bf16")
+MASKED_SHARE = 0.15
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Recipe:
     `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not.
     `precision` is that of matrix products (weights are float32), float32 or bf16; with `gradient_checkpointing` a
     layer's inner states are computed twice instead of kept; `compiled` has torch compile the encoder.
+    `masked_entity_share` of a sequence's entities are hidden (its words: always MASKED_SHARE).
     """
 
     phases: tuple[Phase, ...]
@@ -44,12 +46,17 @@ class Recipe:
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6
+    masked_entity_share: float = MASKED_SHARE
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise ValueError(f"precision {self.precision!r} is unknown; use one of {', '.join(PRECISIONS)}")
         if self.tokens_per_batch < 0:
             raise ValueError(f"tokens_per_batch is {self.tokens_per_batch}, but must be at least 0")
+        if not 0 < self.masked_entity_share <= 1:
+            raise ValueError(
+                f"masked_entity_share is {self.masked_entity_share}, but must be above 0, at most 1"
+            )
 
     def without_entities(self) -> "Recipe":
         """As many steps of the last phase's kind: the baseline "RoBERTa with extra training"."""
@@ -73,11 +80,12 @@ RECIPES: dict[str, Recipe] = {
         checkpoint_every=25,
     ),
     "small": Recipe(
-        phases=(Phase(3000, 4e-4, 300, "new"), Phase(500, 1e-4, 50, "all")),
-        batch_size=8,
-        micro_batch_size=8,
-        log_every=25,
-        checkpoint_every=500,
+        phases=(Phase(10_000, 3e-4, 300, "new"), Phase(2000, 1e-4, 100, "all")),
+        batch_size=16,
+        micro_batch_size=16,
+        log_every=50,
+        checkpoint_every=1000,
+        masked_entity_share=1.0,  # of few sequences every entity is to be learnt from
     ),
     "base": PAPER_RECIPE,
     "large": PAPER_RECIPE,

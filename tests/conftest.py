@@ -22,6 +22,20 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(__file__).resolve().parent / "data"
+# Files of few long tests. Begun first, they leave no test process waiting for another one at the end.
+LONG = (
+    "test_stages",
+    "test_cluster",
+    "test_experiments",
+    "test_jobs_spark",
+    "test_tune",
+    "test_report_browser",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long files; the order is the collection's otherwise."""
+    items.sort(key=lambda item: item.path.stem not in LONG)
 
 
 @pytest.fixture(scope="session")

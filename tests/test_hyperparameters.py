@@ -73,6 +73,15 @@ def test_what_a_demo_uses_is_marked() -> None:
     ):
         assert (rows(found[9])[name].ours, rows(found[9])[name].differs) == ((value,), (True,))
     assert "preset demo, 50 + 50 steps, 2 layers of 128 units" in found[9].notes[0]
+
+
+def test_a_share_of_masked_entities_other_than_the_papers_is_marked() -> None:
+    found = rows(tables([], pretraining("small"))[9])
+    share = RECIPES["small"].masked_entity_share
+    assert share != 0.15
+    assert found["Mask probability for entities"].ours == (f"{share:.0%}",)
+    assert found["Mask probability for entities"].differs == (True,)
+    assert found["Mask probability for words"].differs == (False,)
     assert "preset demo, 100 steps" in found[10].notes[0]
 
 

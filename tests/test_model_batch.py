@@ -19,8 +19,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return Corpus(write_sequences(folder, random_rows(300), max_words=512, max_mention_words=3))
 
 
-def masker(corpus: Corpus, profile: str = "fixed", seed: int = 0) -> Masker:
-    return Masker(corpus.facts, corpus.word_starts, profile=profile, seed=seed)
+def masker(corpus: Corpus, profile: str = "fixed", seed: int = 0, entity_share: float = 0.15) -> Masker:
+    return Masker(corpus.facts, corpus.word_starts, profile=profile, seed=seed, entity_share=entity_share)
 
 
 def sequence_of(words: list[int], entities: tuple[int, ...] = (5,)) -> AnnotatedSequence:
@@ -59,12 +59,25 @@ def test_structure_of_masked_sequences(corpus: Corpus, profile: str) -> None:
         assert np.array_equal(masked.entity_ids[~is_entity_chosen], sequence.entity_ids[~is_entity_chosen])
 
 
+@pytest.mark.parametrize("share", [0.15, 0.5, 1.0])
+def test_the_share_of_hidden_entities_is_a_matter_of_its_own(corpus: Corpus, share: float) -> None:
+    for index in range(len(corpus)):
+        sequence = corpus[index]
+        masked = masker(corpus, entity_share=share).mask(sequence, epoch=0, index=index)
+        is_chosen = masked.entity_labels != IGNORED
+        assert is_chosen.sum() == max(1, round(len(sequence.entity_ids) * share))
+        assert np.array_equal(masked.entity_ids == 2, is_chosen | (sequence.entity_ids == 2))
+        plain = masker(corpus).mask(sequence, epoch=0, index=index)
+        assert np.array_equal(masked.word_ids, plain.word_ids)
+        assert not (is_chosen < (plain.entity_labels != IGNORED)).any()
+
+
 def test_whole_words_share_their_fate(corpus: Corpus) -> None:
     for index in range(len(corpus)):
         sequence = corpus[index]
         masked = masker(corpus).mask(sequence, epoch=0, index=index)
         groups = words_of(sequence.word_ids, corpus.word_starts)
-        budget = masked_count(len(sequence.word_ids))
+        budget = masked_count(len(sequence.word_ids), 0.15)
         chosen_groups = []
         for group in groups:
             chosen = {bool(masked.word_labels[position + 1] != IGNORED) for position in group}

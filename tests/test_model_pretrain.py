@@ -20,7 +20,7 @@ from shards_for_tests import random_rows, write_sequences
 
 from model import pretrain as pretraining
 from model.config import PRESETS
-from model.heads import LukeForPretraining
+from model.heads import ENTITY_LOSS, LukeForPretraining
 from model.initial import build_model
 from model.loader import Loader, MicroBatch
 from model.ranks import Ranks
@@ -528,6 +528,21 @@ def test_micro_batches_change_nothing_but_rounding(
     for one, other in zip(lines_of(tmp_path / "a"), lines_of(tmp_path / "b"), strict=True):
         assert one["masked_word_loss"] == pytest.approx(other["masked_word_loss"], rel=1e-4)
         assert one["masked_entity_loss"] == pytest.approx(other["masked_entity_loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.6, 1.0])
+def test_the_recipe_says_how_many_entities_are_hidden(sequences: Path, share: float) -> None:
+    recipe = replace(SHORT, masked_entity_share=share)
+    corpus = Corpus(sequences)
+    loader = Loader(corpus, recipe, profile="fixed", seed=3, entities=True)
+    wanted = [max(1, round(share * len(corpus[index].entity_ids))) for _, index in loader.indices(0)]
+    assert loader(0)[0].totals[ENTITY_LOSS] == sum(wanted)
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.1])
+def test_a_share_that_is_none_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match=f"masked_entity_share is {share}, but must be above 0, at most 1"):
+        replace(SHORT, masked_entity_share=share)
 
 
 def test_loader_visits_each_sequence_once_an_epoch(sequences: Path) -> None:

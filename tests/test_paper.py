@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from model.batch import MASKED_SHARE
 from model.config import LukeConfig
-from model.recipes import PAPER_RECIPE, Recipe
+from model.recipes import MASKED_SHARE, PAPER_RECIPE, Recipe
 from tasks.finetune import TASKS
 from tasks.paper import (
     DATASETS,
@@ -263,5 +262,5 @@ def test_pretraining_is_the_papers(table: Table, recipe: Recipe) -> None:
     assert (recipe.batch_size, recipe.weight_decay) == (paper["Batch size"], paper["Weight decay"])
     assert (*recipe.betas, recipe.epsilon) == (paper["Adam β1"], paper["Adam β2"], paper["Adam ε"])
     masked = {paper[name] for name in paper if name.startswith("Mask probability")}
-    assert masked == {f"{MASKED_SHARE:.0%}"}
+    assert masked == {f"{MASKED_SHARE:.0%}"} == {f"{recipe.masked_entity_share:.0%}"}
     assert paper["Dropout"] == LukeConfig.hidden_dropout_prob

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from model.config import PRESETS
-from model.recipes import RECIPES
+from model.recipes import MASKED_SHARE, RECIPES
 from tasks.paper import (
     DATASETS,
     FINE_TUNING,
@@ -57,15 +57,12 @@ def pretraining_configuration(
     preset: str, *, entities: bool, config: Mapping[str, Any], max_words: int
 ) -> dict[str, Any]:
     """What a pretraining of ours used; `config` is its config.json, `max_words` that of its sequences."""
-    from model.batch import MASKED_SHARE
-
     recipe = RECIPES[preset] if entities else RECIPES[preset].without_entities()
     return {
         "preset": preset,
         "recipe": asdict(recipe),
         "model": dict(config),
         "max_words": max_words,
-        "masked_share": MASKED_SHARE,
     }
 
 
@@ -94,8 +91,8 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
         "Peak learning rate (first 100K steps)": [("", phases[0]["learning_rate"])],
         "Learning rate decay": [("", LINEAR)],
         "Warmup steps": [(f"phase {n}", phase["warmup_steps"]) for n, phase in enumerate(phases, 1)],
-        "Mask probability for words": [("", f"{ours['masked_share']:.0%}")],
-        "Mask probability for entities": [("", f"{ours['masked_share']:.0%}")],
+        "Mask probability for words": [("", f"{MASKED_SHARE:.0%}")],
+        "Mask probability for entities": [("", f"{recipe['masked_entity_share']:.0%}")],
         "Dropout": [("", model["hidden_dropout_prob"])],
         "Weight decay": [("", recipe["weight_decay"])],
         "Gradient clipping": [("", NO_CLIPPING)],
