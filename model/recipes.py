@@ -80,7 +80,7 @@ RECIPES: dict[str, Recipe] = {
         checkpoint_every=25,
     ),
     "small": Recipe(
-        phases=(Phase(10_000, 3e-4, 300, "new"), Phase(2000, 1e-4, 100, "all")),
+        phases=(Phase(7500, 3e-4, 300, "new"), Phase(1500, 1e-4, 100, "all")),
         batch_size=16,
         micro_batch_size=16,
         log_every=50,

@@ -73,6 +73,7 @@ def test_what_a_demo_uses_is_marked() -> None:
     ):
         assert (rows(found[9])[name].ours, rows(found[9])[name].differs) == ((value,), (True,))
     assert "preset demo, 50 + 50 steps, 2 layers of 128 units" in found[9].notes[0]
+    assert "preset demo, 100 steps" in found[10].notes[0]
 
 
 def test_a_share_of_masked_entities_other_than_the_papers_is_marked() -> None:
@@ -82,12 +83,11 @@ def test_a_share_of_masked_entities_other_than_the_papers_is_marked() -> None:
     assert found["Mask probability for entities"].ours == (f"{share:.0%}",)
     assert found["Mask probability for entities"].differs == (True,)
     assert found["Mask probability for words"].differs == (False,)
-    assert "preset demo, 100 steps" in found[10].notes[0]
 
 
 def test_warmups_that_differ_are_both_shown() -> None:
     row = rows(tables(pretraining=pretraining("small"))[9])["Warmup steps"]
-    assert row.ours == ("300 (phase 1); 50 (phase 2)",)
+    assert row.ours == ("300 (phase 1); 100 (phase 2)",)
     assert rows(tables(pretraining=pretraining("small"))[9])["Dropout"].ours == ("0",)
 
 
