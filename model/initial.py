@@ -63,12 +63,12 @@ def build_model(
 def attend_to_own_place(module: LukeForPretraining) -> None:
     """Let a model without a base begin with attention to what stands at the same place: an entity to its own words.
 
-    Random weights attend to everything alike. An entity is then guessed from all words of its sequence, and what
-    names it is found after millions of sequences only. Here positions begin in a fourth of the units and tokens
-    in the others; entities begin with the positions of words, and [MASK] with the length of a word's vector; the
-    keys of the first layer begin as its queries and look at positions alone (as in Trockman and Kolter, 2023,
-    Mimetic initialization of self-attention layers); all layers double what attention adds. From then on these
-    weights are trained like all others. The paper begins with RoBERTa's and needs none of this.
+    Random weights attend to everything alike: an entity is guessed from all words of its sequence, and a run of an
+    hour does not find out which of them name it. Here positions begin in a fourth of the units and tokens in the
+    others; entities begin with the positions of words, and [MASK] with the length of a word's vector; the keys of
+    the first layer begin as its queries and look at positions alone (after Trockman and Kolter, 2023, Mimetic
+    initialization of self-attention layers); every layer doubles what attention adds. From then on these weights
+    are trained like all others. The paper begins with RoBERTa's and needs none of this.
     """
     words, entities, config = module.luke.word_embeddings, module.luke.entity_embeddings, module.config
     units = config.hidden_size // 4
