@@ -1,6 +1,7 @@
 """What a finished pretraining learnt: its curves, and its held-out figures beside the baselines.
 
-luigi --module workflows Pretrain --preset small --missing-pages in --dump enwiki-2006-12k.xml.bz2
+luigi --module workflows Pretrain --preset small --missing-pages in --max-words 64 --precision bf16 \\
+    --dump enwiki-2006-12k.xml.bz2 --workdir work
 python benchmarks/real_run.py work/pretrain-* work/sequences-*
 """
 

@@ -98,7 +98,7 @@ class MaskedSequence:
 
 
 class Masker:
-    """Hides words and entities of sequences (section 3.3 of the paper).
+    """Hides MASKED_SHARE of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
 
     Profile "fixed" hides whole words and never puts a special token in a word's place; "paper" hides
     sub-words and draws a random one from all ids after [PAD], as the authors' code did.

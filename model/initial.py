@@ -14,7 +14,7 @@ from model.heads import LukeForPretraining
 from model.shards import SequenceFacts
 
 SCRATCH = "scratch"
-OWN_PLACE = 11.0  # the logit of a token's attention to its own place, where a model begins with that
+OWN_PLACE = 11.0  # the expected logit of a word's attention to its own place, where a model begins with that
 
 
 def build_model(

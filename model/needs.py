@@ -1,7 +1,7 @@
 """What a pretraining needs of GPUs: days and bytes, computed from its sizes and not measured."""
 
 from model.config import LukeConfig, parameter_counts
-from model.recipes import Recipe
+from model.recipes import MASKED_SHARE, Recipe
 from model.speed import Work, training_flops
 
 GPU_RATE = 790e12  # bf16 products of an H200, FLOP/s, as measured
@@ -14,7 +14,8 @@ KEPT_BY_LAYER = 34
 
 def step_work(recipe: Recipe, words: int = 512) -> Work:
     """What is in a step of full sequences."""
-    one = Work(1, words, ENTITIES, (words + ENTITIES) ** 2, round(0.15 * (words - 2)), round(0.15 * ENTITIES))
+    masked = round(MASKED_SHARE * (words - 2)), round(recipe.masked_entity_share * ENTITIES)
+    one = Work(1, words, ENTITIES, (words + ENTITIES) ** 2, *masked)
     return sum((one for _ in range(recipe.batch_size)), Work())
 
 

@@ -31,7 +31,8 @@ class Recipe:
     `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not.
     `precision` is that of matrix products (weights are float32), float32 or bf16; with `gradient_checkpointing` a
     layer's inner states are computed twice instead of kept; `compiled` has torch compile the encoder.
-    `masked_entity_share` of a sequence's entities are hidden (its words: always MASKED_SHARE).
+    `masked_entity_share` of a sequence's entities are hidden in training, at least one (of its words: MASKED_SHARE).
+    At 1 no entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of both, whatever the recipe.
     """
 
     phases: tuple[Phase, ...]
@@ -85,7 +86,7 @@ RECIPES: dict[str, Recipe] = {
         micro_batch_size=16,
         log_every=50,
         checkpoint_every=1000,
-        masked_entity_share=1.0,  # of few sequences every entity is to be learnt from
+        masked_entity_share=1.0,  # an hour has few entities: each of them is asked for
     ),
     "base": PAPER_RECIPE,
     "large": PAPER_RECIPE,

@@ -35,6 +35,7 @@ LONG = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the long files; the order is the collection's otherwise."""
+    assert all((DATA.parent / f"{name}.py").is_file() for name in LONG), LONG
     items.sort(key=lambda item: item.path.stem not in LONG)
 
 

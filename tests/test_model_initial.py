@@ -13,7 +13,7 @@ from shards_for_tests import random_rows, write_sequences
 
 from model.attention import SelfAttention
 from model.batch import Batch
-from model.config import PRESETS
+from model.config import MASK_ENTITY, PRESETS
 from model.heads import LukeForPretraining
 from model.initial import SCRATCH, build_model
 from model.loader import Loader
@@ -102,6 +102,16 @@ def test_without_a_base_entities_begin_with_their_own_words(
     assert torch.equal(entities[: module.config.max_words], words[module.config.first_position :])
     assert words.abs().sum() > 0
     assert entities.data_ptr() != words.data_ptr()
+    luke = module.luke
+    assert not luke.word_embeddings.token_type.weight.any()
+    assert not luke.entity_embeddings.token_type.weight.any()
+    mask = luke.entity_embeddings.projection(luke.entity_embeddings.token.weight[MASK_ENTITY])
+    assert float(mask.norm()) == pytest.approx(
+        float(luke.word_embeddings.token.weight.norm(dim=1).mean()), rel=1e-5
+    )
+    for layer, same in zip(luke.layers, plain.luke.layers, strict=True):
+        ratio = layer.attention_output.weight.std() / same.attention_output.weight.std()  # type: ignore[union-attr]
+        assert float(ratio) == pytest.approx(2, rel=0.05)
 
 
 def test_a_start_without_a_base_is_the_seeds(facts: SequenceFacts) -> None:

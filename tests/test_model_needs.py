@@ -30,6 +30,8 @@ def test_a_step_is_of_full_sequences() -> None:
     work = step_work(PAPER_RECIPE)
     assert (work.sequences, work.words, work.entities) == (2048, 2048 * 512, 2048 * 20)
     assert (work.masked_words, work.masked_entities) == (2048 * 76, 2048 * 3)
+    every = step_work(replace(PAPER_RECIPE, masked_entity_share=1.0))
+    assert (every.masked_words, every.masked_entities) == (2048 * 76, 2048 * 20)
 
 
 def test_bytes() -> None:

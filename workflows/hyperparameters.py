@@ -92,7 +92,7 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
         "Learning rate decay": [("", LINEAR)],
         "Warmup steps": [(f"phase {n}", phase["warmup_steps"]) for n, phase in enumerate(phases, 1)],
         "Mask probability for words": [("", f"{MASKED_SHARE:.0%}")],
-        "Mask probability for entities": [("", f"{recipe['masked_entity_share']:.0%}")],
+        "Mask probability for entities": [("", f"{100 * recipe['masked_entity_share']:g}%")],
         "Dropout": [("", model["hidden_dropout_prob"])],
         "Weight decay": [("", recipe["weight_decay"])],
         "Gradient clipping": [("", NO_CLIPPING)],
