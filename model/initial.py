@@ -63,8 +63,8 @@ def build_model(
 def attend_to_own_place(module: LukeForPretraining) -> None:
     """Let a model without a base begin with attention to what stands at the same place: an entity to its own words.
 
-    Random weights attend to everything alike: an entity is guessed from all words of its sequence, and a run of an
-    hour does not find out which of them name it. Here positions begin in a fourth of the units and tokens in the
+    Random weights attend to everything alike: an entity is guessed from all words of its sequence until training has
+    found which of them name it, a little later than from here. Positions begin in a fourth of the units, tokens in the
     others; entities begin with the positions of words, and [MASK] with the length of a word's vector; the keys of
     the first layer begin as its queries and look at positions alone (after Trockman and Kolter, 2023, Mimetic
     initialization of self-attention layers); every layer doubles what attention adds. From then on these weights
