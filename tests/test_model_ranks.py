@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -147,8 +148,8 @@ def test_torchrun_ends_with_an_error_when_a_process_is_killed(sequences: Path, t
     assert "Signal 9 (SIGKILL) received by PID" in done.stderr
     assert (tmp_path / "out/checkpoints/step-00000012/state.json").is_file()
     assert not (tmp_path / "out/model.safetensors").exists()
-    pids = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("pid ")]
-    assert len(pids) == 2
+    pids = [int(pid) for pid in re.findall(r"pid (\d+)", done.stdout)]
+    assert len(pids) == 2, f"{done.stdout}\n{done.stderr}"
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
