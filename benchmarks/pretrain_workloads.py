@@ -33,7 +33,7 @@ from model.resume import latest_checkpoint, save_checkpoint
 from model.shards import Corpus
 from model.speed import Work, matrix_rate, synchronize, training_flops, work_of
 from model.train import Losses, fit, make_optimizer, parameter_groups
-from model.training import moved
+from model.training import moved, prepare
 
 VARIANT = {"ours": "ours original unpadded", THEIRS: f"{THEIRS} original padded"}
 DROPOUT = 0.1
@@ -123,9 +123,7 @@ class Loop:
         self.module, self.recipe, self.device = module, recipe, device
         self.losses = self.ours if who == "ours" else self.theirs
         if who == "ours":
-            module.luke.gradient_checkpointing = recipe.gradient_checkpointing
-            if recipe.compiled:
-                module.luke.compile(dynamic=True)
+            prepare(module, recipe, device)
         self.optimizer = make_optimizer(
             parameter_groups(module, recipe.weight_decay),
             learning_rate=recipe.phases[-1].learning_rate,

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.config import PAD_ENTITY, LukeConfig
+from model.tables import Table
 
 # Every input is of segment 0; the tables keep further rows so that checkpoints can be exchanged.
 SEGMENT = 0
@@ -17,7 +18,7 @@ class WordEmbeddings(nn.Module):
         super().__init__()
         padding = config.pad_token_id
         self.padding_row = padding if config.word_encoder == "roberta" else None
-        self.token = nn.Embedding(config.vocab_size, config.hidden_size, padding_idx=padding)
+        self.token = Table(config.vocab_size, config.hidden_size, padding_idx=padding)
         self.position = nn.Embedding(
             config.max_position_embeddings, config.hidden_size, padding_idx=self.padding_row
         )
@@ -51,7 +52,7 @@ class EntityEmbeddings(nn.Module):
 
     def __init__(self, config: LukeConfig) -> None:
         super().__init__()
-        self.token = nn.Embedding(config.entity_vocab_size, config.entity_emb_size, padding_idx=PAD_ENTITY)
+        self.token = Table(config.entity_vocab_size, config.entity_emb_size, padding_idx=PAD_ENTITY)
         # The public checkpoints have no U where B is as wide as the words.
         self.projection = (
             nn.Identity()

@@ -15,6 +15,7 @@ from model.batch import Batch
 from model.config import PAD_ENTITY, LukeConfig
 from model.embeddings import EntityEmbeddings, WordEmbeddings, initialise
 from model.layout import Layout, Packed, Padded, kernel_of
+from model.tables import Table
 
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
@@ -136,7 +137,7 @@ class LukeModel(nn.Module):
         if outside:
             raise ValueError(f"entity_ids has {outside[0]}, but the entity table has {table.shape[0]} rows")
         kept = table.detach()[torch.tensor(entity_ids, device=table.device)]
-        self.entity_embeddings.token = nn.Embedding.from_pretrained(
+        self.entity_embeddings.token = Table.from_pretrained(
             kept, freeze=not table.requires_grad, padding_idx=PAD_ENTITY
         )
         self.config = replace(self.config, entity_vocab_size=len(entity_ids))

@@ -12,6 +12,7 @@ from model.config import LukeConfig
 from model.embeddings import initialise
 from model.encoder import ACTIVATION, LukeModel
 from model.losses import linear_cross_entropy
+from model.tables import Table
 
 WORD_LOSS, ENTITY_LOSS = "masked_word", "masked_entity"
 
@@ -90,14 +91,16 @@ class PretrainingOutput:
         head: Head,
         states: Tensor,
         labels: Tensor,
-        table: Tensor,
+        table: Table,
         totals: Mapping[str, int] | None,
     ) -> None:
         """Predict the labels that are asked for from states (batch, tokens, hidden), and enter the result."""
         is_asked = labels != IGNORED
         wanted = labels[is_asked]
         hidden = head.transform(states[is_asked])
-        loss, self.correct[name] = linear_cross_entropy(hidden, table, head.bias, wanted)
+        loss, self.correct[name] = linear_cross_entropy(
+            hidden, table.weight, head.bias, wanted, adds_in_place=table.adds_in_place
+        )
         self.losses[name] = loss / max(1, totals[name] if totals else len(wanted))
         self.total[name] = len(wanted)
 
@@ -119,6 +122,11 @@ class LukeForPretraining(nn.Module):
         """The configuration of the encoder."""
         return self.luke.config
 
+    def add_table_gradients_in_place(self) -> None:
+        """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.tables.Table`."""
+        for table in (self.luke.word_embeddings.token, self.luke.entity_embeddings.token):
+            table.adds_in_place = True
+
     def forward(self, batch: Batch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
         """Losses over what the batch's labels ask for; logits are computed at those positions alone.
 
@@ -130,9 +138,9 @@ class LukeForPretraining(nn.Module):
         word_states, entity_states = self.luke(batch)
         output = PretrainingOutput({}, {}, {})
         if batch.word_labels is not None:
-            table = self.luke.word_embeddings.token.weight
+            table = self.luke.word_embeddings.token
             output.add(WORD_LOSS, self.word_head, word_states, batch.word_labels, table, totals)
         if batch.entity_labels is not None:
-            table = self.luke.entity_embeddings.token.weight
+            table = self.luke.entity_embeddings.token
             output.add(ENTITY_LOSS, self.entity_head, entity_states, batch.entity_labels, table, totals)
         return output

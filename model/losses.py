@@ -10,19 +10,20 @@ LOGITS = 1 << 25  # at most so many at once
 
 
 def linear_cross_entropy(
-    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor
+    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, *, adds_in_place: bool = False
 ) -> tuple[Tensor, Tensor]:
     """The sum of cross-entropies of logits `states @ table.T + bias`, and how many labels have the top logit.
 
     `states` (rows, width), `table` (vocabulary, width), `bias` (vocabulary), `labels` (rows) int64. Logits are
     computed for a part of the vocabulary at a time, and once more in the backward pass where there is more
     than one part. Softmax is in float32 at least; products are in autocast's type where that is on.
+    With `adds_in_place` the backward pass adds the table's gradient to `table.grad` itself (`model.tables`).
     """
     device = states.device.type
     is_autocast = torch.is_autocast_enabled(device)
     dtype = torch.get_autocast_dtype(device) if is_autocast else states.dtype
     with torch.autocast(device, enabled=False):
-        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, dtype)
+        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, dtype, adds_in_place)
     return loss, correct
 
 
@@ -31,7 +32,13 @@ class LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        context: Any, states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, dtype: torch.dtype
+        context: Any,
+        states: Tensor,
+        table: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        dtype: torch.dtype,
+        adds_in_place: bool,
     ) -> tuple[Tensor, Tensor]:
         parts = vocabulary_parts(len(states), len(table))
         wide = torch.promote_types(dtype, torch.float32)
@@ -51,7 +58,7 @@ class LinearCrossEntropy(torch.autograd.Function):
                 # One part serves the backward pass, too.
                 kept = less_one(exponentials.div_(sums[:, None]), labels, part)
         context.save_for_backward(states, table, bias, labels, total, kept)
-        context.parts, context.dtype = parts, dtype
+        context.parts, context.dtype, context.adds_in_place = parts, dtype, adds_in_place
         correct = (best_at == labels).sum()
         context.mark_non_differentiable(correct)
         return (total - own).sum(), correct
@@ -62,7 +69,8 @@ class LinearCrossEntropy(torch.autograd.Function):
         states, table, bias, labels, total, kept = context.saved_tensors
         needs_states, needs_table, needs_bias = context.needs_input_grad[:3]
         of_states = torch.zeros_like(states) if needs_states else None
-        of_table = torch.empty_like(table) if needs_table else None
+        is_added = context.adds_in_place and table.grad is not None
+        of_table = (table.grad if is_added else torch.empty_like(table)) if needs_table else None
         of_bias = torch.empty_like(bias) if needs_bias else None
         dtype = context.dtype
         scaled = (states * gradient).to(dtype)
@@ -78,8 +86,10 @@ class LinearCrossEntropy(torch.autograd.Function):
             if of_states is not None:
                 of_states += (of_logits @ table[part].to(dtype)) * gradient
             if of_table is not None:
-                write_product(of_logits.T, scaled, of_table[part])
-        return of_states, of_table, of_bias, None, None
+                write_product(of_logits.T, scaled, of_table[part], is_added=is_added)
+        if of_table is not None and context.adds_in_place:
+            table.grad, of_table = of_table, None
+        return of_states, of_table, of_bias, None, None, None
 
 
 def vocabulary_parts(rows: int, vocabulary: int) -> list[slice]:
@@ -112,9 +122,11 @@ def places_in(labels: Tensor, part: slice) -> tuple[Tensor, Tensor]:
     return (labels - part.start).clamp(0, part.stop - part.start - 1)[:, None], is_here
 
 
-def write_product(left: Tensor, right: Tensor, output: Tensor) -> None:
-    """`left @ right` into `output`, without a copy where the types are the same."""
+def write_product(left: Tensor, right: Tensor, output: Tensor, *, is_added: bool) -> None:
+    """`left @ right` into `output` or added to it, without a copy where the types are the same."""
     if left.dtype == output.dtype:
-        torch.mm(left, right, out=output)
+        output.addmm_(left, right, beta=int(is_added))  # with 0, what lies there is not read
+    elif is_added:
+        output.add_(left @ right)
     else:
         output.copy_(left @ right)

@@ -14,7 +14,7 @@ from model.encoder import attention_kernel
 from model.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.loader import Loader, MicroBatch
 from model.ranks import Ranks
-from model.recipes import Phase
+from model.recipes import Phase, Recipe
 from model.record import Recorder
 from model.resume import Checkpoint, save_checkpoint
 from model.speed import work_of
@@ -57,9 +57,7 @@ class Training:
     def train(self, checkpoint: Checkpoint | None) -> None:
         """Run what is left of each phase."""
         recipe = self.loader.recipe
-        self.module.luke.gradient_checkpointing = recipe.gradient_checkpointing
-        if recipe.compiled:
-            self.module.luke.compile(dynamic=True)
+        prepare(self.module, recipe, self.ranks.device)
         logger.info("attention runs on %s", attention_kernel(self.module.luke.train(), self.ranks.device))
         names = (WORD_LOSS, ENTITY_LOSS) if self.run["entities"] else (WORD_LOSS,)
         self.recorder = Recorder(names, self.ranks)
@@ -204,6 +202,16 @@ class Training:
             epsilon=recipe.epsilon,
             bias_correction=self.run["profile"] != "paper",
         )
+
+
+def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) -> None:
+    """Have the module compute as the recipe says, its tables' gradients in place where that pays."""
+    module.luke.gradient_checkpointing = recipe.gradient_checkpointing
+    if recipe.compiled:
+        module.luke.compile(dynamic=True)
+    elif device.type == "cpu":
+        # A GPU writes a table in no time, and would add up look-ups in an order that is not always the same.
+        module.add_table_gradients_in_place()
 
 
 def moved(batch: Batch, module: LukeForPretraining, device: torch.device) -> Batch:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from model.batch import Batch, mention_positions, pad
 from model.config import LukeConfig
 from model.encoder import LukeModel
+from model.tables import Table
 from pipeline.tokens import WordTokenizer
 from tasks.context import context_window
 from tasks.records import CharacterSpan
@@ -48,7 +49,7 @@ def add_word_markers(
     table = luke.word_embeddings.token.weight
     initial_ids = torch.tensor([tokenizer.vocab[initial] for initial in markers.values()], dtype=torch.int64)
     rows = torch.cat([table.detach(), table.detach()[initial_ids.to(table.device)]])
-    luke.word_embeddings.token = nn.Embedding.from_pretrained(
+    luke.word_embeddings.token = Table.from_pretrained(
         rows, freeze=not table.requires_grad, padding_idx=luke.word_embeddings.token.padding_idx
     )
     luke.config = replace(luke.config, vocab_size=len(rows))

@@ -51,7 +51,7 @@ class Pretrain(TorchStage):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    VERSION = 5
+    VERSION = 6
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool] = True
 
