@@ -65,11 +65,13 @@ def train(
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     own, where = Recipe(**{**vars(PAPER_RECIPE), **recipe}), torch.device(device)
-    module = make_module(who, size, where, compare)
+    corpus = Corpus(Path(sequences))
+    config = config_of(size, who, corpus.facts.entity_vocab_size)
+    module = make_module(who, config, where, compare)
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(phase == "all" or not is_word_side(name))
     kind = LongestLoader if longest else Loader
-    loader = kind(Corpus(Path(sequences)), own, profile="fixed", seed=SEED, entities=True)
+    loader = kind(corpus, own, profile="fixed", seed=SEED, entities=True)
     first = loader(first_step)
     loss = first_loss(who, module, first[0]) if compare else None
     clock = Clock(loader.stream(first_step, first_step + warm_steps + steps, workers), where)
@@ -79,7 +81,6 @@ def train(
     loop.run(lambda step: first[:1], 1, lambda step, values: None)
     loop.run(clock.take, warm_steps + steps, clock.finish)
     works = clock.works[warm_steps:]
-    config = config_of(size, who)
     return {
         "seconds": clock.seconds[warm_steps:],
         "waits": clock.waits[warm_steps:],
@@ -93,15 +94,14 @@ def train(
     }
 
 
-def config_of(size: str, who: str) -> LukeConfig:
-    """The preset, with its own number of entities: 500,000 but in the demo."""
+def config_of(size: str, who: str, entities: int = 0) -> LukeConfig:
+    """The preset, with its own number of entities (500,000 but in the demo) or, where these are more, `entities`."""
     config = make_config(size, VARIANT[who], DROPOUT)
-    return replace(config, entity_vocab_size=preset(size).entity_vocab_size)
+    return replace(config, entity_vocab_size=max(preset(size).entity_vocab_size, entities))
 
 
-def make_module(who: str, size: str, device: torch.device, compare: bool) -> Any:
-    """A model of the preset's size, with the weights that both have or with any."""
-    config = config_of(size, who)
+def make_module(who: str, config: LukeConfig, device: torch.device, compare: bool) -> Any:
+    """A model of that size, with the weights that both have or with any."""
     if compare:
         return same_weights(config, [VARIANT[who]], str(device))[VARIANT[who]][0]
     with torch.device(device):

@@ -33,6 +33,8 @@ class Recipe:
     layer's inner states are computed twice instead of kept; `compiled` has torch compile the encoder.
     `masked_entity_share` of a sequence's entities are hidden in training, at least one (of its words: MASKED_SHARE).
     At 1 no entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of both, whatever the recipe.
+    With `begins_at_own_place` a model without a base does not begin with plain random weights, but with attention to a
+    token's own place (`model.initial.attend_to_own_place`).
     """
 
     phases: tuple[Phase, ...]
@@ -48,6 +50,7 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6
     masked_entity_share: float = MASKED_SHARE
+    begins_at_own_place: bool = False
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -87,6 +90,7 @@ RECIPES: dict[str, Recipe] = {
         log_every=50,
         checkpoint_every=1000,
         masked_entity_share=1.0,  # an hour has few entities: each of them is asked for
+        begins_at_own_place=True,  # and none to find out which words name an entity
     ),
     "base": PAPER_RECIPE,
     "large": PAPER_RECIPE,
