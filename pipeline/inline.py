@@ -9,6 +9,7 @@ from pipeline.titles import ENTITY, entity_character
 
 _MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
 _STRAY_BRACKETS = re.compile(r"\[\[+|\]\]+|\{\{+|\}\}+")
+_TWO_BRACKETS = ("[[", "]]", "{{", "}}")
 # The switches of MediaWiki that work in small letters, too.
 _ANY_CASE = {
     *("__notoc__", "__forcetoc__", "__toc__", "__noeditsection__", "__nogallery__"),
@@ -21,8 +22,9 @@ def clean(text: str, drops: Counter[str]) -> str:
 
     Brackets that belong to nothing and magic words go, character references are decoded.
     """
-    text, stray = _STRAY_BRACKETS.subn(" ", text.replace(CUT, "").replace(GONE, ""))
-    if stray:
+    text = text.replace(CUT, "").replace(GONE, "")
+    if any(map(text.__contains__, _TWO_BRACKETS)):
+        text, stray = _STRAY_BRACKETS.subn(" ", text)
         drops["markup:stray_brackets"] += stray
     if "__" in text:
         text = _MAGIC_WORD.sub(_switch, text)

@@ -34,7 +34,7 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
     marked, targets = _mark_plain(text, rules, drops)
     if "[" in marked:
         marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
-    if _LEFT_OVER.search(marked):
+    if ("[" in marked or "]]" in marked) and _LEFT_OVER.search(marked):
         marked, targets = _mark_left_over(text, marked, targets, rules, drops)
     if rules.prefix:
         marked = rules.prefix.sub(rf"{OPEN}\1", marked)
@@ -42,25 +42,23 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
 
 
 def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
-    pieces = rules.pattern.split(text)
-    resolve = rules.resolve
-    links: list[str] = []
-    targets: list[str] = []
-    for title, label, trail in zip(pieces[1::4], pieces[2::4], pieces[3::4], strict=True):
-        target, reason, shown = resolve(title)
-        if not label:
-            label = shown
-        elif "''" in label or BREAK in label:
-            label = plain_label(label)
-        if reason:
-            links.append(rules.show(reason, label, drops) + trail)
-        else:
-            links.append(f"{OPEN}{label}{trail}{CLOSE}")
-            targets.append(target)
-    merged = [""] * (2 * len(links) + 1)
-    merged[0::2] = pieces[0::4]
-    merged[1::2] = links
-    return "".join(merged), targets
+    pieces = rules.pattern.split(text)  # text, title, label and trail of a link, text, title, ...
+    links = list(map(rules.resolve, pieces[1::4]))
+    targets = [target for target, reason, _ in links if not reason]
+    labels = [label or shown for label, (_, _, shown) in zip(pieces[2::4], links, strict=True)]
+    pieces[1::4] = [OPEN] * len(links)
+    pieces[2::4] = labels
+    pieces[3::4] = [trail + CLOSE for trail in pieces[3::4]]
+    for at, label in enumerate(labels):
+        if "''" in label or BREAK in label:
+            pieces[4 * at + 2] = plain_label(label)
+    if len(targets) < len(links):
+        for at, (_, reason, _) in enumerate(links):
+            if reason:
+                _, label, trail = pieces[4 * at + 1 : 4 * at + 4]
+                shown = rules.show(reason, label, drops)
+                pieces[4 * at + 1 : 4 * at + 4] = "", shown, trail.removesuffix(CLOSE)
+    return "".join(pieces), targets
 
 
 def _mark_left_over(

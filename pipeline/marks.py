@@ -4,8 +4,6 @@ XML forbids them, so no dump holds any, and a text of plain letters stays one by
 from ``<nowiki>``, for every ``<`` left over, and for what one pass over a page leaves for the next.
 """
 
-import re
-
 OPEN, CLOSE = "\x01", "\x02"  # stand around the text of a link that is an annotation
 GONE = "\x03"  # stands for what leaves nothing, such as a template; link trails do not reach across
 CUT = "\x04"  # stands for what leaves something that is no text, such as a reference: the line is not empty
@@ -14,18 +12,23 @@ _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
 _HIDDEN = "\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19"  # none of them is a blank
 _PROTECT = str.maketrans(_PROTECTED, _HIDDEN)
 ANGLE = "<".translate(_PROTECT)
-_HIDDEN_CHARACTER = re.compile("[\x06-\x08\x0e-\x19]")
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROLS = "".join(map(chr, {*range(0x20)} - {*b"\t\n\r"}))
+_WITHOUT_CONTROLS = dict.fromkeys(map(ord, _CONTROLS))
+
+
+def holds(text: str, characters: str) -> bool:
+    """Whether any of a few characters is in the text: one search for each is many times as fast as a class of them."""
+    return any(map(text.__contains__, characters))
 
 
 def without_controls(text: str) -> str:
     """A page's text without the characters that XML forbids."""
-    return _CONTROLS.sub("", text)
+    return text.translate(_WITHOUT_CONTROLS) if holds(text, _CONTROLS) else text
 
 
 def reveal(text: str) -> str:
     """The text with protected characters turned back; the length stays."""
-    if _HIDDEN_CHARACTER.search(text):
+    if holds(text, _HIDDEN):
         for hidden, char in zip(_HIDDEN, _PROTECTED, strict=True):
             text = text.replace(hidden, char)
     return text

@@ -104,9 +104,9 @@ def entity_character(reference: str) -> str:
 
 def capitalize(text: str, site: SiteInfo) -> str:
     """A title or a namespace with the first letter as the wiki wants it."""
-    if site.case == "case-sensitive":
-        return text
     first = text[:1]
+    if "A" <= first <= "Z" or site.case == "case-sensitive":
+        return text
     if first == "i" and base_language(site.language) in ("tr", "az"):
         return "İ" + text[1:]
     # MediaWiki leaves letters alone whose capital is more than one character, and Georgian.
@@ -162,7 +162,7 @@ def is_disambiguation(text: str, site: SiteInfo) -> bool:
     visible = before + "".join(comment.partition("-->")[2] for comment in comments)
     if "__DISAMBIG__" in visible:
         return True
-    return any(_names_disambiguation(match.group(1), site) for match in _TEMPLATE_NAME.finditer(visible))
+    return any(_names_disambiguation(name, site) for name in set(_TEMPLATE_NAME.findall(visible)))
 
 
 def _names_disambiguation(template: str, site: SiteInfo) -> bool:

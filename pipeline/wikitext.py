@@ -38,16 +38,16 @@ class Link(NamedTuple):
     target: str
 
 
-# A link of (start, end, target): there are many, so it is made without a function of Python.
-_link = partial(tuple.__new__, Link)
-
-
 class Paragraph(NamedTuple):
     """A stretch of running text; ``section`` is its heading, "" before the first."""
 
     section: str
     text: str
     links: tuple[Link, ...]
+
+
+# Of a tuple of their fields: there are many, so they are made without a function of Python.
+_link, _paragraph = partial(tuple.__new__, Link), partial(tuple.__new__, Paragraph)
 
 
 class Extraction(NamedTuple):
@@ -85,7 +85,10 @@ def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]
     kinds: dict[int, str] = {}
     running: list[str] = []
     for line in text.split("\n"):
-        read = _read_start(line) if not line or line[0] in _LINE_STARTS else None
+        if not line:
+            read: tuple[str, str] | None = "", ""
+        else:
+            read = _read_start(line) if line[0] in _LINE_STARTS else None
         kind, content = read or ("", line)
         if "''" in content:
             content = without_quotes(content)
@@ -115,7 +118,7 @@ def _read_start(line: str) -> tuple[str, str] | None:
     if marks := _LIST_MARKS.match(line) or _RULER.match(line):
         text = line[marks.end() :]
         return "", _split_term(text) if ";" in marks.group() else text
-    if not line or line.isspace():
+    if line.isspace():
         return "", ""
     return ("", line) if first == " " else None
 
@@ -137,7 +140,7 @@ def _paragraphs(
     section = ""
     for number, line in enumerate(lines):
         if number in kinds:
-            text, links = _measure(" ".join(line.replace(BREAK, " ").split()), targets, drops)
+            text, links = _measure(_single_blanks(line.replace(BREAK, " ")), targets, drops)
             if kinds[number] == "heading":
                 section = text
                 drops["links:in_heading"] += len(links)
@@ -146,11 +149,18 @@ def _paragraphs(
                 drops["links:in_tables"] += len(links)
             continue
         for part in line.split(BREAK) if BREAK in line else (line,):
-            text, links = " ".join(part.split()), ()
+            text, links = _single_blanks(part), ()
             if OPEN in text:
                 text, links = _measure(text, targets, drops)
             if text:
-                yield Paragraph(section, text, links)
+                yield _paragraph((section, text, links))
+
+
+def _single_blanks(line: str) -> str:
+    """The line with one blank where there are several, and none at its ends."""
+    if line.isascii() and "  " not in line and "\t" not in line:  # most are, and this is faster
+        return line.strip(" ")
+    return " ".join(line.split())
 
 
 def _measure(line: str, targets: Iterator[str], drops: Counter[str]) -> tuple[str, tuple[Link, ...]]:

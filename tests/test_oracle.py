@@ -9,7 +9,7 @@ import pytest
 from pipeline.titles import SiteInfo
 from pipeline.wikitext import extract
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 from agreement import CAUSES, ORACLE, measure
 
