@@ -95,7 +95,7 @@ def train(
 
 
 def config_of(size: str, who: str, entities: int = 0) -> LukeConfig:
-    """The preset, with its own number of entities (500,000 but in the demo) or, where these are more, `entities`."""
+    """The preset, with its own number of entities or, where these are more, `entities`."""
     config = make_config(size, VARIANT[who], DROPOUT)
     return replace(config, entity_vocab_size=max(preset(size).entity_vocab_size, entities))
 

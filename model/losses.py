@@ -17,7 +17,7 @@ def linear_cross_entropy(
     `states` (rows, width), `table` (vocabulary, width), `bias` (vocabulary), `labels` (rows) int64. Logits are
     computed for a part of the vocabulary at a time, and once more in the backward pass where there is more
     than one part. Softmax is in float32 at least; products are in autocast's type where that is on.
-    With `adds_in_place` the backward pass adds the table's gradient to `table.grad` itself (`model.tables`).
+    With `adds_in_place` the table must be a leaf, and the backward pass adds to `table.grad` itself (`model.tables`).
     """
     device = states.device.type
     is_autocast = torch.is_autocast_enabled(device)
@@ -28,7 +28,7 @@ def linear_cross_entropy(
 
 
 class LinearCrossEntropy(torch.autograd.Function):
-    """Every row of the table's gradient is written once; what needs no gradient gets none."""
+    """Every row of the table's gradient is written or added to once; what needs no gradient gets none."""
 
     @staticmethod
     def forward(
@@ -58,7 +58,9 @@ class LinearCrossEntropy(torch.autograd.Function):
                 # One part serves the backward pass, too.
                 kept = less_one(exponentials.div_(sums[:, None]), labels, part)
         context.save_for_backward(states, table, bias, labels, total, kept)
-        context.parts, context.dtype, context.adds_in_place = parts, dtype, adds_in_place
+        # Itself, since hooks of checkpointing give another tensor back, whose gradient nobody reads.
+        context.leaf = table if adds_in_place else None
+        context.parts, context.dtype = parts, dtype
         correct = (best_at == labels).sum()
         context.mark_non_differentiable(correct)
         return (total - own).sum(), correct
@@ -67,10 +69,11 @@ class LinearCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(context: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         states, table, bias, labels, total, kept = context.saved_tensors
+        leaf = context.leaf
         needs_states, needs_table, needs_bias = context.needs_input_grad[:3]
         of_states = torch.zeros_like(states) if needs_states else None
-        is_added = context.adds_in_place and table.grad is not None
-        of_table = (table.grad if is_added else torch.empty_like(table)) if needs_table else None
+        is_added = leaf is not None and leaf.grad is not None
+        of_table = (leaf.grad if is_added else torch.empty_like(table)) if needs_table else None
         of_bias = torch.empty_like(bias) if needs_bias else None
         dtype = context.dtype
         scaled = (states * gradient).to(dtype)
@@ -87,8 +90,8 @@ class LinearCrossEntropy(torch.autograd.Function):
                 of_states += (of_logits @ table[part].to(dtype)) * gradient
             if of_table is not None:
                 write_product(of_logits.T, scaled, of_table[part], is_added=is_added)
-        if of_table is not None and context.adds_in_place:
-            table.grad, of_table = of_table, None
+        if leaf is not None and needs_table:
+            leaf.grad, of_table = of_table, None
         return of_states, of_table, of_bias, None, None, None
 
 
@@ -125,7 +128,9 @@ def places_in(labels: Tensor, part: slice) -> tuple[Tensor, Tensor]:
 def write_product(left: Tensor, right: Tensor, output: Tensor, *, is_added: bool) -> None:
     """`left @ right` into `output` or added to it, without a copy where the types are the same."""
     if left.dtype == output.dtype:
-        output.addmm_(left, right, beta=int(is_added))  # with 0, what lies there is not read
+        torch.addmm(
+            output, left, right, beta=int(is_added), out=output
+        )  # with 0, what lies there is not read
     elif is_added:
         output.add_(left @ right)
     else:

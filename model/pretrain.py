@@ -83,6 +83,7 @@ def pretrain(
             precision=precision,
             gradient_checkpointing=gradient_checkpointing,
             compiled=compiled,
+            begins_at_own_place=RECIPES[preset].begins_at_own_place and base_model == SCRATCH,
         )
         recipe = recipe if entities else recipe.without_entities()
         run = {

@@ -90,7 +90,7 @@ RECIPES: dict[str, Recipe] = {
         log_every=50,
         checkpoint_every=1000,
         masked_entity_share=1.0,  # an hour has few entities: each of them is asked for
-        begins_at_own_place=True,  # and none to find out which words name an entity
+        begins_at_own_place=True,  # and no time to find out which words name an entity
     ),
     "base": PAPER_RECIPE,
     "large": PAPER_RECIPE,

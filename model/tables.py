@@ -16,7 +16,8 @@ class Table(nn.Embedding):
     """An embedding table. With `adds_in_place` the backward pass adds to `weight.grad` where it lies.
 
     That is for a training loop that reads `weight.grad` after `backward()`: gradients then do not pass through
-    autograd, so `torch.autograd.grad` and hooks on the weight see none.
+    autograd, so `torch.autograd.grad` and hooks on the weight see none. Of nn.Embedding's options it knows
+    `padding_idx` alone, which it needs.
     """
 
     adds_in_place = False
@@ -33,18 +34,17 @@ class LookUp(torch.autograd.Function):
     """Rows of a table; the backward pass adds the rows' gradients to those of the table, padding's excepted."""
 
     @staticmethod
-    def forward(context: Any, ids: Tensor, weight: Tensor, padding: int | None) -> Tensor:
-        context.save_for_backward(ids, weight)
-        context.padding = padding
+    def forward(context: Any, ids: Tensor, weight: Tensor, padding: int) -> Tensor:
+        context.save_for_backward(ids)
+        # Itself, since hooks of checkpointing would give another tensor back, whose gradient nobody reads.
+        context.weight, context.padding = weight, padding
         return functional.embedding(ids, weight)
 
     @staticmethod
     @once_differentiable
     def backward(context: Any, gradient: Tensor) -> tuple[None, ...]:
-        ids, weight = context.saved_tensors
-        is_learnt = (
-            torch.ones_like(ids, dtype=torch.bool) if context.padding is None else ids != context.padding
-        )
+        (ids,), weight = context.saved_tensors, context.weight
+        is_learnt = ids != context.padding
         if weight.grad is None:
             weight.grad = torch.zeros_like(weight)
         weight.grad.index_add_(0, ids[is_learnt], gradient[is_learnt].to(weight.dtype))

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from pipeline.languages import MAGIC_WORDS
-from pipeline.marks import CUT, GONE, reveal
+from pipeline.marks import CUT, GONE, holds, reveal
 from pipeline.titles import ENTITY, entity_character
 
 _MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
@@ -23,7 +23,7 @@ def clean(text: str, drops: Counter[str]) -> str:
     Brackets that belong to nothing and magic words go, character references are decoded.
     """
     text = text.replace(CUT, "").replace(GONE, "")
-    if any(map(text.__contains__, _TWO_BRACKETS)):
+    if holds(text, _TWO_BRACKETS):
         text, stray = _STRAY_BRACKETS.subn(" ", text)
         drops["markup:stray_brackets"] += stray
     if "__" in text:

@@ -44,21 +44,19 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
 def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
     pieces = rules.pattern.split(text)  # text, title, label and trail of a link, text, title, ...
     links = list(map(rules.resolve, pieces[1::4]))
-    targets = [target for target, reason, _ in links if not reason]
+    # What a link shows without a label has no quotes and no breaks that are marks.
     labels = [label or shown for label, (_, _, shown) in zip(pieces[2::4], links, strict=True)]
-    pieces[1::4] = [OPEN] * len(links)
-    pieces[2::4] = labels
-    pieces[3::4] = [trail + CLOSE for trail in pieces[3::4]]
-    for at, label in enumerate(labels):
-        if "''" in label or BREAK in label:
-            pieces[4 * at + 2] = plain_label(label)
-    if len(targets) < len(links):
-        for at, (_, reason, _) in enumerate(links):
-            if reason:
-                _, label, trail = pieces[4 * at + 1 : 4 * at + 4]
-                shown = rules.show(reason, label, drops)
-                pieces[4 * at + 1 : 4 * at + 4] = "", shown, trail.removesuffix(CLOSE)
-    return "".join(pieces), targets
+    labels = [plain_label(label) if "''" in label or BREAK in label else label for label in labels]
+    reasons = [reason for _, reason, _ in links]
+    pieces[1::4] = ["" if reason else OPEN for reason in reasons]
+    pieces[2::4] = [
+        rules.show(reason, label, drops) if reason else label
+        for reason, label in zip(reasons, labels, strict=True)
+    ]
+    pieces[3::4] = [
+        trail if reason else trail + CLOSE for reason, trail in zip(reasons, pieces[3::4], strict=True)
+    ]
+    return "".join(pieces), [target for target, reason, _ in links if not reason]
 
 
 def _mark_left_over(

@@ -158,7 +158,8 @@ def _paragraphs(
 
 def _single_blanks(line: str) -> str:
     """The line with one blank where there are several, and none at its ends."""
-    if line.isascii() and "  " not in line and "\t" not in line:  # most are, and this is faster
+    # Faster, and right for most: of ASCII's other blanks `cut` has left none.
+    if line.isascii() and "  " not in line and "\t" not in line:
         return line.strip(" ")
     return " ".join(line.split())
 

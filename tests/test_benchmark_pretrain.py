@@ -62,7 +62,7 @@ def test_both_losses_are_of_the_whole_step(sequences: str, monkeypatch: pytest.M
     found: dict[str, list[float]] = {}
     for who in ("ours", "transformers"):
         torch.manual_seed(0)
-        module = pretrain_workloads.make_module(who, "base", CPU, True)
+        module = pretrain_workloads.make_module(who, pretrain_workloads.config_of("base", who), CPU, True)
         seen = found.setdefault(who, [])
         loop = pretrain_workloads.Loop(who, module, recipe, CPU)
         loop.run(loader, 1, lambda step, values, seen=seen: seen.append(loss_of(values)))

@@ -1,14 +1,18 @@
 """Gradients of tables that are added where they lie, beside autograd's own."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 from models_for_tests import TINY, random_batch
 
+from model import losses
 from model.batch import Batch
 from model.heads import LukeForPretraining
+from model.recipes import RECIPES
 from model.tables import Table
+from model.training import prepare
 
 TABLES = ("luke.word_embeddings.token.weight", "luke.entity_embeddings.token.weight")
 
@@ -19,8 +23,8 @@ def gradients(
     """Of the sum of the batches' losses, by parameter, added up batch by batch."""
     for batch in batches:
         with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
-            losses = module(batch).losses
-        torch.stack(list(losses.values())).sum().backward()
+            parts = module(batch).losses
+        torch.stack(list(parts.values())).sum().backward()
     return {name: value.grad for name, value in module.named_parameters() if value.grad is not None}
 
 
@@ -40,13 +44,45 @@ def pair() -> tuple[LukeForPretraining, LukeForPretraining]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("logits", [1 << 25, 60], ids=["one part", "many parts"])
+@pytest.mark.parametrize("checkpointing", [False, True])
 def test_gradients_equal_autograd_s(
-    pair: tuple[LukeForPretraining, LukeForPretraining], dtype: torch.dtype
+    pair: tuple[LukeForPretraining, LukeForPretraining],
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: torch.dtype,
+    logits: int,
+    checkpointing: bool,
 ) -> None:
+    monkeypatch.setattr(losses, "LOGITS", logits)
+    for module in pair:
+        module.luke.gradient_checkpointing = checkpointing
     wanted, found = (gradients(module, some_batches(3), dtype) for module in pair)
     assert wanted.keys() == found.keys() >= set(TABLES)
     torch.testing.assert_close(found, wanted, atol=1e-6, rtol=1e-5)
     assert all(found[name].abs().sum() > 0 for name in TABLES)
+
+
+def test_hooks_on_what_is_kept_for_the_backward_pass_lose_no_gradient(
+    pair: tuple[LukeForPretraining, LukeForPretraining],
+) -> None:
+    (batch,) = some_batches(1)
+    for module in pair:
+        with torch.autograd.graph.save_on_cpu():
+            loss = torch.stack(list(module(batch).losses.values())).sum()
+        loss.backward()
+    for name in TABLES:
+        plain, in_place = (module.get_parameter(name).grad for module in pair)
+        torch.testing.assert_close(in_place, plain)
+
+
+@pytest.mark.parametrize(
+    ("device", "compiled", "in_place"), [("cpu", False, True), ("cpu", True, False), ("cuda", False, False)]
+)
+def test_pretraining_adds_in_place_where_that_pays(device: str, compiled: bool, in_place: bool) -> None:
+    module = LukeForPretraining(TINY)
+    prepare(module, replace(RECIPES["demo"], compiled=compiled), torch.device(device))
+    assert module.luke.word_embeddings.token.adds_in_place == in_place
+    assert module.luke.entity_embeddings.token.adds_in_place == in_place
 
 
 def test_the_padding_row_is_not_learnt_by_looking_it_up() -> None:
