@@ -128,7 +128,8 @@ def test_a_process_that_dies_ends_the_others_and_the_run_goes_on(sequences: Path
 def test_torchrun_ends_with_an_error_when_a_process_is_killed(sequences: Path, tmp_path: Path) -> None:
     """Nobody waits for the one that is gone, and nobody is left behind."""
     script = (
-        f"import os, sys; print('pid', os.getpid(), flush=True)\n{SCRIPT.format(tests=str(ROOT / 'tests'))}"
+        # In one piece: both processes write to the same pipe.
+        f"import os; os.write(1, b'pid %d\\n' % os.getpid())\n{SCRIPT.format(tests=str(ROOT / 'tests'))}"
     )
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
     call = [sys.executable, "-c", script, str(sequences), str(tmp_path / "out"), "0.1", "13"]
