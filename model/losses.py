@@ -128,9 +128,8 @@ def places_in(labels: Tensor, part: slice) -> tuple[Tensor, Tensor]:
 def write_product(left: Tensor, right: Tensor, output: Tensor, *, is_added: bool) -> None:
     """`left @ right` into `output` or added to it, without a copy where the types are the same."""
     if left.dtype == output.dtype:
-        torch.addmm(
-            output, left, right, beta=int(is_added), out=output
-        )  # with 0, what lies there is not read
+        # With a beta of 0, what lies there is not read.
+        torch.addmm(output, left, right, beta=int(is_added), out=output)
     elif is_added:
         output.add_(left @ right)
     else:
