@@ -85,7 +85,8 @@ def markdown(report: Record) -> str:
         f"# Entity recognition, {report['date']}\n",
         *facts_lines(report),
         f"{report['sentences']['alone']} sentences alone: {alone['passes']} passes, {alone['words']} words and "
-        f"{alone['entities']} entities; words alone: {report['sentences']['documents']} in documents.\n",
+        f"{alone['entities']} entities (spans of up to 16 words; {report['spans of any length']} are of any length); "
+        f"words alone: {report['sentences']['documents']} in documents.\n",
         "## Targets\n",
         table(report["targets"]),
         "## Speed\n",

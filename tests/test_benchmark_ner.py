@@ -1,6 +1,7 @@
 """What decides the meaning of the figures of `benchmarks/ner.py`; nothing is measured here."""
 
 import importlib.util
+import itertools
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -76,9 +77,11 @@ def test_other_logits_or_none_at_all_fail(sentences: int, difference: float, pas
 
 
 def test_questions_hold_every_span_of_the_sentence() -> None:
-    for sentence in read_columns(EXAMPLES / "dev.txt").sentences:
-        text, spans = workloads.question(sentence)
-        wanted = enumerate_spans(len(sentence.words), ner.MAX_SPAN_LENGTH)
+    for sentence, longest in itertools.product(
+        read_columns(EXAMPLES / "dev.txt").sentences, (3, sys.maxsize)
+    ):
+        text, spans = workloads.question(sentence, longest)
+        wanted = enumerate_spans(len(sentence.words), longest)
         assert len(spans) == len(wanted)
         for (start, end), (first, last) in zip(spans, wanted, strict=True):
             assert text[start:end].replace(" ", "") == "".join(sentence.words[first:last])
