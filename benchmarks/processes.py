@@ -86,8 +86,9 @@ def equal_losses(what: str, rows: Iterable[Record]) -> list[Record]:
 
 
 def begin_report(script: str, notes: list[str]) -> Record:
-    """The head of a report: date, the command without its paths, environment."""
-    words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
+    """The head of a report: date, the command without its notes and the folders of its paths, environment."""
+    given = [word for word in sys.argv[1:] if word not in notes and not word.startswith("--note")]
+    words = [Path(word).name if os.sep in word else word for word in given]
     return {
         "date": datetime.date.today().isoformat(),
         "command": " ".join([f"python benchmarks/{script}", *words]),
