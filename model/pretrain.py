@@ -100,7 +100,7 @@ def pretrain(
             logger.info("%s: this pretraining is finished already", output)
             return last_figures(output)
         loader = Loader(corpus, recipe, profile=profile, seed=seed, entities=entities, ranks=ranks)
-        checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count)
+        checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device)
         if checkpoint:
             logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
             checkpoint.restore_model(module)

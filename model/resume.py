@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import platform
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ def save_checkpoint(
     figures: Mapping[str, Any],
     tensors: Mapping[str, Mapping[str, Tensor]] = NOTHING,
     ranks: int = 1,
+    device: str | torch.device = "cpu",
     kept: int = KEPT,
 ) -> None:
     """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept`.
@@ -85,7 +87,7 @@ def save_checkpoint(
             "step": step,
             "run": run,
             "figures": figures,
-            "environment": environment(ranks),
+            "environment": environment(ranks, device),
             "files": sizes,
         }
         text = json.dumps(state, indent=1)
@@ -110,20 +112,29 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return {f"{number}.{name}": tensor for number, parts in state.items() for name, tensor in parts.items()}
 
 
-def latest_checkpoint(folder: Path, run: Mapping[str, Any], ranks: int = 1) -> Checkpoint | None:
-    """The last complete checkpoint, or None; ValueError, with both values, when it is another run's."""
+def latest_checkpoint(
+    folder: Path, run: Mapping[str, Any], ranks: int = 1, device: str | torch.device = "cpu"
+) -> Checkpoint | None:
+    """The last complete checkpoint, or None; ValueError, with both values, when it is another run's.
+
+    One that was made in another environment is taken, with a warning that names what differs.
+    """
     for path in checkpoint_folders(folder):
         state = read_state(path)
         if state is None:
             logger.warning("%s: incomplete, the checkpoint before it is used", path)
             continue
         refuse_other_run(path, state["run"], run)
-        if state["environment"] != environment(ranks):
+        before, now = state["environment"], environment(ranks, device)
+        if changes := [
+            f"{name} {before.get(name)!r}, now {value!r}"
+            for name, value in now.items()
+            if before.get(name) != value
+        ]:
             logger.warning(
-                "%s: made with %s, continued with %s; the bits may differ from an unbroken run",
+                "%s: made with %s; the bits may differ from those of an unbroken run",
                 path,
-                state["environment"],
-                environment(ranks),
+                "; ".join(changes),
             )
         return Checkpoint(path, state["step"], state["figures"])
     return None
@@ -166,15 +177,28 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def environment(ranks: int) -> dict[str, Any]:
+def environment(ranks: int, device: str | torch.device) -> dict[str, Any]:
     """What the last bit of a result may depend on besides the run's own values."""
+    kind = torch.device(device)
     return {
         "processes": ranks,
         "torch": torch.__version__,
         "numpy": np.__version__,
         "threads": torch.get_num_threads(),
         "machine": platform.machine(),
+        "processor": processor(),
+        # Kernels are chosen by it: those of two machines add up in another order.
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "device": torch.cuda.get_device_name(kind) if kind.type == "cuda" else kind.type,
     }
+
+
+def processor() -> str:
+    """The model of the CPU, empty where the system does not say it."""
+    facts = Path("/proc/cpuinfo")
+    text = facts.read_text(encoding="utf-8", errors="replace") if facts.is_file() else ""
+    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
+    return found[1] if found else platform.processor()
 
 
 def discard(folder: Path) -> None:

@@ -180,6 +180,7 @@ class Training:
                 run=self.run,
                 figures=self.finished,
                 ranks=self.ranks.count,
+                device=self.ranks.device,
                 kept=self.settings.checkpoints_kept,
             )
         self.saved_at = time.monotonic()

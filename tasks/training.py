@@ -118,7 +118,7 @@ class Training:
 
     def restore(self) -> None:
         """Goes on from the last checkpoint, if any. Raises: ValueError where it is another run's."""
-        checkpoint = latest_checkpoint(self.folder, self.identity)
+        checkpoint = latest_checkpoint(self.folder, self.identity, device=self.run.device)
         if checkpoint is None:
             return
         checkpoint.restore_model(self.run.module)
@@ -138,6 +138,7 @@ class Training:
             run=self.identity,
             figures={"history": self.history, "epochs": self.epochs},
             tensors={KEPT: self.kept} if self.kept else {},
+            device=self.run.device,
         )
         self.saved_at = time.monotonic()
         if self.stop.is_made:

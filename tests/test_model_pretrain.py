@@ -3,9 +3,15 @@
 import itertools
 import json
 import math
+import os
+import random
 import resource
 import signal
-from collections.abc import Callable
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partialmethod
 from pathlib import Path
@@ -19,6 +25,7 @@ from safetensors.torch import load_file
 from shards_for_tests import random_rows, write_sequences
 
 from model import pretrain as pretraining
+from model.batch import Batch
 from model.config import PRESETS
 from model.heads import ENTITY_LOSS, LukeForPretraining
 from model.initial import build_model
@@ -27,7 +34,7 @@ from model.ranks import Ranks
 from model.recipes import PAPER_RECIPE, RECIPES, Phase, Recipe
 from model.shards import Corpus, epoch_order
 from model.stopping import Stopped
-from model.train import linear_schedule
+from model.train import UncorrectedAdamW, linear_schedule
 from model.training import Settings, Training, moved
 
 SHORT = Recipe(
@@ -134,7 +141,7 @@ def test_the_same_again_is_done_already(
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("step", [0, 1, 2, 3, 6, 7, 8, 9, 12])
+@pytest.mark.parametrize("step", [0, 3, 7, 8, 12])
 @pytest.mark.parametrize("profile", ["fixed", "paper"])
 def test_resumed_run_has_the_same_bits(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, profile: str
@@ -152,6 +159,45 @@ def test_resumed_run_has_the_same_bits(
     # A checkpoint stands at every second step and at the end of a phase.
     first = 7 if step == 7 else step - step % 2
     assert visited == list(range(first, 13))
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """What a test sets is undone."""
+    count = torch.get_num_threads()
+    yield
+    torch.set_num_threads(count)
+
+
+@pytest.mark.usefixtures("short", "threads")
+@pytest.mark.parametrize(
+    ("workers", "count", "precision"),
+    [(0, 1, "float32"), (2, 1, "float32"), (0, 2, "float32"), (0, 1, "bf16")],
+)
+def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, count: int, precision: str
+) -> None:
+    """Each of the 13 steps is made by a run of its own, which goes on from the one before."""
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=1))
+    torch.set_num_threads(count)
+    run(sequences, tmp_path / "whole", precision=precision)
+    done: list[int] = []
+    original = Training.finish_step
+
+    def finish(self: Training, phase: int, step: int, *rest: Any) -> None:
+        original(self, phase, step, *rest)
+        done.append(step)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Training, "finish_step", finish)
+    settings = Settings(workers=workers)
+    for _ in range(13):
+        with pytest.raises(KeyboardInterrupt):
+            run(sequences, tmp_path / "broken", precision=precision, settings=settings)
+    assert done == list(range(1, 14))
+    monkeypatch.setattr(Training, "finish_step", original)
+    run(sequences, tmp_path / "broken", precision=precision, settings=settings)
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
@@ -206,6 +252,63 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
     finally:
         signal.signal(signal.SIGTERM, previous)
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+SIGNALLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from model.config import PRESETS
+from model.recipes import RECIPES
+from model.training import Settings, Training
+from models_for_tests import TINY
+from test_model_pretrain import SHORT, run
+PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
+loss = Training.loss
+def first_loss(self, part):
+    Training.loss = loss
+    print("begun", flush=True)
+    return loss(self, part)
+Training.loss = first_loss
+run(Path(sys.argv[1]), Path(sys.argv[2]), settings=Settings(workers=int(sys.argv[3])))
+"""
+
+
+@pytest.mark.usefixtures("short")
+def test_signals_from_outside_at_random_moments(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the process and its workers alike, as a machine that is taken away does it."""
+    times: list[float] = []
+    original = Training.loss
+
+    def loss(self: Training, part: MicroBatch) -> Any:
+        times.append(time.monotonic())
+        return original(self, part)
+
+    monkeypatch.setattr(Training, "loss", loss)
+    run(sequences, tmp_path / "whole")
+    moments = random.Random(seed := random.randrange(10**6))
+    script = SIGNALLED.format(tests=str(Path(__file__).parent))
+    ends: list[tuple[signal.Signals, int]] = []
+    for sent, workers in [(signal.SIGKILL, 0), (signal.SIGTERM, 2), (signal.SIGKILL, 2), (signal.SIGTERM, 0)]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(sequences), str(tmp_path / "broken"), str(workers)],
+            cwd=Path(__file__).parents[1],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdout is not None
+        with process.stdout:
+            assert process.stdout.readline() in (b"begun\n", b"")  # nothing: it was finished already
+            time.sleep(moments.uniform(0, (times[-1] - times[0]) / 4))
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, sent)
+        ends.append((sent, process.wait(timeout=60)))
+    # Whoever is stopped says so; a run may also have ended before.
+    assert all(end in (0, -sent) for sent, end in ends), (seed, ends)
+    run(sequences, tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole"), seed
 
 
 @pytest.mark.usefixtures("short")
@@ -450,11 +553,66 @@ def test_first_phase_leaves_the_base_model_s_bits(
 
 
 @pytest.mark.usefixtures("short")
-def test_learning_rates_of_a_run(sequences: Path, tmp_path: Path) -> None:
-    run(sequences, tmp_path)
+@pytest.mark.parametrize("profile", ["fixed", "paper"])
+def test_learning_rates_of_a_run(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """Of its lines, and of the parameters with decay and without; the first step, at rate 0, changes no bit."""
+    used: list[list[float]] = []
+    first_weights: list[bool] = []
+    original = Training.finish_step
+    start = build_model(Corpus(sequences).facts, "demo", "scratch", entities=True, seed=1)[0].state_dict()
+
+    def finish(self: Training, phase: int, done: int, end: int, rate: float, optimizer: Any) -> None:
+        used.append([group["lr"] for group in optimizer.param_groups])
+        if done == 1:
+            first_weights.extend(
+                torch.equal(tensor, start[name]) for name, tensor in self.module.state_dict().items()
+            )
+        original(self, phase, done, end, rate, optimizer)
+
+    monkeypatch.setattr(Training, "finish_step", finish)
+    run(sequences, tmp_path, profile=profile)
     first = [0.0, 1e-2, 2e-2, 1.6e-2, 1.2e-2, 0.8e-2, 0.4e-2]
     second = [0.0, 0.5e-2, 1e-2, 0.75e-2, 0.5e-2, 0.25e-2]
     assert [line["learning_rate"] for line in lines_of(tmp_path)] == pytest.approx(first + second)
+    assert all(len(rates) == 2 for rates in used)
+    for group in zip(*used, strict=True):
+        assert group == pytest.approx(first + second)
+    assert first_weights
+    assert all(first_weights)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(("profile", "kind"), [("fixed", torch.optim.AdamW), ("paper", UncorrectedAdamW)])
+def test_optimisers_of_a_run(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, kind: type
+) -> None:
+    """Each phase has the profile's, over the parameters that it trains, with decay on matrices alone."""
+    make_roberta(tmp_path / "roberta")
+    made: list[tuple[str, torch.optim.Optimizer, dict[int, str], frozenset[str]]] = []
+    original = Training.make_optimizer
+
+    def make(self: Training, phase: Phase) -> torch.optim.Optimizer:
+        optimizer = original(self, phase)
+        names = {id(parameter): name for name, parameter in self.module.named_parameters()}
+        made.append((phase.trainable, optimizer, names, self.new))
+        return optimizer
+
+    monkeypatch.setattr(Training, "make_optimizer", make)
+    run(sequences, tmp_path / "out", base_model=str(tmp_path / "roberta"), profile=profile)
+    assert [trainable for trainable, *_ in made] == ["new", "all"]
+    for trainable, optimizer, names, new in made:
+        assert type(optimizer) is kind
+        found = {
+            names[id(parameter)]: group["weight_decay"]
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+        }
+        trained = {name for name in names.values() if trainable == "all" or name in new}
+        assert found == {
+            name: 0.0 if name.endswith("bias") or "norm." in name else SHORT.weight_decay for name in trained
+        }
 
 
 @pytest.mark.usefixtures("short")
@@ -573,12 +731,24 @@ def test_all_processes_together_see_exactly_the_epochs(sequences: Path, count: i
 
 
 def rows_of(parts: list[MicroBatch]) -> list[bytes]:
-    """The words of each sequence as they are masked, without padding."""
+    """All that a model is given of each sequence, as it is masked, without padding."""
     return [
-        ids[mask].numpy().tobytes()
+        b"|".join(fields_of(part.batch, number))
         for part in parts
-        for ids, mask in zip(part.batch.word_ids, part.batch.word_mask, strict=True)
+        for number in range(len(part.batch.word_ids))
     ]
+
+
+def fields_of(batch: Batch, number: int) -> list[bytes]:
+    """The words of a batch's sequence, and its entities where the batch has any."""
+    words = batch.word_mask[number]
+    fields = [batch.word_ids[number][words], batch.word_labels[number][words]]
+    if batch.entity_mask is not None and batch.entity_mask[number].any():
+        entities = batch.entity_mask[number]
+        positions = batch.entity_positions[number][entities]
+        fields += [batch.entity_ids[number][entities], batch.entity_labels[number][entities]]
+        fields += [(positions >= 0).sum(dim=1), positions[positions >= 0]]
+    return [field.numpy().tobytes() for field in fields]
 
 
 @pytest.mark.parametrize("budget", [1, 40, 70, 10_000])

@@ -10,8 +10,17 @@ from models_for_tests import TINY, shake
 from torch import Tensor, nn
 
 from model.heads import LukeForPretraining
+from model.ranks import Ranks
 from model.recipes import PAPER_RECIPE
-from model.train import fit, linear_schedule, make_optimizer, parameter_groups, resolve_device
+from model.train import (
+    accumulate,
+    dropout_seed,
+    fit,
+    linear_schedule,
+    make_optimizer,
+    parameter_groups,
+    resolve_device,
+)
 
 
 def test_weight_decay_spares_biases_and_layer_norms_alone() -> None:
@@ -268,9 +277,48 @@ def test_devices() -> None:
 
 
 def test_dropout_seeds_differ() -> None:
-    from model.train import dropout_seed
-
-    seeds = {dropout_seed(seed, step) for seed in range(20) for step in range(20)}
+    seeds = {dropout_seed(seed, step, rank) for seed in range(10) for step in range(10) for rank in range(4)}
     assert len(seeds) == 400
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert np.std([seed / 2**63 for seed in seeds]) == pytest.approx(1 / math.sqrt(12), abs=0.03)
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+def test_dropout_of_a_step_is_that_of_its_rank(rank: int) -> None:
+    module = nn.Linear(1, 1)
+    seeds: list[int] = []
+
+    def loss(value: float) -> dict[str, Tensor]:
+        seeds.append(torch.initial_seed())
+        return {"loss": module.weight.sum() * value}
+
+    fit(
+        module,
+        loss,
+        lambda step: [1.0],
+        torch.optim.SGD(module.parameters(), lr=0.1),
+        lambda step: 1.0,
+        steps=7,
+        first_step=4,
+        seed=5,
+        on_step=lambda step, values: None,
+        ranks=Ranks(rank=rank),
+    )
+    assert seeds == [dropout_seed(5, step, rank) for step in (4, 5, 6)]
+
+
+def test_the_losses_of_a_batch_count_alike() -> None:
+    """The gradient is that of their plain sum."""
+    module = nn.Linear(3, 2)
+    batch = torch.randn(4, 3)
+
+    def losses(values: Tensor) -> dict[str, Tensor]:
+        found = module(values)
+        return {"words": (found[:, 0] ** 2).sum(), "entities": found[:, 1].abs().sum()}
+
+    wanted = sum(
+        torch.autograd.grad(loss, module.weight, retain_graph=True)[0] for loss in losses(batch).values()
+    )
+    values = accumulate(losses, [batch], 0)
+    torch.testing.assert_close(module.weight.grad, wanted)
+    assert values == pytest.approx({name: loss.item() for name, loss in losses(batch).items()})
