@@ -24,12 +24,15 @@ from model.files import (
     OLD_WEIGHTS,
     WEIGHTS,
     read_json,
+    read_optional,
     read_weights,
     write_aside,
     write_tensors,
 )
 
 logger = logging.getLogger(__name__)
+
+THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER = "entity_vocab.json", "tokenizer_config.json"
 
 
 class Configured(Protocol):
@@ -237,8 +240,21 @@ def read_transformers(path: str) -> tuple[dict[str, Any], Path]:
         raise ValueError(f"{folder / CONFIG}: {' '.join(str(error).split())}") from error
 
 
+def entity_vocabulary(path: str) -> dict[str, int]:
+    """Entity -> row of the table, by the files of the tokenizer beside a LUKE of transformers.
+
+    Empty where there are none and for other models: ours and the authors' begin with [PAD], [UNK], [MASK], which
+    words alone get here.
+    """
+    folder = Path(path) if Path(path).is_dir() else download(path)
+    if read_optional(folder / CONFIG).get("model_type") != "luke":
+        return {}
+    in_tokenizer = read_optional(folder / THEIR_TOKENIZER).get("entity_vocab")
+    return read_optional(folder / THEIR_ENTITY_VOCABULARY) or in_tokenizer or {}
+
+
 def download(name: str) -> Path:
-    """Fetch a model by its name on the Hugging Face hub (or find it in the cache there).
+    """Fetch a model by its name on the Hugging Face hub (or find it in the cache there), and its entities' names.
 
     The old format, in which LUKE's authors publish theirs, is fetched only where there is no safetensors.
     """
@@ -246,9 +262,10 @@ def download(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS, INDEX, "model-*.safetensors"]))
+        small = [CONFIG, THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER]
+        folder = Path(snapshot_download(name, allow_patterns=[*small, WEIGHTS, INDEX, "model-*.safetensors"]))
         if not any((folder / file).is_file() for file in (WEIGHTS, INDEX)):
-            folder = Path(snapshot_download(name, allow_patterns=[CONFIG, OLD_WEIGHTS]))
+            folder = Path(snapshot_download(name, allow_patterns=[*small, OLD_WEIGHTS]))
         return folder
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0]

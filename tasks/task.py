@@ -99,7 +99,7 @@ class Task(Protocol[Dataset, Feature]):
 
     @property
     def ENTITY_ROWS(self) -> tuple[int, ...] | None:
-        """The rows of the entity table that fine-tuning keeps; None: all of them, as they were pretrained."""
+        """The special entities that fine-tuning keeps, by their rows in our tables; None: the whole table as it is."""
 
     @property
     def ARCHITECTURE(self) -> str | None:
