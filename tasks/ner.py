@@ -32,6 +32,7 @@ DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 WORD_MARKERS: Mapping[str, str] = {}
 PREDICTIONS_SUFFIX = ".txt"
+FIRST_CLASS: Sequence[str] = ("o", "nil")
 ARCHITECTURE = "LukeForEntitySpanClassification"
 MAX_SPAN_LENGTH = 16
 MAX_SPANS = 128

@@ -9,6 +9,7 @@ prints them, "entities" of the text and "question_entities". Places are characte
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,8 @@ from tasks.marked import marker_ids
 from tasks.records import Record, parse_line
 from tasks.run import TASKS, check_annotator, check_order, entity_rows, logits_of
 from tasks.task import Classifier, Task
+
+logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 16  # where there is no budget of tokens
 TOKENS_PER_BATCH = 2048
@@ -150,12 +153,14 @@ def load_transformers(folder: Path, device: str) -> Predictor:
     else:
         titles = THEIR_ENTITIES[: len(task.ENTITY_ROWS)]  # [PAD], and one for each mention
         luke.keep_entities(entity_rows(vocabulary, titles, str(folder)))
-    module = task.head(luke, len(fine_tuned.labels), entities=True)
-    load_strictly(module.classifier, fine_tuned.head, source=str(folder), optional=set())
+    order = class_order(fine_tuned.labels, task.FIRST_CLASS, str(folder))
+    module = task.head(luke, len(order), entities=True)
+    head = {name: tensor[order] for name, tensor in fine_tuned.head.items()}
+    load_strictly(module.classifier, head, source=str(folder), optional=set())
     return Predictor(
         task=task,
         module=module.to(device).eval(),
-        labels=fine_tuned.labels,
+        labels=tuple(fine_tuned.labels[row] for row in order),
         tokenizer=tokenizer,
         markers={marker: words[name] for marker, name in names.items()},
         entities=True,
@@ -163,6 +168,21 @@ def load_transformers(folder: Path, device: str) -> Predictor:
         profile="fixed",
         device=device,
     )
+
+
+def class_order(labels: Sequence[str], first: Sequence[str], source: str) -> list[int]:
+    """The rows of a classifier with the class that has one of the names `first`, in any case, before the others.
+
+    Where none has, the rows stay as they are, and a warning says what the first one is taken for.
+    """
+    rows = list(range(len(labels)))
+    named = [row for row in rows if labels[row].lower() in first]
+    if first and not named:
+        names = " or ".join(first)
+        logger.warning(
+            "%s: no class of id2label is named %s; class 0, %s, is taken for it", source, names, labels[0]
+        )
+    return named[:1] + [row for row in rows if row not in named[:1]]
 
 
 def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:

@@ -96,6 +96,8 @@ class Task(Protocol[Dataset, Feature]):
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
     """How the names of files with predictions end."""
+    FIRST_CLASS: Sequence[str]
+    """What others call the class that must be the first, in small letters; empty where all orders are the same."""
 
     @property
     def ENTITY_ROWS(self) -> tuple[int, ...] | None:

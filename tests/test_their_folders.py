@@ -1,19 +1,33 @@
 """Folders that transformers wrote: special entities and classes stand where their files say, and answers are theirs."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from fine_tuned_for_tests import EXAMPLES, pretrained
 from models_for_tests import luke_of_transformers
 
 from model.checkpoint import entity_vocabulary
+from model.fine_tuned import ARCHITECTURES
+from model.hf_export import write_tokenizer
+from tasks import ner
+from tasks.columns import Sentence
+from tasks.context import has_leading_space
+from tasks.predict import load
 from tasks.run import TASKS, Run, collate, prepare
+from tasks.spans import Span, enumerate_spans, select_spans
 from tasks.task import Hyperparameters
 from tasks.variants import VARIANTS
 
+LABELS = {
+    "entity_typing": ("person", "place", "time"),
+    "relation_classification": ("met", "Other", "left"),
+    "ner": ("LOC", "O", "PER", "ORG"),
+}
 OURS = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
 THEIRS = {"[MASK]": 0, "[UNK]": 1, "[PAD]": 2, "[MASK2]": 3}  # as in the "lite" models
 TABLE = "entity_embeddings.entity_embeddings.weight"
@@ -46,6 +60,55 @@ def reordered(module: torch.nn.Module, vocabulary: dict[str, int]) -> torch.nn.M
 def write_entities(folder: Path, vocabulary: dict[str, int], file: str = "entity_vocab.json") -> None:
     content = vocabulary if file == "entity_vocab.json" else {"entity_vocab": vocabulary}
     (folder / file).write_text(json.dumps(content))
+
+
+def fine_tuned(
+    task: str, tokenizer: Path, folder: Path, entities: dict[str, int], labels: Sequence[str]
+) -> Any:
+    """A random model with its tokenizer, both written by transformers: the model as they read it from the folder."""
+    import transformers
+
+    kind = getattr(transformers, TASKS[task].ARCHITECTURE)
+    labelled = {
+        "id2label": dict(enumerate(labels)),
+        "label2id": {name: row for row, name in enumerate(labels)},
+    }
+    reordered(luke(kind.__name__, tokenizer, **labelled), entities).save_pretrained(folder)
+    words = json.loads((tokenizer / "vocab.json").read_text())
+    added = {name: len(words) + number for number, name in enumerate(("<ent>", "<ent2>"))}
+    files = folder.with_name("tokenizer")
+    files.mkdir()
+    name = ARCHITECTURES[kind.__name__].task
+    write_tokenizer(files, words | added, entities, tokenizer / "merges.txt", 96, task=name)
+    transformers.LukeTokenizer.from_pretrained(files).save_pretrained(folder)
+    return kind.from_pretrained(folder).eval()
+
+
+def their_logits(
+    theirs: torch.nn.Module, folder: Path, text: str, spans: Sequence[tuple[int, int]]
+) -> np.ndarray:
+    """What transformers' documentation shows: tokenizer, model, logits."""
+    import transformers
+
+    tokenizer = transformers.LukeTokenizer.from_pretrained(folder)
+    with torch.inference_mode():
+        return theirs(**tokenizer(text, entity_spans=list(spans), return_tensors="pt")).logits[0].numpy()
+
+
+def short_sentences() -> list[Sentence]:
+    """Those whose spans fit into one pass, as transformers looks at them."""
+    sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
+    return [each for each in sentences if len(enumerate_spans(len(each.rows), 16)) <= ner.MAX_SPANS]
+
+
+def text_of(sentence: Sentence) -> tuple[str, list[tuple[int, int]]]:
+    """A text with the blanks that our tokenisation puts before words, and the characters of the words."""
+    text, places = "", []
+    for word in sentence.words:
+        text += " " * has_leading_space(word)
+        places.append((len(text), len(text) + len(word)))
+        text += word
+    return text, places
 
 
 def prepared(task: str, weights: Path, tokenizer: Path) -> Run:
@@ -98,3 +161,37 @@ def test_only_lukes_of_transformers_have_a_vocabulary(tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text(json.dumps(values))
         write_entities(tmp_path, THEIRS)
         assert entity_vocabulary(str(tmp_path)) == wanted
+
+
+@pytest.mark.parametrize("entities", [OURS, THEIRS])
+@pytest.mark.parametrize("none", ["O", "nil"])
+def test_entity_recognition_answers_as_transformers_does(
+    tokenizer: Path, tmp_path: Path, entities: dict[str, int], none: str
+) -> None:
+    labels = [none if label == "O" else label for label in LABELS["ner"]]
+    theirs = fine_tuned("ner", tokenizer, tmp_path / "luke", entities, labels)
+    ours = load(tmp_path / "luke", device="cpu")
+    assert ours.labels == (none, "LOC", "PER", "ORG")
+    sentences = short_sentences()
+    answers = ours.predict([{"words": list(sentence.words)} for sentence in sentences])
+    for sentence, answer in zip(sentences, answers, strict=True):
+        text, places = text_of(sentence)
+        spans = enumerate_spans(len(places), 16)
+        characters = [(places[start][0], places[end - 1][1]) for start, end in spans]
+        logits = their_logits(theirs, tmp_path / "luke", text, characters)
+        found = [
+            (float(row.max()), Span(*span, labels[row.argmax()]))
+            for span, row in zip(spans, logits, strict=True)
+            if labels[row.argmax()] != none
+        ]
+        wanted = [{"start": each.start, "end": each.end, "label": each.label} for each in select_spans(found)]
+        assert answer == {"entities": wanted}
+    assert len({each["label"] for answer in answers for each in answer["entities"]}) > 1
+
+
+def test_a_class_0_of_another_name_is_taken_for_none(
+    tokenizer: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fine_tuned("ner", tokenizer, tmp_path / "luke", OURS, ("nothing", "PER"))
+    assert load(tmp_path / "luke", device="cpu").labels == ("nothing", "PER")
+    assert "luke: no class of id2label is named o or nil; class 0, nothing, is taken for it" in caplog.text
