@@ -185,20 +185,27 @@ def check_fit(
 
 def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[str, Tensor]]:
     """Configuration and weights of any model that can be read, under the names of `LukeForPretraining`."""
+    config, folder = read_any_config(path)
+    weights = read_weights(folder)
+    if not is_ours(folder):
+        return config, hf.from_transformers(weights, path, with_heads=with_heads)
+    prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
+    return config, {f"{prefix}{key}": tensor for key, tensor in weights.items()}
+
+
+def read_any_config(path: str) -> tuple[LukeConfig, Path]:
+    """Configuration of any model that can be read, and the folder of its weights."""
     folder = Path(path)
     original.refuse_archive(folder)
     if is_ours(folder):
-        weights = read_weights(folder)
-        prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
-        return read_config(folder), {f"{prefix}{key}": tensor for key, tensor in weights.items()}
+        return read_config(folder), folder
     if original.is_original(folder):
-        config = original.read_original_config(folder)
-        return config, hf.from_transformers(read_weights(folder), path, with_heads=with_heads)
+        return original.read_original_config(folder), folder
     values, folder = read_transformers(path)
     config = hf.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=BASE.entity_emb_size
     )
-    return config, hf.from_transformers(read_weights(folder), path, with_heads=with_heads)
+    return config, folder
 
 
 def fingerprint_model(path: str) -> str:
