@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from models_for_tests import luke_of_transformers
 from model.checkpoint import entity_vocabulary
 from model.fine_tuned import ARCHITECTURES
 from model.hf_export import write_tokenizer
+from pipeline.tokens import WordTokenizer
 from tasks import ner
 from tasks.columns import Sentence
 from tasks.context import has_leading_space
 from tasks.predict import load
+from tasks.records import Record
 from tasks.run import TASKS, Run, collate, prepare
 from tasks.spans import Span, enumerate_spans, select_spans
 from tasks.task import Hyperparameters
@@ -25,7 +28,9 @@ from tasks.variants import VARIANTS
 
 LABELS = {
     "entity_typing": ("person", "place", "time"),
-    "relation_classification": ("met", "Other", "left"),
+    "relation_classification": tuple(
+        f"relation {number}" for number in range(40)
+    ),  # so that random weights find several
     "ner": ("LOC", "O", "PER", "ORG"),
 }
 OURS = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
@@ -44,7 +49,11 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def luke(kind: str, tokenizer: Path, **changes: Any) -> torch.nn.Module:
     """A random LUKE of transformers with the tokenizer's words, two more for <ent> and <ent2>, and four entities."""
     words = len(json.loads((tokenizer / "vocab.json").read_text()))
-    sizes = {"vocab_size": words + 2, "max_position_embeddings": 98, "entity_vocab_size": len(OURS)}
+    sizes: dict[str, Any] = {
+        "vocab_size": words + 2,
+        "max_position_embeddings": 98,
+        "entity_vocab_size": len(OURS),
+    }
     return luke_of_transformers(kind, **(sizes | changes))
 
 
@@ -187,6 +196,62 @@ def test_entity_recognition_answers_as_transformers_does(
         wanted = [{"start": each.start, "end": each.end, "label": each.label} for each in select_spans(found)]
         assert answer == {"entities": wanted}
     assert len({each["label"] for answer in answers for each in answer["entities"]}) > 1
+
+
+@pytest.mark.parametrize("entities", [OURS, THEIRS])
+@pytest.mark.parametrize("task", MARKED)
+def test_marked_mentions_are_answered_as_transformers_does(
+    tokenizer: Path, tmp_path: Path, task: str, entities: dict[str, int]
+) -> None:
+    """On texts that begin with a blank, as their tokenizer puts none before the first word."""
+    labels = LABELS[task]
+    theirs = fine_tuned(task, tokenizer, tmp_path / "luke", entities, labels)
+    ours = load(tmp_path / "luke", device="cpu")
+    assert ours.labels == labels
+    found = []
+    for example in ours.task.read(EXAMPLES / task / "dev.json").examples:
+        spans = [example.span] if task == "entity_typing" else [example.head, example.tail]
+        places = [(start + 1, end + 1) for start, end in spans]
+        logits = their_logits(theirs, tmp_path / "luke", f" {example.text}", places)
+        classes = [label for label, logit in zip(labels, logits, strict=True) if logit > 0]
+        wanted = {"labels": classes} if task == "entity_typing" else {"relation": labels[logits.argmax()]}
+        names = ("start", "end") if task == "entity_typing" else ("head", "tail")
+        given = example.span if task == "entity_typing" else (list(example.head), list(example.tail))
+        found += ours.predict([{"text": example.text, **dict(zip(names, given, strict=True))}])
+        assert found[-1] == wanted
+    assert len({json.dumps(answer) for answer in found}) > 1
+
+
+def test_features_of_entity_recognition_are_those_of_transformers(tokenizer: Path, tmp_path: Path) -> None:
+    """Of lone sentences: word ids, the positions of each span's entity, and those of its first and last word."""
+    import transformers
+
+    fine_tuned("ner", tokenizer, tmp_path / "luke", OURS, LABELS["ner"])
+    theirs = transformers.LukeTokenizer.from_pretrained(tmp_path / "luke")
+    sentences = short_sentences()
+    several_passes = replace(sentences[0], rows=sum((sentence.rows for sentence in sentences[:3]), ()))
+    sentences.append(several_passes)
+    words = WordTokenizer.load(tokenizer)
+    for sentence in sentences:
+        alone = ner.from_records([Record("x", {"words": list(sentence.words)})])
+        items = ner.featurize(alone, words, LABELS["ner"], markers={}, max_words=96, profile="fixed").items
+        batches = [ner.collate([item], entities=True, pad_id=words.pad_id) for item in items]
+        text, places = text_of(sentence)
+        spans = enumerate_spans(len(places), 16)
+        characters = [(places[start][0], places[end - 1][1]) for start, end in spans]
+        inputs = theirs(text, entity_spans=characters)
+        assert all(item.word_ids.tolist() == inputs["input_ids"] for item in items)
+        assert [span for item in items for span in item.spans.tolist()] == [list(span) for span in spans]
+        positions = [row for batch in batches for row in batch.inputs.entity_positions[0].tolist()]
+        assert list(map(real, positions)) == list(map(real, inputs["entity_position_ids"]))
+        ends = [tuple(pair) for item in items for pair in item.positions.tolist()]
+        named = (inputs[f"entity_{side}_positions"] for side in ("start", "end"))
+        assert ends == list(zip(*named, strict=True))
+
+
+def real(positions: Sequence[int]) -> list[int]:
+    """Positions without padding."""
+    return [position for position in positions if position >= 0]
 
 
 def test_a_class_0_of_another_name_is_taken_for_none(
