@@ -24,12 +24,15 @@ from model.files import (
     OLD_WEIGHTS,
     WEIGHTS,
     read_json,
+    read_optional,
     read_weights,
     write_aside,
     write_tensors,
 )
 
 logger = logging.getLogger(__name__)
+
+THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER = "entity_vocab.json", "tokenizer_config.json"
 
 
 class Configured(Protocol):
@@ -182,28 +185,36 @@ def check_fit(
 
 def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[str, Tensor]]:
     """Configuration and weights of any model that can be read, under the names of `LukeForPretraining`."""
+    config, folder = read_any_config(path)
+    weights = read_weights(folder)
+    if not is_ours(folder):
+        return config, hf.from_transformers(weights, path, with_heads=with_heads)
+    prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
+    return config, {f"{prefix}{key}": tensor for key, tensor in weights.items()}
+
+
+def read_any_config(path: str) -> tuple[LukeConfig, Path]:
+    """Configuration of any model that can be read, and the folder of its weights."""
     folder = Path(path)
     original.refuse_archive(folder)
     if is_ours(folder):
-        weights = read_weights(folder)
-        prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
-        return read_config(folder), {f"{prefix}{key}": tensor for key, tensor in weights.items()}
+        return read_config(folder), folder
     if original.is_original(folder):
-        config = original.read_original_config(folder)
-        return config, hf.from_transformers(read_weights(folder), path, with_heads=with_heads)
+        return original.read_original_config(folder), folder
     values, folder = read_transformers(path)
     config = hf.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=BASE.entity_emb_size
     )
-    return config, hf.from_transformers(read_weights(folder), path, with_heads=with_heads)
+    return config, folder
 
 
 def fingerprint_model(path: str) -> str:
-    """SHA-256 over a model's configuration and weight files: the same model, wherever it lies."""
+    """SHA-256 over a model's configuration, weights and entities' names: the same model, wherever it lies."""
     folder = Path(path) if Path(path).is_dir() else download(path)
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        if file.name in (CONFIG, OLD_WEIGHTS, original.METADATA) or file.suffix == ".safetensors":
+        named = file.name in (CONFIG, OLD_WEIGHTS, original.METADATA, THEIR_ENTITY_VOCABULARY)
+        if named or file.suffix == ".safetensors":
             digest.update(file.name.encode())
             with file.open("rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
@@ -237,8 +248,21 @@ def read_transformers(path: str) -> tuple[dict[str, Any], Path]:
         raise ValueError(f"{folder / CONFIG}: {' '.join(str(error).split())}") from error
 
 
+def entity_vocabulary(path: str) -> dict[str, int]:
+    """Entity -> row of the table, by the files of the tokenizer beside a LUKE of transformers.
+
+    Empty where there are none and for other models: ours and the authors' begin with [PAD], [UNK], [MASK], which
+    words alone get here.
+    """
+    folder = Path(path) if Path(path).is_dir() else download(path)
+    if read_optional(folder / CONFIG).get("model_type") != "luke":
+        return {}
+    in_tokenizer = read_optional(folder / THEIR_TOKENIZER).get("entity_vocab")
+    return read_optional(folder / THEIR_ENTITY_VOCABULARY) or in_tokenizer or {}
+
+
 def download(name: str) -> Path:
-    """Fetch a model by its name on the Hugging Face hub (or find it in the cache there).
+    """Fetch a model by its name on the Hugging Face hub (or find it in the cache there), and its entities' names.
 
     The old format, in which LUKE's authors publish theirs, is fetched only where there is no safetensors.
     """
@@ -246,9 +270,10 @@ def download(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        folder = Path(snapshot_download(name, allow_patterns=[CONFIG, WEIGHTS, INDEX, "model-*.safetensors"]))
+        small = [CONFIG, THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER]
+        folder = Path(snapshot_download(name, allow_patterns=[*small, WEIGHTS, INDEX, "model-*.safetensors"]))
         if not any((folder / file).is_file() for file in (WEIGHTS, INDEX)):
-            folder = Path(snapshot_download(name, allow_patterns=[CONFIG, OLD_WEIGHTS]))
+            folder = Path(snapshot_download(name, allow_patterns=[*small, OLD_WEIGHTS]))
         return folder
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).splitlines()[0]

@@ -128,11 +128,11 @@ class LukeModel(nn.Module):
         """Shrink the entity table to these rows, in this order; the configuration follows.
 
         Fine-tuning keeps only the special entities that it uses; a row may be taken more than once ([MASK]
-        starts several of them). Row 0 must stay [PAD], since padding is never learnt; ValueError otherwise.
+        starts several of them). The first must be [PAD]'s, since padding is never learnt. ValueError for none.
         """
         table = self.entity_embeddings.token.weight
-        if not entity_ids or entity_ids[0] != PAD_ENTITY:
-            raise ValueError(f"entity_ids {list(entity_ids)} must begin with {PAD_ENTITY} ([PAD])")
+        if not entity_ids:
+            raise ValueError("entity_ids is empty, but must begin with that of [PAD]")
         outside = [entity for entity in entity_ids if not 0 <= entity < table.shape[0]]
         if outside:
             raise ValueError(f"entity_ids has {outside[0]}, but the entity table has {table.shape[0]} rows")

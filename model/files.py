@@ -54,6 +54,11 @@ def read_json(path: Path) -> dict[str, Any]:
     return values
 
 
+def read_optional(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, empty where there is no file."""
+    return read_json(path) if path.is_file() else {}
+
+
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """All tensors of a folder: safetensors (whole or in parts) or else pytorch_model.bin."""
     if (folder / WEIGHTS).is_file():

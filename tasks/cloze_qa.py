@@ -51,6 +51,7 @@ MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept
 DEV_METRIC = "exact_match"
 BEST_EPOCH_IN_PAPER = True
 PREDICTIONS_SUFFIX = ".json"
+FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = None
 PLACEHOLDER = "@placeholder"
 HIGHLIGHT = "@highlight"

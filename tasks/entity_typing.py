@@ -44,6 +44,7 @@ ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
 PREDICTIONS_SUFFIX = ".jsonl"
+FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForEntityClassification"
 GENERAL_TYPES = (
     "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
@@ -112,13 +113,21 @@ def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple
     Raises: ValueError where the training set has none of them.
     """
     labels = tuple(listed) or GENERAL_TYPES
-    train = datasets["train"]
-    if not any(set(example.types) & set(labels) for example in train.examples):
-        raise ValueError(
-            f"{train.path}: no example has one of the types {', '.join(labels[:9])}; "
-            "list those of your data in labels.txt beside it, one a line"
-        )
+    check_labels(datasets["train"], labels, "in labels.txt beside it, one a line")
     return labels
+
+
+def check_labels(dataset: Dataset, labels: Sequence[str], where: str) -> None:
+    """Raises: ValueError where no example has one of the types; `where` says where others are listed."""
+    if not any(set(example.types) & set(labels) for example in dataset.examples):
+        raise ValueError(
+            f"{dataset.path}: no example has one of the types {', '.join(labels[:9])}; list those of your data {where}"
+        )
+
+
+def left_out(types: Sequence[Sequence[str]], labels: Sequence[str]) -> int:
+    """How many of the examples' types are none of the labels."""
+    return sum(len(set(each) - set(labels)) for each in types)
 
 
 def negative_label(labels: Sequence[str], given: str) -> str | None:
@@ -152,7 +161,7 @@ def featurize(
         word_ids, ends = marked_input(
             example.text, [example.span], marker_ids, tokenizer, max_words - 2, counts, clean
         )
-        counts["labels_left_out"] += len(set(example.types) - set(labels))
+        counts["labels_left_out"] += left_out([example.types], labels)
         label = np.array([name in example.types for name in labels], dtype=np.float32)
         items.append(MarkedFeature(word_ids, ends, label))
     return Features(items, counts)
@@ -231,14 +240,18 @@ prediction_lines = lines_with_predictions
 def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
     """Scores of a file of predictions (field `prediction`, or else `labels` or `y_str`) for another's examples.
 
-    `labels` is a file with the types that are scored; the nine general ones where it is empty.
+    `labels` is a file with the types that are scored; the nine general ones where it is empty. How many others
+    either side has is said under `labels_left_out`. Raises: ValueError where all gold types are others.
     """
-    gold = read(gold_path).examples
+    dataset = read(gold_path)
     records = read_records(predictions_path)
-    check_same_inputs([example.record for example in gold], records, ("labels", "y_str", "prediction"))
-    predicted = [record.texts(prediction_field(record)) for record in records]
+    check_same_inputs([each.record for each in dataset.examples], records, ("labels", "y_str", "prediction"))
     names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
-    return type_scores([example.types for example in gold], predicted, names)
+    check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
+    gold = [example.types for example in dataset.examples]
+    predicted = [record.texts(prediction_field(record)) for record in records]
+    others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
+    return {"labels_left_out": others, **type_scores(gold, predicted, names)}
 
 
 def prediction_field(record: Record) -> str:

@@ -58,6 +58,7 @@ WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 PREDICTIONS_SUFFIX = ".json"
+FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForQuestionAnswering"
 MAX_QUESTION = 64
 MAX_ANSWER = 30

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from model.checkpoint import fingerprint_model
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
+from model.train import resolve_device
 from pipeline.storage import MANIFEST, file_sha256, read_manifest
 from pipeline.tokens import tokenizer_contents
 from pipeline.vocabularies import tokenizer_files
@@ -36,12 +37,12 @@ def finetune(
     tokenizer: Path,
     output: Path,
     *,
-    variant: str,
-    preset: str,
-    seed: int,
-    device: str,
-    profile: str,
-    progress: bool,
+    variant: str = "luke",
+    preset: str = "base",
+    seed: int = 42,
+    device: str = "auto",
+    profile: str = "fixed",
+    progress: bool = False,
     negative_label: str = "",
     tokens_per_batch: int = 0,
     checkpoint_minutes: float = 30.0,
@@ -85,8 +86,8 @@ def finetune(
     else:
         kept = tokenizer_contents(tokenizer)  # one that cannot be kept is refused before the work
         run = prepare(
-            chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=device, profile=profile,
-            progress=progress, negative_label=negative_label,
+            chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=str(resolve_device(device)),
+            profile=profile, progress=progress, negative_label=negative_label,
             annotate=open_annotator(mentions, weights) if mentions else None,
         )  # fmt: skip
         training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)

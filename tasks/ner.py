@@ -20,7 +20,7 @@ from tasks.scoring import score_command
 from tasks.span_classifier import SpanClassifier, SpanFeature
 from tasks.spans import Span, enumerate_spans, select_spans, split_passes
 from tasks.splitting import record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
+from tasks.task import LABEL_FILES, MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
 
 PRESETS = presets(
     paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5),
@@ -32,6 +32,7 @@ DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 WORD_MARKERS: Mapping[str, str] = {}
 PREDICTIONS_SUFFIX = ".txt"
+FIRST_CLASS: Sequence[str] = ("o", "nil")
 ARCHITECTURE = "LukeForEntitySpanClassification"
 MAX_SPAN_LENGTH = 16
 MAX_SPANS = 128
@@ -61,11 +62,21 @@ def describe(dataset: ColumnFile) -> dict[str, Any]:
 
 
 def label_names(datasets: Mapping[str, ColumnFile], listed: Sequence[str] = ()) -> tuple[str, ...]:
-    """The non-entity class, then the types `listed` or else those of the training set in alphabetical order."""
+    """The non-entity class, then the types `listed` (a label file) or else those of train in alphabetical order.
+
+    Raises: ValueError where train has no entity, or, naming file and line, one whose type is not listed.
+    """
     train = datasets["train"]
     types = {span.label for sentence in train.sentences for span in sentence.spans}
     if not types:
         raise ValueError(f"{train.path}: no entity in any sentence; the last column needs tags like B-PER")
+    for sentence in train.sentences if listed else ():
+        for span in sentence.spans:
+            if span.label not in listed:
+                raise ValueError(
+                    f"{train.path}:{sentence.line + span.start}: type {span.label!r} is not in the label file "
+                    f"beside it ({', '.join(LABEL_FILES)}), which lists {', '.join(listed)}; add it there"
+                )
     return (NO_ENTITY, *(label for label in listed or sorted(types) if label != NO_ENTITY))
 
 

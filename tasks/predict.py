@@ -9,6 +9,7 @@ prints them, "entities" of the text and "question_entities". Places are characte
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,27 +17,30 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from model.checkpoint import load_strictly
+from model.checkpoint import entity_vocabulary, load_strictly
 from model.config import LukeConfig
 from model.encoder import LukeModel
-from model.files import CONFIG, read_json, read_weights
+from model.files import CONFIG, read_json, read_optional, read_weights
 from model.fine_tuned import load_fine_tuned
 from model.recipes import PRECISIONS
 from model.train import resolve_device
+from pipeline.entities import MASK, PAD, SECOND_MASK
 from pipeline.tokens import ByteLevelBPE, WordTokenizer
 from tasks import extractive_qa
 from tasks.annotations import Annotate, open_annotator
 from tasks.marked import marker_ids
 from tasks.records import Record, parse_line
-from tasks.run import TASKS, check_annotator, logits_of
+from tasks.run import TASKS, check_annotator, check_order, entity_rows, logits_of
 from tasks.task import Classifier, Task
+
+logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 16  # where there is no budget of tokens
 TOKENS_PER_BATCH = 2048
 AT_ONCE = 256
 TOKENIZER = "tokenizer"
 THEIR_MARKERS = ("<ent>", "<ent2>")
-THEIR_ENTITIES = ("[MASK]", "[MASK2]")
+THEIR_ENTITIES = (PAD, MASK, SECOND_MASK)
 
 
 @dataclass(frozen=True)
@@ -143,14 +147,20 @@ def load_transformers(folder: Path, device: str) -> Predictor:
     names = dict(zip(task.WORD_MARKERS, THEIR_MARKERS, strict=False))
     if missing := [name for name in names.values() if name not in words]:
         raise ValueError(f"{folder}: the tokenizer has no word {missing[0]}; give it beside the model")
-    if task.ENTITY_ROWS is not None:
-        luke.keep_entities(their_entity_rows(folder, len(task.ENTITY_ROWS) - 1))
-    module = task.head(luke, len(fine_tuned.labels), entities=True)
-    load_strictly(module.classifier, fine_tuned.head, source=str(folder), optional=set())
+    vocabulary = entity_vocabulary(str(folder))
+    if task.ENTITY_ROWS is None:
+        check_order(vocabulary, str(folder))
+    else:
+        titles = THEIR_ENTITIES[: len(task.ENTITY_ROWS)]  # [PAD], and one for each mention
+        luke.keep_entities(entity_rows(vocabulary, titles, str(folder)))
+    order = class_order(fine_tuned.labels, task.FIRST_CLASS, str(folder))
+    module = task.head(luke, len(order), entities=True)
+    head = {name: tensor[order] for name, tensor in fine_tuned.head.items()}
+    load_strictly(module.classifier, head, source=str(folder), optional=set())
     return Predictor(
         task=task,
         module=module.to(device).eval(),
-        labels=fine_tuned.labels,
+        labels=tuple(fine_tuned.labels[row] for row in order),
         tokenizer=tokenizer,
         markers={marker: words[name] for marker, name in names.items()},
         entities=True,
@@ -158,6 +168,21 @@ def load_transformers(folder: Path, device: str) -> Predictor:
         profile="fixed",
         device=device,
     )
+
+
+def class_order(labels: Sequence[str], first: Sequence[str], source: str) -> list[int]:
+    """The rows of a classifier with the class that has one of the names `first`, in any case, before the others.
+
+    Where none has, the rows stay as they are, and a warning says what the first one is taken for.
+    """
+    rows = list(range(len(labels)))
+    named = [row for row in rows if labels[row].lower() in first]
+    if first and not named:
+        names = " or ".join(first)
+        logger.warning(
+            "%s: no class of id2label is named %s; class 0, %s, is taken for it", source, names, labels[0]
+        )
+    return named[:1] + [row for row in rows if row not in named[:1]]
 
 
 def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:
@@ -179,22 +204,6 @@ def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:
         vocabulary, [(left, right) for left, right in merges], str(folder / "tokenizer.json")
     )
     return tokenizer, vocabulary | added
-
-
-def their_entity_rows(folder: Path, count: int) -> tuple[int, ...]:
-    """[PAD] and the first `count` entities that transformers' tokenizer gives to mentions."""
-    vocabulary = read_optional(folder / "entity_vocab.json") or read_optional(
-        folder / "tokenizer_config.json"
-    ).get("entity_vocab", {})
-    missing = [name for name in THEIR_ENTITIES[:count] if name not in vocabulary]
-    if missing:
-        raise ValueError(f"{folder}: no entity {missing[0]} in entity_vocab.json or tokenizer_config.json")
-    return (0, *(vocabulary[name] for name in THEIR_ENTITIES[:count]))
-
-
-def read_optional(path: Path) -> dict[str, Any]:
-    """The JSON object in a file, empty where there is no file."""
-    return read_json(path) if path.is_file() else {}
 
 
 def answer_lines(predictor: Predictor, lines: Iterable[str], source: str) -> Iterator[str]:

@@ -42,6 +42,7 @@ ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kep
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
 PREDICTIONS_SUFFIX = ".jsonl"
+FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForEntityPairClassification"
 NEGATIVE_LABELS = ("no_relation", "Other")  # of TACRED and of SemEval-2010 task 8
 DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from model.checkpoint import load_luke
+from model.checkpoint import entity_vocabulary, load_luke
 from model.config import PAD_ENTITY
 from model.encoder import LukeModel
 from model.loader import cut_by_tokens
+from pipeline.entities import SPECIAL_ENTITIES
 from pipeline.tokens import WordTokenizer
 from tasks import cloze_qa, entity_typing, extractive_qa, ner, relation_classification
 from tasks.annotations import Annotate
@@ -27,6 +28,8 @@ TASKS: Mapping[str, Task[Any, Any]] = {
     "cloze_qa": cloze_qa,
     "extractive_qa": extractive_qa,
 }
+
+OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def load_pretrained(
             f"{tokenizer}: vocabulary of {words.vocab_size}, but {weights} has {luke.config.vocab_size} word "
             "embeddings; give the tokenizer that the weights were trained with"
         )
-    shrink_entities(luke, task, variant)
+    shrink_entities(luke, task, variant, entity_vocabulary(str(weights)), str(weights))
     return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
 
 
@@ -130,12 +133,36 @@ def check_annotator(task: Task[Any, Any], annotate: Annotate | None) -> None:
         )
 
 
-def shrink_entities(luke: LukeModel, task: Task[Any, Any], variant: Variant) -> None:
-    """Leaves of the entity table the task's rows or, where it takes all, freezes it; [PAD] where it has no use."""
+def shrink_entities(
+    luke: LukeModel, task: Task[Any, Any], variant: Variant, vocabulary: Mapping[str, int], source: str
+) -> None:
+    """Leaves of the entity table the task's rows or, where it takes all, freezes it; [PAD] where it has no use.
+
+    `vocabulary` is that of `source`, empty where its rows stand as ours do.
+    """
     if task.ENTITY_ROWS is None and variant.entities:
+        check_order(vocabulary, source)
         luke.entity_embeddings.token.requires_grad_(False)
     else:
-        luke.keep_entities(task.ENTITY_ROWS or (PAD_ENTITY,))
+        names = [SPECIAL_ENTITIES[row] for row in task.ENTITY_ROWS or (PAD_ENTITY,)]
+        luke.keep_entities(entity_rows(vocabulary or OUR_ROWS, names, source))
+
+
+def entity_rows(vocabulary: Mapping[str, int], names: Sequence[str], source: str) -> tuple[int, ...]:
+    """The rows of special entities in the table of `source`. Raises: ValueError for one that it has not."""
+    if missing := [name for name in names if name not in vocabulary]:
+        raise ValueError(f"{source}: no entity {missing[0]} in entity_vocab.json or tokenizer_config.json")
+    return tuple(vocabulary[name] for name in names)
+
+
+def check_order(vocabulary: Mapping[str, int], source: str) -> None:
+    """Raises: ValueError where a table that is kept whole does not begin with the special entities as ours do."""
+    found = {name: vocabulary.get(name) for name in SPECIAL_ENTITIES}
+    if vocabulary and found != OUR_ROWS:
+        raise ValueError(
+            f"{source}: entity_vocab.json or tokenizer_config.json has the special entities at {found}; wanted "
+            f"{OUR_ROWS}, since the task takes the whole table; give weights with that order"
+        )
 
 
 def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:

@@ -96,10 +96,12 @@ class Task(Protocol[Dataset, Feature]):
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
     """How the names of files with predictions end."""
+    FIRST_CLASS: Sequence[str]
+    """What others call the class that must be the first, in small letters; empty where all orders are the same."""
 
     @property
     def ENTITY_ROWS(self) -> tuple[int, ...] | None:
-        """The rows of the entity table that fine-tuning keeps; None: all of them, as they were pretrained."""
+        """The special entities that fine-tuning keeps, by their rows in our tables; None: the whole table as it is."""
 
     @property
     def ARCHITECTURE(self) -> str | None:

@@ -203,7 +203,8 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path.write_text("\n".join(typing.prediction_lines(gold, predictions)))
     typing.main(["score", str(EXAMPLES / "test.json"), str(path)])
     printed = json.loads(capsys.readouterr().out)
-    assert printed == typing.score(gold, predictions, typing.GENERAL_TYPES, None)
+    none = {"labels_left_out": {"gold": 0, "predicted": 0}}
+    assert printed == none | typing.score(gold, predictions, typing.GENERAL_TYPES, None)
     assert (printed["precision"], printed["predicted"]) == (1.0, 20)
     (tmp_path / "labels.txt").write_text("person\n")
     typing.main(["score", str(EXAMPLES / "test.json"), str(path), "--labels", str(tmp_path / "labels.txt")])
@@ -215,6 +216,29 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         match=r"^error: .*absent: no such file; expected a JSON array of objects or a JSON object a line$",
     ):
         typing.main(["score", str(EXAMPLES / "test.json"), str(tmp_path / "absent")])
+
+
+def test_types_that_are_not_scored_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [tmp_path / name for name in ("gold.jsonl", "predictions.jsonl")]
+    for path, first in zip(paths, (["dog", "cat", "person"], ["dog", "person"]), strict=True):
+        path.write_text(
+            "".join(
+                json.dumps({"sent": "Ada", "start": 0, "end": 3, "labels": types}) + "\n"
+                for types in (first, ["dog"])
+            )
+        )
+    files = [str(path) for path in paths]
+    typing.main(["score", *files])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["labels_left_out"] == {"gold": 3, "predicted": 2}
+    assert (printed["gold"], printed["predicted"], printed["f1"]) == (1, 1, 1)
+    (tmp_path / "labels.txt").write_text("bird\n")
+    message = (
+        r"gold.jsonl: no example has one of the types bird; list those of your data .* pass it as --labels$"
+    )
+    with pytest.raises(SystemExit, match=message):
+        typing.main(["score", *files, "--labels", str(tmp_path / "labels.txt")])
+    assert not capsys.readouterr().out
 
 
 @pytest.mark.parametrize("preset", ["base", "large"])

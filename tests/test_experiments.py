@@ -302,10 +302,11 @@ def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, toml:
     assert len(set(names)) == len(names)
 
 
-def test_given_weights_need_a_preset(tmp_path: Path, toml: str) -> None:
-    with pytest.raises(ValueError, match=r"--task-preset auto: weights are given, and --preset demo is for"):
-        _ = grid_of(tmp_path, toml, task_preset="auto").hash8
-    assert grid_of(tmp_path, toml, task_preset="auto", preset="base").stages()[0].preset_name() == "base"
+def test_the_preset_of_given_weights_is_for_their_width(tmp_path: Path, toml: str) -> None:
+    for preset in ("demo", "base"):
+        grid = grid_of(tmp_path, toml, task_preset="auto", preset=preset)
+        assert {stage.preset_name() for stage in grid.stages()} == {"small-encoder"}
+    assert grid_of(tmp_path, toml, task_preset="large").stages()[0].preset_name() == "large"
 
 
 def test_stages_below_stand_in_the_report_once(tmp_path: Path) -> None:

@@ -241,5 +241,5 @@ def test_folders_of_all_versions_of_transformers_answer_alike(folder: Path, tmp_
     (old / "added_tokens.json").write_text(json.dumps(added))
     assert answers_of(old) == wanted
     (old / "entity_vocab.json").unlink()
-    with pytest.raises(ValueError, match=r"old: no entity \[MASK\] in entity_vocab.json or tokenizer_config"):
+    with pytest.raises(ValueError, match=r"old: no entity \[PAD\] in entity_vocab.json or tokenizer_config"):
         answers_of(old)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import luigi
 import pytest
 from fine_tuned_for_tests import EXAMPLES, bert, pretrained
 
+from model.config import LukeConfig
 from tasks import ner, training
 from tasks.run import Run
 from tasks.task import Hyperparameters
@@ -92,12 +94,51 @@ def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
     assert {"tokenizer/vocab.txt", "tokenizer/tokenizer_config.json", "model.safetensors"} <= files
 
 
+@pytest.mark.parametrize(
+    ("width", "preset"), [(384, "small-encoder"), (768, "base"), (1023, "base"), (1024, "large")]
+)
+@pytest.mark.parametrize("owner", ["ours", "authors", "transformers", "hub"])
+def test_the_width_of_given_weights_decides_the_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, width: int, preset: str
+) -> None:
+    config = asdict(replace(LukeConfig(), hidden_size=width, num_attention_heads=1))
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "model.safetensors").touch()  # which nobody reads
+    if owner == "authors":
+        model = {**config, "bert_model_name": "roberta-base"}
+        (tmp_path / "weights" / "metadata.json").write_text(json.dumps({"model_config": model}))
+        (tmp_path / "weights" / "entity_vocab.tsv").write_text("x\t1\n" * config["entity_vocab_size"])
+    else:
+        kind = {} if owner == "ours" else {"model_type": "luke"}
+        (tmp_path / "weights" / "config.json").write_text(json.dumps({**config, **kind}))
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda name, **patterns: str(tmp_path / "weights")
+    )
+    engines.model_folder.cache_clear()
+    given = "someone/luke" if owner == "hub" else str(tmp_path / "weights")
+    for size in ("demo", "small", "base", "large"):
+        stage = FineTune(workdir=str(tmp_path), weights=given, preset=size, device="cpu")
+        assert stage.preset_name() == preset
+        assert FineTune(workdir=str(tmp_path), weights=given, task_preset="demo").preset_name() == "demo"
+
+
+def test_the_preset_of_our_own_weights_is_that_of_their_pretraining(tmp_path: Path) -> None:
+    for size, preset in (
+        ("demo", "demo"),
+        ("small", "small-encoder"),
+        ("base", "base"),
+        ("large", "large"),
+    ):
+        assert FineTune(workdir=str(tmp_path), preset=size).preset_name() == preset
+
+
 def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None:
     made, done = stage(task_preset="small-encoder")
     assert not done
     assert not made.complete()
-    _, done = stage(task_preset="small-encoder", allow_no_predictions=True)
+    made, done = stage(allow_no_predictions=True)  # of the same preset
     assert done
+    assert made.preset_name() == "small-encoder"
     made, done = stage(task_preset="demo")
     assert done
     assert made.preset_name() == "demo"

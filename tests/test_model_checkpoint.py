@@ -236,6 +236,9 @@ def test_the_old_format_is_fetched_only_where_it_is_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_old: bool
 ) -> None:
     roberta(tmp_path / "hub")
+    beside = {"config.json", "entity_vocab.json", "tokenizer_config.json"}
+    for name in (*beside - {"config.json"}, "vocab.json"):
+        (tmp_path / "hub" / name).write_text("{}")
     torch.save(load_file(tmp_path / "hub" / "model.safetensors"), tmp_path / "hub" / "pytorch_model.bin")
     if is_old:
         (tmp_path / "hub" / "model.safetensors").unlink()
@@ -251,7 +254,7 @@ def test_the_old_format_is_fetched_only_where_it_is_alone(
     monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
     load_luke("somebody/roberta", use_entity_aware_attention=False)
     weights = "pytorch_model.bin" if is_old else "model.safetensors"
-    assert {path.name for path in (tmp_path / "cache").iterdir()} == {"config.json", weights}
+    assert {path.name for path in (tmp_path / "cache").iterdir()} == {*beside, weights}
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path) -> None:

@@ -348,6 +348,17 @@ def test_a_training_set_without_entities_is_refused(tmp_path: Path) -> None:
         ner.label_names({"train": column_file(tmp_path, [[words("a b")]])})
 
 
+def test_types_of_train_that_are_not_listed_are_refused(tmp_path: Path) -> None:
+    sentences = [words("a b"), [("Ada", "B-PER"), ("in", "O"), ("Old", "B-LOC"), ("Pell", "I-LOC")]]
+    train = column_file(tmp_path, [sentences])
+    assert ner.label_names({"train": train}, ("PER", "LOC", "ORG")) == ("O", "PER", "LOC", "ORG")
+    message = (
+        r"data.txt:8: type 'LOC' is not in the label file beside it \(labels\.\*, rel2id\.json\), which lists"
+    )
+    with pytest.raises(ValueError, match=message):
+        ner.label_names({"train": train}, ("O", "PER"))
+
+
 def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gold = ner.read(EXAMPLES / "test.txt")
     halved = [sentence.spans[::2] for sentence in gold.sentences]

@@ -23,6 +23,7 @@ from tasks.run import TASKS, Run, logits_of, prepare
 from tasks.task import Hyperparameters
 from tasks.training import Training, loss_of_part, parts_of_step
 from tasks.variants import VARIANTS
+from workflows import FineTune
 
 # Four steps of an epoch, twelve in all; NER's features of a step have some 900 words and entities.
 THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
@@ -271,3 +272,17 @@ def test_parts_are_as_large_as_the_budget_allows(sizes: list[int], budget: int) 
     assert sum(parts, []) == sizes  # noqa: RUF017
     assert all(sum(part) <= budget or len(part) == 1 for part in parts)
     assert all(sum(part) + following[0] > budget for part, following in pairwise(parts))
+
+
+def test_what_is_not_said_is_as_for_the_stage(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TASKS["ner"].PRESETS, "base", replace(THREE, epochs=1))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    places = (EXAMPLES / "ner", folder / "weights", folder / "tokenizer")
+    finetuning.finetune("ner", *places, tmp_path / "unsaid", allow_no_predictions=True)
+    settings = {"variant": "luke", "preset": "base", "profile": "fixed", "seed": FineTune().seed}
+    finetune(folder, tmp_path / "said", **settings)
+    assert contents(tmp_path / "said") == contents(tmp_path / "unsaid")
+    with pytest.raises(ValueError, match=r"device 'gpu' is unknown; use auto, cpu, cuda or cuda:N"):
+        finetune(folder, tmp_path / "other", preset="base", device="gpu")

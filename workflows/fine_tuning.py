@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OWN_WEIGHTS: dict[str, type[Pretrain]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
 SETTING = ("learning_rate", "batch_size", "epochs")
 BEST = "best.json"
+BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
 
 
 class TuningSettings(luigi.Task):
@@ -101,7 +102,8 @@ class FineTune(TuningSettings, TorchStage):
         "base",
         "large",
         default=AUTO,
-        description="hyperparameters of fine-tuning; auto: those of --preset",
+        description="hyperparameters of fine-tuning; auto: those for the width of given weights (from 768 on base, "
+        "from 1024 on large, below small-encoder), or else those of --preset",
     )
     learning_rate = parameters.RateParameter(
         default=AUTO, description="peak learning rate; the classifier's changes in proportion"
@@ -135,14 +137,13 @@ class FineTune(TuningSettings, TorchStage):
         return read_sources(self.experiments)
 
     def preset_name(self) -> str:
-        """The preset of fine-tuning. Raises: ValueError where weights are given, of which the demo's says nothing."""
+        """The preset of fine-tuning. Raises: ValueError where weights are given and their width cannot be read."""
         if self.task_preset != AUTO:
             return self.task_preset
-        if self.preset == "demo" and self._named_weights():
-            raise ValueError(
-                "--task-preset auto: weights are given, and --preset demo is for those that a demo pretrains; pass "
-                "--task-preset base or large (the paper's values), small-encoder or demo"
-            )
+        if self._named_weights():
+            from model.checkpoint import read_any_config
+
+            return preset_of_width(read_any_config(self.weights_folder())[0].hidden_size)
         return "small-encoder" if self.preset == "small" else self.preset
 
     def data_folder(self) -> str:
@@ -296,6 +297,13 @@ class FineTune(TuningSettings, TorchStage):
             keeps_weights=not self.drop_weights,
         )
         return Result(self.described(), facts={"metrics": figures})
+
+
+def preset_of_width(hidden_size: int) -> str:
+    """The preset for weights that are given: the paper's from the width of its models on."""
+    if hidden_size < BASE_WIDTH:
+        return "small-encoder"
+    return "base" if hidden_size < LARGE_WIDTH else "large"
 
 
 def _sha256_of_table(folder: str) -> str:
