@@ -5,6 +5,7 @@ are told apart by the `model_type` in their config.json, and the authors' releas
 """
 
 import hashlib
+import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -213,11 +214,12 @@ def fingerprint_model(path: str) -> str:
     folder = Path(path) if Path(path).is_dir() else download(path)
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
-        named = file.name in (CONFIG, OLD_WEIGHTS, original.METADATA, THEIR_ENTITY_VOCABULARY)
-        if named or file.suffix == ".safetensors":
+        if file.name in (CONFIG, OLD_WEIGHTS, original.METADATA) or file.suffix == ".safetensors":
             digest.update(file.name.encode())
             with file.open("rb") as content:
                 digest.update(hashlib.file_digest(content, "sha256").digest())
+    if names := entity_vocabulary(str(folder)):
+        digest.update(json.dumps(names, sort_keys=True).encode())
     return digest.hexdigest()
 
 

@@ -124,15 +124,16 @@ class LukeModel(nn.Module):
         if batch.word_ids.device.type == "cpu" and not torch.compiler.is_compiling():
             batch.check(self.config, "ids")
 
-    def keep_entities(self, entity_ids: Sequence[int]) -> None:
+    def keep_entities(self, entity_ids: Sequence[int], pad: int = PAD_ENTITY) -> None:
         """Shrink the entity table to these rows, in this order; the configuration follows.
 
         Fine-tuning keeps only the special entities that it uses; a row may be taken more than once ([MASK]
-        starts several of them). The first must be [PAD]'s, since padding is never learnt. ValueError for none.
+        starts several of them). The first must be `pad`, where [PAD] stands in this table, since padding is never
+        learnt; ValueError otherwise.
         """
         table = self.entity_embeddings.token.weight
-        if not entity_ids:
-            raise ValueError("entity_ids is empty, but must begin with that of [PAD]")
+        if not entity_ids or entity_ids[0] != pad:
+            raise ValueError(f"entity_ids {list(entity_ids)} must begin with {pad} ([PAD])")
         outside = [entity for entity in entity_ids if not 0 <= entity < table.shape[0]]
         if outside:
             raise ValueError(f"entity_ids has {outside[0]}, but the entity table has {table.shape[0]} rows")

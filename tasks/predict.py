@@ -30,7 +30,7 @@ from tasks import extractive_qa
 from tasks.annotations import Annotate, open_annotator
 from tasks.marked import marker_ids
 from tasks.records import Record, parse_line
-from tasks.run import TASKS, check_annotator, check_order, entity_rows, logits_of
+from tasks.run import TASKS, check_annotator, check_order, keep_entities, logits_of
 from tasks.task import Classifier, Task
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ def load_transformers(folder: Path, device: str) -> Predictor:
         check_order(vocabulary, str(folder))
     else:
         titles = THEIR_ENTITIES[: len(task.ENTITY_ROWS)]  # [PAD], and one for each mention
-        luke.keep_entities(entity_rows(vocabulary, titles, str(folder)))
+        keep_entities(luke, vocabulary, titles, str(folder))
     order = class_order(fine_tuned.labels, task.FIRST_CLASS, str(folder))
     module = task.head(luke, len(order), entities=True)
     head = {name: tensor[order] for name, tensor in fine_tuned.head.items()}

@@ -12,7 +12,7 @@ from model.checkpoint import entity_vocabulary, load_luke
 from model.config import PAD_ENTITY
 from model.encoder import LukeModel
 from model.loader import cut_by_tokens
-from pipeline.entities import SPECIAL_ENTITIES
+from pipeline.entities import PAD, SPECIAL_ENTITIES
 from pipeline.tokens import WordTokenizer
 from tasks import cloze_qa, entity_typing, extractive_qa, ner, relation_classification
 from tasks.annotations import Annotate
@@ -145,14 +145,19 @@ def shrink_entities(
         luke.entity_embeddings.token.requires_grad_(False)
     else:
         names = [SPECIAL_ENTITIES[row] for row in task.ENTITY_ROWS or (PAD_ENTITY,)]
-        luke.keep_entities(entity_rows(vocabulary or OUR_ROWS, names, source))
+        keep_entities(luke, vocabulary or OUR_ROWS, names, source)
 
 
-def entity_rows(vocabulary: Mapping[str, int], names: Sequence[str], source: str) -> tuple[int, ...]:
-    """The rows of special entities in the table of `source`. Raises: ValueError for one that it has not."""
-    if missing := [name for name in names if name not in vocabulary]:
+def keep_entities(luke: LukeModel, vocabulary: Mapping[str, int], names: Sequence[str], source: str) -> None:
+    """Leaves these special entities of the table of `source`, [PAD] first. Raises: ValueError for one that it lacks."""
+    if missing := [name for name in (PAD, *names) if name not in vocabulary]:
         raise ValueError(f"{source}: no entity {missing[0]} in entity_vocab.json or tokenizer_config.json")
-    return tuple(vocabulary[name] for name in names)
+    try:
+        luke.keep_entities([vocabulary[name] for name in names], pad=vocabulary[PAD])
+    except ValueError as error:
+        raise ValueError(
+            f"{source}: {error}; give the weights with the entity vocabulary that is theirs"
+        ) from error
 
 
 def check_order(vocabulary: Mapping[str, int], source: str) -> None:

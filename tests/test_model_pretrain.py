@@ -141,7 +141,7 @@ def test_the_same_again_is_done_already(
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("step", [0, 3, 7, 8, 12])
+@pytest.mark.parametrize("step", [0, 1, 2, 3, 6, 7, 8, 9, 12])
 @pytest.mark.parametrize("profile", ["fixed", "paper"])
 def test_resumed_run_has_the_same_bits(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, profile: str

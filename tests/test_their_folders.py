@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import torch
 from fine_tuned_for_tests import EXAMPLES, pretrained
-from models_for_tests import luke_of_transformers
+from models_for_tests import TINY, luke_of_transformers
 
-from model.checkpoint import entity_vocabulary
+from model.checkpoint import entity_vocabulary, fingerprint_model
+from model.encoder import LukeModel
 from model.fine_tuned import ARCHITECTURES
 from model.hf_export import write_tokenizer
 from pipeline.tokens import WordTokenizer
@@ -21,7 +22,7 @@ from tasks.columns import Sentence
 from tasks.context import has_leading_space
 from tasks.predict import load
 from tasks.records import Record
-from tasks.run import TASKS, Run, collate, prepare
+from tasks.run import TASKS, Run, collate, keep_entities, prepare
 from tasks.spans import Span, enumerate_spans, select_spans
 from tasks.task import Hyperparameters
 from tasks.variants import VARIANTS
@@ -170,6 +171,22 @@ def test_only_lukes_of_transformers_have_a_vocabulary(tmp_path: Path) -> None:
         (tmp_path / "config.json").write_text(json.dumps(values))
         write_entities(tmp_path, THEIRS)
         assert entity_vocabulary(str(tmp_path)) == wanted
+
+
+@pytest.mark.parametrize("file", ["entity_vocab.json", "tokenizer_config.json"])
+def test_another_order_of_entities_is_another_model(tmp_path: Path, file: str) -> None:
+    """A fine-tuning that is done already is told by it."""
+    (tmp_path / "config.json").write_text('{"model_type": "luke"}')
+    found = {fingerprint_model(str(tmp_path))}
+    for vocabulary in (OURS, THEIRS):
+        write_entities(tmp_path, vocabulary, file)
+        found.add(fingerprint_model(str(tmp_path)))
+    assert len(found) == 3
+
+
+def test_an_entity_beyond_the_table_is_an_error_that_names_the_weights() -> None:
+    with pytest.raises(ValueError, match=r"^some/luke: entity_ids has 99, but .* give the weights with"):
+        keep_entities(LukeModel(TINY), {**OURS, "[MASK]": 99}, ["[PAD]", "[MASK]"], "some/luke")
 
 
 @pytest.mark.parametrize("entities", [OURS, THEIRS])
