@@ -19,10 +19,10 @@ from luke_places import parts_of
 from pipeline import storage
 from pipeline.containers import plan_blocks
 from pipeline.dump import Page, read_pages, read_site_info
+from pipeline.paragraphs import Link, Paragraph
 from pipeline.sequences import Limits, build_page
 from pipeline.titles import SiteInfo, normalize_title
 from pipeline.tokens import WordTokenizer
-from pipeline.wikitext import Link, Paragraph
 
 Record = dict[str, Any]
 TOP = (100, 1000, 5000)

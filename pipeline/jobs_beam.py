@@ -17,7 +17,6 @@ from itertools import groupby
 from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipeline import storage
@@ -25,40 +24,18 @@ from pipeline.blocks import WORKER_DIED, PageGate, error_path, page_path
 from pipeline.containers import Block
 from pipeline.dump import Page, Rejected, read_pages
 from pipeline.entities import Aliases
+from pipeline.page_tables import SCHEMAS, WRITERS
+from pipeline.paragraphs import Link, Paragraph
 from pipeline.sequences import Limits, build_page
 from pipeline.shards import HELD_OUT, SEEN, is_held_out, sequence_schema, shard
 from pipeline.storage import BlockRecord
 from pipeline.titles import SiteInfo, is_disambiguation, normalize_title
 from pipeline.tokens import WordTokenizer
-from pipeline.wikitext import Link, Paragraph, extract
+from pipeline.wikitext import extract
 
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 _DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
 _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
-LINK_TYPE = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
-SCHEMAS = {
-    "pages": pa.schema(
-        [
-            ("page_id", pa.int64()),
-            ("title", pa.string()),
-            ("is_disambiguation", pa.bool_()),
-            ("paragraph_count", pa.int32()),
-        ]
-    ),
-    "paragraphs": pa.schema(
-        [
-            ("page_id", pa.int64()),
-            ("title", pa.string()),
-            ("paragraph", pa.int32()),
-            ("section", pa.string()),
-            ("text", pa.string()),
-            ("links", LINK_TYPE),
-        ]
-    ),
-    "redirects": pa.schema([("source", pa.string()), ("target", pa.string()), ("fragment", pa.string())]),
-    "rejected": pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("reason", pa.string())]),
-}
-
 
 Work = Callable[[Block, str, PageGate], BlockRecord]
 Rows = dict[str, list[tuple[Any, ...]]]
@@ -70,7 +47,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 def page_rows(
     page: Page | Rejected, site: SiteInfo, profile: str, drops: Counter[str], *, deadly: bool = False
 ) -> Rows:
-    """The rows that a page gives, by table; a deadly page is rejected."""
+    """The rows that a page gives, by table (for "paragraphs" one of all); a deadly page is rejected."""
     if isinstance(page, Rejected):
         return {"rejected": [(page.page_id, page.title, page.reason)]}
     title = normalize_title(page.title, site)[0]
@@ -79,16 +56,14 @@ def page_rows(
     if page.redirect:
         return {"redirects": [(title, *page.redirect)]}
     try:
-        paragraphs, page_drops = extract(page.text, site, profile=profile)
+        extraction = extract(page.text, site, profile=profile)
     except Exception as error:  # whatever a page does to the parser, it does to itself alone
         return {"rejected": [(page.page_id, title, type(error).__name__)]}
-    drops.update(page_drops)
+    drops.update(extraction.drops)
     disambiguation = is_disambiguation(page.text, site)
     return {
-        "pages": [(page.page_id, title, disambiguation, len(paragraphs))],
-        "paragraphs": [
-            (page.page_id, title, number, *paragraph) for number, paragraph in enumerate(paragraphs)
-        ],
+        "pages": [(page.page_id, title, disambiguation, len(extraction.texts))],
+        "paragraphs": [(page.page_id, title, extraction)],
     }
 
 
@@ -106,7 +81,9 @@ class PageExtractor:
         paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in SCHEMAS}
         with contextlib.ExitStack() as stack:
             tables = {
-                table: stack.enter_context(storage.parquet_rows(storage.join(folder, path), SCHEMAS[table]))
+                table: stack.enter_context(
+                    storage.parquet_rows(storage.join(folder, path), SCHEMAS[table], WRITERS[table])
+                )
                 for table, path in paths.items()
             }
             for page in read_pages(
@@ -116,7 +93,7 @@ class PageExtractor:
                 for table, rows in page_rows(page, self.site, self.profile, counts, deadly=deadly).items():
                     tables[table].extend(rows)
                     if table == "paragraphs":
-                        links += sum(len(row[-1]) for row in rows)
+                        links += sum(len(extraction.targets) for *_, extraction in rows)
         count = {table: writer.count for table, writer in tables.items()}
         files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())
         facts = {"pages_read": counts.pop("pages_read", 0)}

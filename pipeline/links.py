@@ -43,7 +43,7 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
 
 def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
     pieces = rules.pattern.split(text)  # text, title, label and trail of a link, text, title, ...
-    links = list(map(rules.resolve, pieces[1::4]))
+    links = rules.resolve_all(pieces[1::4])
     # What a link shows without a label has no quotes and no breaks that are marks.
     labels = [label or shown for label, (_, _, shown) in zip(pieces[2::4], links, strict=True)]
     labels = [plain_label(label) if "''" in label or BREAK in label else label for label in labels]

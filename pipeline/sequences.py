@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
 
+from pipeline.paragraphs import Link, Paragraph
 from pipeline.sentences import DEFAULT, split
 from pipeline.tokens import WordTokenizer
-from pipeline.wikitext import Link, Paragraph
 
 UNKNOWN_ENTITY = 1
 MAX_WORDS = (1 << 15) + 1  # positions in shards have 16 bits; [CLS] and [SEP] are not in them

@@ -18,7 +18,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from itertools import accumulate, chain
+from itertools import accumulate, chain, repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -390,7 +390,7 @@ def to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 class ParquetRows:
-    """Collects rows and writes them in row groups of a fixed size, so that equal rows give equal bytes.
+    """Collects rows and writes them in row groups of a fixed size: equal rows give equal bytes however they come.
 
     A row is a sequence in the order of the schema's fields; so is a struct.
     """
@@ -398,34 +398,53 @@ class ParquetRows:
     def __init__(self, stream: IO[bytes], schema: pa.Schema) -> None:
         self.schema = schema
         self.count = 0
-        self._pending: list[Sequence[Any]] = []
+        self._pending: list[Any] = []
+        self._pending_count = 0
+        self._rest = schema.empty_table()  # rows behind the last whole group
         self._writer = parquet_writer(stream, schema)
 
-    def extend(self, rows: Iterable[Sequence[Any]]) -> None:
-        self._pending += rows
-        while len(self._pending) >= ROW_GROUP_ROWS:
-            self._write(self._pending[:ROW_GROUP_ROWS])
-            del self._pending[:ROW_GROUP_ROWS]
+    def extend(self, rows: Iterable[Any]) -> None:
+        given = list(rows)
+        self._pending += given
+        self._pending_count += self.count_rows(given)
+        if self._pending_count >= ROW_GROUP_ROWS:
+            self._flush()
 
-    def _write(self, rows: list[Sequence[Any]]) -> None:
-        columns = zip(*rows, strict=True)
+    def count_rows(self, rows: Sequence[Any]) -> int:
+        """How many rows of the file these are."""
+        return len(rows)
+
+    def to_table(self, rows: Sequence[Any]) -> pa.Table:
+        """These as a table of the schema."""
+        columns = zip(*rows, strict=True) if rows else repeat((), len(self.schema))
         arrays = [to_array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=self.schema)
-        self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
-        self.count += len(rows)
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+    def _flush(self) -> None:
+        table = pa.concat_tables([self._rest, self.to_table(self._pending)]).combine_chunks()
+        whole = table.num_rows - table.num_rows % ROW_GROUP_ROWS
+        self._write(table.slice(0, whole))
+        self._rest = table.slice(whole)
+        self._pending, self._pending_count = [], 0
+
+    def _write(self, table: pa.Table) -> None:
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+            self.count += table.num_rows
 
     def close(self) -> None:
-        if self._pending:
-            self._write(self._pending)
-            self._pending = []
+        self._flush()
+        self._write(self._rest)
         self._writer.close()
 
 
 @contextlib.contextmanager
-def parquet_rows(path: str, schema: pa.Schema) -> Iterator[ParquetRows]:
+def parquet_rows(
+    path: str, schema: pa.Schema, writer: type[ParquetRows] = ParquetRows
+) -> Iterator[ParquetRows]:
     """Write rows to a Parquet file that appears whole or not at all."""
     with atomic_output(path) as stream:
-        rows = ParquetRows(stream, schema)
+        rows = writer(stream, schema)
         yield rows
         rows.close()
 

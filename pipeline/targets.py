@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from functools import cache, lru_cache
+from string import ascii_lowercase
 from unicodedata import is_normalized
 from urllib.parse import unquote
 
@@ -30,6 +31,7 @@ _KNOWN_TITLES = 1 << 16
 # Titles with nothing to decode, split off, tidy or protect are taken as they are.
 _PLAIN = "[^\x00-\x1f\x7f-\xa0%&_:#<>{' \u1680-\u180e\u2000-\u206f\u3000\ufffd]+"
 _PLAIN_TITLE = re.compile(f"{_PLAIN}(?:[' ]{_PLAIN})*")
+_PLAIN_TITLES = re.compile(f"^(?:((?=[!-~]){_PLAIN_TITLE.pattern})|.*)$", re.MULTILINE)
 _CONTROLS = re.compile("[\x00-\x1f\x7f]+")
 _SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
 _INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
@@ -102,6 +104,20 @@ class LinkRules:
         }
         self.prefixes["Category"] = "category"
         self.resolve = lru_cache(_KNOWN_TITLES)(self._resolve)
+        self.capitals = {letter: capitalize(letter, site) for letter in ascii_lowercase}
+
+    def resolve_all(self, raws: list[str]) -> list[tuple[str, str, str]]:
+        """`resolve` of each link of a page; those that have nothing special are read together, without a call each."""
+        lines = "\n".join(raws)
+        if not raws or not is_normalized("NFC", lines):
+            return list(map(self.resolve, raws))
+        first = self.capitals.get
+        return [
+            (raw if raw < "[" else first(raw[0], raw[0]) + raw[1:], "", raw)
+            if plain and len(raw) <= _SHORT_TITLE
+            else self.resolve(raw)
+            for plain, raw in zip(_PLAIN_TITLES.findall(lines), raws, strict=True)
+        ]
 
     def _resolve(self, raw: str) -> tuple[str, str, str]:
         """(title or "", reason why it is none, what the link shows without a label)."""

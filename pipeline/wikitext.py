@@ -1,20 +1,16 @@
 """Wikitext to paragraphs: running text with the spans and targets of its links, in bounded time.
 
 A page goes through passes over its whole text: ``markup`` cuts what is no running text, ``links`` marks the links,
-``split_lines`` joins and sorts the lines, ``inline`` leaves the reader's text.
+``split_lines`` joins and sorts the lines, ``inline`` leaves the reader's text, ``paragraphs`` measures it.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import partial
-from itertools import accumulate
-from typing import NamedTuple
 
 from pipeline.inline import clean
 from pipeline.links import mark_links
 from pipeline.marks import BREAK, CLOSE, CUT, GONE, OPEN
 from pipeline.markup import cut
+from pipeline.paragraphs import Extraction, read_lines
 from pipeline.quotes import without_quotes
 from pipeline.targets import LinkRules, link_rules
 from pipeline.titles import SiteInfo
@@ -26,35 +22,6 @@ _RULER = re.compile(r"-{4,}")
 _LIST_MARKS = re.compile(r"[*#:;]+")
 _LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
 _NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
-_BLANK_IN_LINK = re.compile(f"{OPEN} | {CLOSE}")
-_LOOSE = (f"{OPEN} ", f" {CLOSE}", f"{OPEN}{CLOSE}")
-
-
-class Link(NamedTuple):
-    """A link to an article: half-open code points in the paragraph's text, and the normalised title."""
-
-    start: int
-    end: int
-    target: str
-
-
-class Paragraph(NamedTuple):
-    """A stretch of running text; ``section`` is its heading, "" before the first."""
-
-    section: str
-    text: str
-    links: tuple[Link, ...]
-
-
-# Of a tuple of their fields: there are many, so they are made without a function of Python.
-_link, _paragraph = partial(tuple.__new__, Link), partial(tuple.__new__, Paragraph)
-
-
-class Extraction(NamedTuple):
-    """A page's paragraphs, and what was dropped: "<what>:<reason>" -> count."""
-
-    paragraphs: tuple[Paragraph, ...]
-    drops: Mapping[str, int]
 
 
 def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
@@ -71,9 +38,7 @@ def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
     marked, targets = mark_links("\n" + plain, rules, drops)
     marked = _NOTHING_BEFORE_TEXT.sub("\n", marked)
     sources, kinds = split_lines(marked, rules)
-    cleaned = clean("\n".join(sources), drops).split("\n")
-    paragraphs = tuple(_paragraphs(cleaned, kinds, iter(targets), drops))
-    return Extraction(paragraphs, dict(sorted((+drops).items())))
+    return read_lines(clean("\n".join(sources), drops), kinds, targets, drops)
 
 
 def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
@@ -132,56 +97,3 @@ def _split_term(text: str) -> str:
             return text[:colon] + BREAK + text[colon + 1 :]
         colon = text.find(":", text.find(CLOSE, colon) if linked else colon + 1)
     return text
-
-
-def _paragraphs(
-    lines: list[str], kinds: dict[int, str], targets: Iterator[str], drops: Counter[str]
-) -> Iterator[Paragraph]:
-    section = ""
-    for number, line in enumerate(lines):
-        if number in kinds:
-            text, links = _measure(_single_blanks(line.replace(BREAK, " ")), targets, drops)
-            if kinds[number] == "heading":
-                section = text
-                drops["links:in_heading"] += len(links)
-            else:
-                drops["lines:table_row"] += 1
-                drops["links:in_tables"] += len(links)
-            continue
-        for part in line.split(BREAK) if BREAK in line else (line,):
-            text, links = _single_blanks(part), ()
-            if OPEN in text:
-                text, links = _measure(text, targets, drops)
-            if text:
-                yield _paragraph((section, text, links))
-
-
-def _single_blanks(line: str) -> str:
-    """The line with one blank where there are several, and none at its ends."""
-    # Faster, and right for most: of ASCII's other blanks `cut` has left none.
-    if line.isascii() and "  " not in line and "\t" not in line:
-        return line.strip(" ")
-    return " ".join(line.split())
-
-
-def _measure(line: str, targets: Iterator[str], drops: Counter[str]) -> tuple[str, tuple[Link, ...]]:
-    """The text of a line with single blanks, and its links."""
-    if _LOOSE[0] in line or _LOOSE[1] in line or _LOOSE[2] in line:
-        line, targets = _tighten(line, targets, drops)
-    pieces = line.replace(CLOSE, OPEN).split(OPEN)
-    edges = list(accumulate(map(len, pieces)))
-    # The titles go last: of an iterator, zip would take one too many.
-    return "".join(pieces), tuple(map(_link, zip(edges[0:-1:2], edges[1::2], targets, strict=False)))
-
-
-def _tighten(line: str, targets: Iterator[str], drops: Counter[str]) -> tuple[str, Iterator[str]]:
-    """Blanks at the edges of links move outside; a link without text goes, with its title."""
-    line = _BLANK_IN_LINK.sub(lambda match: match.group()[::-1], line)
-    kept = []
-    for piece in line.split(OPEN)[1:]:
-        target = next(targets)
-        if piece.startswith(CLOSE):
-            drops["links:empty"] += 1
-        else:
-            kept.append(target)
-    return " ".join(line.replace(f"{OPEN}{CLOSE}", "").split()), iter(kept)

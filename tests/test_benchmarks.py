@@ -13,11 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.jobs_beam import SCHEMAS
+from pipeline.page_tables import SCHEMAS
+from pipeline.paragraphs import Link, Paragraph
 from pipeline.sequences import Limits, build_page
 from pipeline.titles import SiteInfo, normalize_title
 from pipeline.tokens import WordTokenizer, train_tokenizer
-from pipeline.wikitext import Link, Paragraph, extract
+from pipeline.wikitext import extract
 
 # At the end: `model.py` there must not be taken for the package.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))

@@ -10,7 +10,8 @@ from conftest import DATA
 from pipeline import dump, jobs_beam, storage
 from pipeline.containers import Block
 from pipeline.dump import Page, Rejected
-from pipeline.jobs_beam import SCHEMAS, PageExtractor, PageGate, page_rows, read_paragraphs
+from pipeline.jobs_beam import PageExtractor, PageGate, page_rows, read_paragraphs
+from pipeline.page_tables import SCHEMAS
 from pipeline.wikitext import extract
 
 DUMP = str(DATA / "wiki-40.xml")

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline import jobs_spark, mentions, storage
 from pipeline.entities import EntityVocab
-from pipeline.jobs_beam import SCHEMAS
+from pipeline.page_tables import SCHEMAS
 from pipeline.spark import read, write_parts
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ from conftest import DATA
 from pipeline import look, storage
 from pipeline.containers import Block
 from pipeline.dump import read_site_info
-from pipeline.jobs_beam import SCHEMAS, PageExtractor, PageGate
+from pipeline.jobs_beam import PageExtractor, PageGate
+from pipeline.page_tables import SCHEMAS
 
 ROW = {
     "page_id": 1,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline import storage
 from pipeline.entities import ALIASES
-from pipeline.jobs_beam import SCHEMAS
+from pipeline.page_tables import SCHEMAS
 from pipeline.tries import write_numbers
 from workflows import sample_pages as module
 from workflows.sample_pages import pages_by_chance, pages_by_links, pieces, sample_pages

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipeline.paragraphs import Link, Paragraph
 from pipeline.sentences import split
 from pipeline.sequences import Limits, Sequence, build_page
 from pipeline.titles import SiteInfo, redirect_target
 from pipeline.tokens import WordPiece, WordTokenizer, train_tokenizer
 from pipeline.vocabularies import Normalizer
-from pipeline.wikitext import Link, Paragraph, extract
+from pipeline.wikitext import extract
 
 TITLES = {"Port Sorrel": 3, "Gull Bay": 4, "Tern Rock": 5}
 TEXT = "The ferry sails from Port Sorrel to Gull Bay. The birds of Tern Rock sing every single morning."

@@ -7,12 +7,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline import storage
@@ -208,6 +209,22 @@ def test_parquet_row_groups_depend_on_rows_alone(
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     assert all(size == storage.ROW_GROUP_ROWS for size in sizes[:-1])
     assert [row["number"] for row in storage.read_rows(path)] == list(range(count))
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 2 * storage.ROW_GROUP_ROWS), max_size=4))
+def test_parquet_bytes_do_not_depend_on_how_rows_come(
+    tmp_path_factory: pytest.TempPathFactory, portions: list[int]
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    numbers = iter(range(sum(portions)))
+    with storage.parquet_rows(str(folder / "portions.parquet"), SCHEMA) as rows:
+        for size in portions:
+            rows.extend([(number,) for number in islice(numbers, size)])
+    with storage.parquet_rows(str(folder / "at-once.parquet"), SCHEMA) as rows:
+        rows.extend([(number,) for number in range(sum(portions))])
+    assert rows.count == sum(portions)
+    assert (folder / "portions.parquet").read_bytes() == (folder / "at-once.parquet").read_bytes()
 
 
 def test_corrupt_parquet_is_named(tmp_path: Path) -> None:

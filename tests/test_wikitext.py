@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from pipeline.links import PARSER_LIMIT, TreeReader, mark_links
 from pipeline.marks import CUT
 from pipeline.markup import cut
+from pipeline.paragraphs import Extraction
 from pipeline.targets import LinkRules
 from pipeline.titles import SiteInfo, is_disambiguation, redirect_target
-from pipeline.wikitext import Extraction, extract
+from pipeline.wikitext import extract
 
 NAMESPACES = ((0, ""), (1, "Talk"), (2, "User"), (6, "File"), (10, "Template"), (14, "Category"))
 SITE = SiteInfo("en", "enwiki", "first-letter", NAMESPACES)
