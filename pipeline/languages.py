@@ -350,6 +350,29 @@ INTERWIKI_PREFIXES: frozenset[str] = frozenset(
 # Scripts in which a line break inside a paragraph stands for nothing, not for a blank.
 UNSPACED_LANGUAGES: frozenset[str] = frozenset({"ja", "zh", "wuu", "yue", "zh-classical", "zh-yue", "gan"})
 
+# Codes of a wiki's scripts and regions, in the order in which it looks for what to show a reader who has chosen none.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    codes.split()[0]: tuple(codes.split())
+    for codes in (
+        "ban ban-bali ban-x-dharma ban-x-palmleaf ban-x-pku",
+        "crh crh-latn crh-cyrl",
+        "gan gan-hans gan-hant",
+        "iu ike-cans ike-latn",
+        "kk kk-cyrl kk-latn kk-arab kk-kz kk-tr kk-cn",
+        "ku ku-latn ku-arab",
+        "mni mni-beng",
+        "sh sh-latn sh-cyrl",
+        "shi shi-latn shi-tfng",
+        "sr sr-ec sr-el sr-cyrl sr-latn",
+        "tg tg-latn",
+        "tly tly-cyrl",
+        "uz uz-latn uz-cyrl",
+        "wuu wuu-hans wuu-hant",
+        "zgh zgh-latn",
+        "zh zh-hans zh-hant zh-cn zh-tw zh-hk zh-sg zh-mo zh-my",
+    )
+}
+
 # Codes of a wiki beside the one under which the tables file it.
 _OTHER_CODES: dict[str, str] = _rows(
     """als:gsw bat-smg:sgs be-x-old:be-tarask cbk:cbk-zam egl:eml fiu-vro:vro lzh:zh-classical nan:zh-min-nan nb:no

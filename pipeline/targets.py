@@ -15,6 +15,7 @@ from pipeline.languages import (
     LANGUAGE_CODES,
     NAMESPACE_ALIASES,
     UNSPACED_LANGUAGES,
+    VARIANTS,
     base_language,
     link_prefix,
     link_trail,
@@ -95,6 +96,7 @@ class LinkRules:
         self.pattern = re.compile(
             rf"\[\[(?!{PROTOCOLS})([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})"
         )
+        self.variants = VARIANTS.get(base_language(site.language), ())
         self.line_joint = "" if base_language(site.language) in UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {

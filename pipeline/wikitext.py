@@ -1,7 +1,8 @@
 """Wikitext to paragraphs: running text with the spans and targets of its links, in bounded time.
 
-A page goes through passes over its whole text: ``markup`` cuts what is no running text, ``links`` marks the links,
-``split_lines`` joins and sorts the lines, ``inline`` leaves the reader's text, ``paragraphs`` measures it.
+A page goes through passes over its whole text: ``markup`` cuts what is no running text, ``variants`` chooses among
+scripts, ``links`` marks the links, ``split_lines`` joins and sorts the lines, ``inline`` leaves the reader's text,
+``paragraphs`` measures it.
 """
 
 import re
@@ -14,6 +15,7 @@ from pipeline.paragraphs import Extraction, read_lines
 from pipeline.quotes import without_quotes
 from pipeline.targets import LinkRules, link_rules
 from pipeline.titles import SiteInfo
+from pipeline.variants import choose_variants
 
 PROFILES = ("fixed", "paper")
 
@@ -35,6 +37,8 @@ def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
         raise ValueError(f"profile: unknown value {profile!r}; use one of {', '.join(PROFILES)}")
     rules = link_rules(site, profile)
     plain, drops = cut(text, rules.tokens)
+    if rules.variants and "-{" in plain:
+        plain = choose_variants(plain, rules.variants, drops)
     marked, targets = mark_links("\n" + plain, rules, drops)
     marked = _NOTHING_BEFORE_TEXT.sub("\n", marked)
     sources, kinds = split_lines(marked, rules)

@@ -270,6 +270,20 @@ def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
         ),
         ("tr", "[[istanbul]]da", ["istanbulda"], [("istanbulda", "İstanbul")]),
         ("ka", "[[თბილისი]]ს", ["თბილისის"], [("თბილისის", "თბილისი")]),
+        ("zh", "-{zh-hant:軟體; zh-hans:软件;}-和-{A|zh-cn:计算机;zh-tw:電腦}-", ["软件和计算机"], []),
+        ("zh", "[[-{zh-tw:甲;zh-cn:乙}-|-{丙}-]]", ["丙"], [("丙", "乙")]),
+        ("zh", "-{[[甲|乙]]}-", ["乙"], [("乙", "甲")]),
+        ("zh", "-{H|zh-cn:甲;zh-tw:乙}-\n-{T|丁}-丙-{}-丁-{R|zh-cn:戊}-", ["丙丁zh-cn:戊"], []),
+        ("zh", "-{甲=>zh-cn:a&nbsp;b;zh-tw:c}- -{zh-cn;zh-sg|戊}-", ["a b 戊"], []),
+        (
+            "zh",
+            "-{zh-cn:外-{zh-hans:内;zh-hant:內}-;zh-tw:丁}- -{甲;乙}- -{http://x.org}-",
+            ["外内 甲;乙 http://x.org"],
+            [],
+        ),
+        ("zh", "a-{{{b}}}-c -{ d", ["a--c -{ d"], []),
+        ("sr", "-{sr-el:a;sr-ec:б}- -{Windows}-", ["б Windows"], []),
+        ("ja", "-{zh-cn:a}-", ["-{zh-cn:a}-"], []),
     ],
 )
 def test_languages(language: str, source: str, lines: list[str], links: Links) -> None:
@@ -365,7 +379,7 @@ def test_pages_with_many_open_brackets_are_scanned_and_counted() -> None:
 
 MARKS = """[[ ]] [[[ { } {{ }} {{{ }}} | [ ] [http://x.org '' ''' ' a bc [[A]] [[B|c]] [[File:x|
 [[Category:y]] <ref> </ref> <ref/> <!-- --> <nowiki/> <b> </b> <br> <div <table> </table> {| |} |-
-== = * # : ; & é 😀 日 _ __ __A__ </ > < !"""
+== = * # : ; & é 😀 日 _ __ __A__ </ > < ! -{ }- zh-cn: zh-tw: H|"""
 FRAGMENTS = st.sampled_from([*MARKS.split(), " ", "\n", "\n\n", "\u00a0", *map(chr, range(32))])
 
 
@@ -384,7 +398,7 @@ def check(extraction: Extraction) -> None:
 @given(
     st.lists(FRAGMENTS, max_size=40).map("".join),
     st.sampled_from(["fixed", "paper"]),
-    st.sampled_from(["en", "ja"]),
+    st.sampled_from(["en", "ja", "zh"]),
 )
 def test_any_mix_of_markup_leaves_clean_paragraphs(source: str, profile: str, language: str) -> None:
     extraction = extract(source, site(language), profile=profile)
@@ -399,6 +413,9 @@ def test_any_text_gives_valid_paragraphs(source: str) -> None:
 
 
 POISON = {
+    "open variants": "-{" * 200_000,
+    "nested variants": "-{" * 100_000 + "}-" * 100_000,
+    "variants of much": "-{zh-cn:a" + ";b" * 500_000 + "}-",
     "open tags": '<div a="' * 50_000,
     "open templates": "{{a|b=&c" * 50_000,
     "open links": "[[a|" * 50_000,
@@ -437,7 +454,7 @@ POISON = {
 def test_poison_ends_in_time_and_memory(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    extraction = extract(POISON[name], SITE)
+    extraction = extract(POISON[name], site("zh") if "variants" in name else SITE)
     redirect_target(POISON[name], SITE)
     is_disambiguation(POISON[name], SITE)
     assert time.process_time() - start < 5

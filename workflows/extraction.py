@@ -174,7 +174,7 @@ class ExtractPages(CorpusStage):
     """Pages, paragraphs with their links, redirects and rejected pages."""
 
     FOLDER = "pages"
-    VERSION = 3
+    VERSION = 4
     KEEPS = "whole"
 
     def check_needs(self) -> None:
