@@ -248,8 +248,10 @@ def main() -> None:
     waiting = [cell for cell in cells_of(options) if cell.name not in done]
     order = [cell.name for cell in (*CELLS, *SEARCH)]
     with ThreadPoolExecutor(options.jobs) as pool:
-        # The longest cells stand last; begun first, they leave no core idle at the end.
-        futures = [pool.submit(run, cell, options) for cell in reversed(waiting)]
+        # The longest stand last, and searches are short: begun first, the long ones leave no core idle at the end.
+        searches = [cell for cell in waiting if cell.is_search]
+        longest_first = [*reversed([cell for cell in waiting if not cell.is_search]), *searches]
+        futures = [pool.submit(run, cell, options) for cell in longest_first]
         for future in as_completed(futures):
             report["cells"].append(future.result())
             write(report, options.output, order)

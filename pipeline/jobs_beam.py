@@ -47,7 +47,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 def page_rows(
     page: Page | Rejected, site: SiteInfo, profile: str, drops: Counter[str], *, deadly: bool = False
 ) -> Rows:
-    """The rows that a page gives, by table (for "paragraphs" one of all); a deadly page is rejected."""
+    """The rows that a page gives, by table ("paragraphs": one entry with all of them); a deadly page is rejected."""
     if isinstance(page, Rejected):
         return {"rejected": [(page.page_id, page.title, page.reason)]}
     title = normalize_title(page.title, site)[0]

@@ -350,7 +350,8 @@ INTERWIKI_PREFIXES: frozenset[str] = frozenset(
 # Scripts in which a line break inside a paragraph stands for nothing, not for a blank.
 UNSPACED_LANGUAGES: frozenset[str] = frozenset({"ja", "zh", "wuu", "yue", "zh-classical", "zh-yue", "gan"})
 
-# Codes of a wiki's scripts and regions, in the order in which it looks for what to show a reader who has chosen none.
+# Codes of a wiki's scripts and regions (MediaWiki's includes/language/converters), in the order in which it looks
+# for what to show a reader who has chosen none.
 VARIANTS: dict[str, tuple[str, ...]] = {
     codes.split()[0]: tuple(codes.split())
     for codes in (
@@ -363,15 +364,22 @@ VARIANTS: dict[str, tuple[str, ...]] = {
         "mni mni-beng",
         "sh sh-latn sh-cyrl",
         "shi shi-latn shi-tfng",
-        "sr sr-ec sr-el sr-cyrl sr-latn",
+        "sr sr-ec sr-el",
         "tg tg-latn",
         "tly tly-cyrl",
         "uz uz-latn uz-cyrl",
         "wuu wuu-hans wuu-hant",
+        "yue yue-hant yue-hans",
         "zgh zgh-latn",
         "zh zh-hans zh-hant zh-cn zh-tw zh-hk zh-sg zh-mo zh-my",
     )
 }
+
+# Other names of these codes.
+VARIANT_NAMES: dict[str, str] = _rows(
+    """sr-cyrl:sr-ec sr-latn:sr-el zh-hans-cn:zh-cn zh-hans-my:zh-my zh-hans-sg:zh-sg zh-hant-hk:zh-hk
+    zh-hant-mo:zh-mo zh-hant-tw:zh-tw"""
+)
 
 # Codes of a wiki beside the one under which the tables file it.
 _OTHER_CODES: dict[str, str] = _rows(

@@ -115,10 +115,10 @@ def _tighten(text: str, targets: Sequence[str], drops: Counter[str]) -> tuple[st
 
 
 def _measure(marked: list[str], counts: list[int]) -> tuple[list[str], list[int], list[int]]:
-    """(texts without marks, starts and ends of all links in their texts), where each has so many links."""
+    """(texts without marks, starts of all links, their ends); ``counts`` says how many links each text has."""
     pieces = "\n".join(marked).replace(CLOSE, OPEN).split(OPEN)
     texts = "".join(pieces).split("\n") if marked else []
-    edges = list(accumulate(map(len, pieces)))  # in the page; less the beginnings of the texts, in those
+    edges = list(accumulate(map(len, pieces)))  # counted through the page: each text's own beginning goes off
     beginnings = accumulate([len(text) + 1 for text in texts], initial=0)
     of_links = list(chain.from_iterable(map(repeat, beginnings, counts)))
     return texts, list(map(sub, edges[0:-1:2], of_links)), list(map(sub, edges[1::2], of_links))

@@ -32,6 +32,7 @@ _KNOWN_TITLES = 1 << 16
 # Titles with nothing to decode, split off, tidy or protect are taken as they are.
 _PLAIN = "[^\x00-\x1f\x7f-\xa0%&_:#<>{' \u1680-\u180e\u2000-\u206f\u3000\ufffd]+"
 _PLAIN_TITLE = re.compile(f"{_PLAIN}(?:[' ]{_PLAIN})*")
+# The first letter is one of ASCII's, whose capital `resolve_all` knows.
 _PLAIN_TITLES = re.compile(f"^(?:((?=[!-~]){_PLAIN_TITLE.pattern})|.*)$", re.MULTILINE)
 _CONTROLS = re.compile("[\x00-\x1f\x7f]+")
 _SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
@@ -113,9 +114,10 @@ class LinkRules:
         lines = "\n".join(raws)
         if not raws or not is_normalized("NFC", lines):
             return list(map(self.resolve, raws))
-        first = self.capitals.get
+        capital = self.capitals.get
+        # Small letters, which stand behind "[", become capitals; a digit or a mark stays.
         return [
-            (raw if raw < "[" else first(raw[0], raw[0]) + raw[1:], "", raw)
+            (raw if raw < "[" else capital(raw[0], raw[0]) + raw[1:], "", raw)
             if plain and len(raw) <= _SHORT_TITLE
             else self.resolve(raw)
             for plain, raw in zip(_PLAIN_TITLES.findall(lines), raws, strict=True)

@@ -30,7 +30,8 @@ def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
     """The paragraphs of a page's wikitext.
 
     Profile "fixed" drops image captions, joins hard-wrapped lines, takes link trails into the mention and
-    cuts fragments off targets; "paper" does the opposite of each, as the paper's code does. ValueError for
+    cuts fragments off targets; "paper" does the opposite of each, as the paper's code does. Both choose among
+    the forms of a wiki in several scripts, which the paper has none of. ValueError for
     an unknown profile; no text raises anything.
     """
     if profile not in PROFILES:
@@ -46,7 +47,7 @@ def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
 
 
 def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
-    """(the lines of the page that are not empty, "heading" or "table_row" by the number of such a line).
+    """(the page's headings and lines that are not empty, "heading" or "table_row" by the number of such a line).
 
     Hard-wrapped lines of running text are joined (not in profile "paper"); list marks and quotes vanish.
     """
@@ -69,7 +70,7 @@ def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]
             running = []
         if kind:
             kinds[len(kept)] = kind
-        if content:
+        if kind or content:
             kept.append(content)
     if running:
         kept.append(rules.line_joint.join(running))

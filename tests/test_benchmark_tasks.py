@@ -165,16 +165,38 @@ def test_what_is_done_is_kept_and_what_failed_is_run_again(
     monkeypatch.setattr(script, "run", run)
     monkeypatch.setattr(script, "environment_facts", lambda: {"machine": {}, "versions": {}})
     monkeypatch.setattr(script, "read_options", lambda: options(tmp_path, only="^semeval.*seed1$"))
-    with pytest.raises(SystemExit, match="failed: semeval2010-task8-luke-seed1"):
+    with pytest.raises(SystemExit, match="failed: semeval2010-task8-roberta-seed1"):
         script.main()
     assert "exit status 1: x" in (tmp_path / "results" / "tasks.md").read_text()
     script.main()
-    assert asked == [f"semeval2010-task8-{variant}-seed1" for variant in ("roberta", "luke", "luke")]
+    assert asked == [f"semeval2010-task8-{variant}-seed1" for variant in ("luke", "roberta", "roberta")]
     report = json.loads((tmp_path / "results" / "tasks.json").read_text())
-    assert [record["name"] for record in report["cells"]] == asked[:2]
+    assert [record["name"] for record in report["cells"]] == [asked[1], asked[0]]
     assert [(line["found"], line["met"]) for line in report["targets"]] == [(0.5, False)] * 2
     assert "exit status" not in (tmp_path / "results" / "tasks.md").read_text()
     assert capsys.readouterr().out.count("50.00") > 4
+
+
+def test_the_longest_cells_begin_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def run(cell: Any, given: argparse.Namespace) -> dict[str, Any]:
+        asked.append(cell)
+        return outcome(cell)
+
+    monkeypatch.setattr(script, "run", run)
+    monkeypatch.setattr(script, "environment_facts", lambda: {"machine": {}, "versions": {}})
+    monkeypatch.setattr(script, "read_options", lambda: options(tmp_path, only="^(semeval|wikigold).*seed1"))
+    script.main()
+    searches = [cell.is_search for cell in asked]
+    assert searches == sorted(searches)
+    assert any(searches)
+    assert [(cell.data, cell.variant) for cell in asked][:4] == [
+        ("wikigold", "luke"),
+        ("wikigold", "roberta"),
+        ("semeval2010-task8", "luke"),
+        ("semeval2010-task8", "roberta"),
+    ]
 
 
 def test_cells_with_entities_want_a_mention_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

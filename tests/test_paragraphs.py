@@ -1,11 +1,13 @@
 """Marked lines to paragraphs, against a reading of every character alone."""
 
+import sys
 from collections import Counter
 from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import paragraphs
 from pipeline.marks import BREAK, CLOSE, OPEN
 from pipeline.paragraphs import Link, Paragraph, read_lines
 
@@ -83,6 +85,11 @@ def expected(lines: list[Line], targets: list[str]) -> tuple[list[Paragraph], Co
     return found, +drops
 
 
+def test_all_blanks_but_the_controls_are_known() -> None:
+    every = {chr(code) for code in range(0x20, sys.maxunicode + 1) if chr(code).isspace()} | {"\t"}
+    assert {*paragraphs._OTHER_BLANKS, " "} == every
+
+
 @given(LINES)
 def test_lines_are_what_their_characters_are(lines: list[Line]) -> None:
     text = "\n".join(
@@ -92,8 +99,8 @@ def test_lines_are_what_their_characters_are(lines: list[Line]) -> None:
     kinds = {number: kind for number, (kind, _) in enumerate(lines) if kind}
     targets = [f"T{number}" for number in range(text.count(OPEN))]
     extraction = read_lines(text, kinds, targets, Counter())
-    paragraphs, drops = expected(lines, targets)
-    assert list(extraction.paragraphs) == paragraphs
+    wanted, drops = expected(lines, targets)
+    assert list(extraction.paragraphs) == wanted
     assert extraction.drops == drops
     assert (
         sum(extraction.link_counts)

@@ -274,7 +274,25 @@ def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
         ("zh", "[[-{zh-tw:甲;zh-cn:乙}-|-{丙}-]]", ["丙"], [("丙", "乙")]),
         ("zh", "-{[[甲|乙]]}-", ["乙"], [("乙", "甲")]),
         ("zh", "-{H|zh-cn:甲;zh-tw:乙}-\n-{T|丁}-丙-{}-丁-{R|zh-cn:戊}-", ["丙丁zh-cn:戊"], []),
-        ("zh", "-{甲=>zh-cn:a&nbsp;b;zh-tw:c}- -{zh-cn;zh-sg|戊}-", ["a b 戊"], []),
+        (
+            "zh",
+            "-{甲=>zh-cn:a&nbsp;;zh-tw:c}- -{甲=>zh-cn:a&quot;;乙}- -{zh-cn;zh-sg|戊}-",
+            ['c a";乙 戊'],
+            [],
+        ),
+        (
+            "zh",
+            "该-{zh-hans:;zh-hant:條}-文 -{甲;ZH-Hant-TW:乙}- -{zh-cn:A&nbsp;;zh-tw:B}-",
+            ["该條文 乙 A"],
+            [],
+        ),
+        (
+            "zh",
+            "-{a|zh-cn:甲;zh-tw:乙}- -{A;H|zh-cn:甲}-丙 -{R;H|zh-cn:a}- -{zh-hans:a{b}c;d}-",
+            ["甲 丙 zh-cn:a a{b}c;d"],
+            [],
+        ),
+        ("zh", "甲\n-{H|zh-cn:a}-\n乙 -{H|丁}- -{D|zh-cn:a}--{N|zh-cn}-", ["甲乙 丁"], []),
         (
             "zh",
             "-{zh-cn:外-{zh-hans:内;zh-hant:內}-;zh-tw:丁}- -{甲;乙}- -{http://x.org}-",
@@ -282,7 +300,7 @@ def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
             [],
         ),
         ("zh", "a-{{{b}}}-c -{ d", ["a--c -{ d"], []),
-        ("sr", "-{sr-el:a;sr-ec:б}- -{Windows}-", ["б Windows"], []),
+        ("sr", "-{sr-Latn:a;sr-Cyrl:б}- -{sr-el:a}- -{Windows}-", ["б a Windows"], []),
         ("ja", "-{zh-cn:a}-", ["-{zh-cn:a}-"], []),
     ],
 )
@@ -309,8 +327,9 @@ def test_paper_profile(source: str, lines: list[str], links: Links) -> None:
 
 def test_sections() -> None:
     source = "a\n== B [[c]] ==\nd\n=== ''E'' &amp; F ===<!-- x -->\n* g\n=h=\ni\n== not a heading\nj"
+    source += "\n=='''''==\nk\n=='''''=="
     sections = [(paragraph.section, paragraph.text) for paragraph in extract(source, SITE).paragraphs]
-    assert sections == [("", "a"), ("B c", "d"), ("E & F", "g"), ("h", "i == not a heading j")]
+    assert sections == [("", "a"), ("B c", "d"), ("E & F", "g"), ("h", "i == not a heading j"), ("", "k")]
 
 
 def test_every_drop_is_counted() -> None:
