@@ -226,9 +226,10 @@ def python_of(place: Path) -> Path | None:
     return found[0].absolute() if found else None
 
 
-def command_line() -> str:
-    """This command, with the last part of each path alone."""
-    words = [Path(word).name if os.path.isabs(word) else word for word in sys.argv[1:]]
+def command_line(notes: Sequence[str]) -> str:
+    """This command without its notes, with the last part of each path alone."""
+    given = [word for word in sys.argv[1:] if word not in notes and not word.startswith("--note")]
+    words = [Path(word).name if os.path.isabs(word) else word for word in given]
     return " ".join(["python benchmarks/extract.py", *words])
 
 
@@ -245,7 +246,7 @@ def main() -> None:
     compared = ratios(results)
     report = {
         "date": datetime.date.today().isoformat(),
-        "command": command_line(),
+        "command": command_line(options.notes),
         "environment": environment,
         "targets": targets(results, compared),
         "medians": medians(results),
