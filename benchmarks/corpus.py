@@ -22,6 +22,7 @@ from corpus_markdown import markdown
 from corpus_report import COPIES, LIMITS, make_report
 from extract import python_of
 from measure import ROOT, adopt_orphans, environment_facts, measure
+from processes import command_line
 from report import LARGE, SMALL
 from stages import Record
 
@@ -216,19 +217,13 @@ def read_options() -> argparse.Namespace:
     return options
 
 
-def command_line() -> str:
-    """This command, with the last part of each path alone."""
-    words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
-    return " ".join(["python benchmarks/corpus.py", *words])
-
-
 def main() -> None:
     sys.path.insert(0, str(ROOT))  # this checkout is measured, whatever is installed
     options = read_options()
     options.scratch.mkdir(parents=True, exist_ok=True)
     facts = {
         "date": datetime.date.today().isoformat(),
-        "command": command_line(),
+        "command": command_line("corpus.py", options.notes),
         "environment": environment_facts(options.peers),  # before orphans come here, too
         "notes": options.notes,
     }

@@ -21,6 +21,7 @@ import corpora
 import pyarrow.parquet as pq
 from corpora import Dump
 from measure import ROOT, Measurement, adopt_orphans, environment_facts, measure
+from processes import command_line
 from report import (
     BZ2,
     COPIES,
@@ -226,13 +227,6 @@ def python_of(place: Path) -> Path | None:
     return found[0].absolute() if found else None
 
 
-def command_line(notes: Sequence[str]) -> str:
-    """This command without its notes, with the last part of each path alone."""
-    given = [word for word in sys.argv[1:] if word not in notes and not word.startswith("--note")]
-    words = [Path(word).name if os.path.isabs(word) else word for word in given]
-    return " ".join(["python benchmarks/extract.py", *words])
-
-
 def main() -> None:
     sys.path.insert(0, str(ROOT))  # this checkout is measured, whatever is installed
     options = read_options()
@@ -246,7 +240,7 @@ def main() -> None:
     compared = ratios(results)
     report = {
         "date": datetime.date.today().isoformat(),
-        "command": command_line(options.notes),
+        "command": command_line("extract.py", options.notes),
         "environment": environment,
         "targets": targets(results, compared),
         "medians": medians(results),

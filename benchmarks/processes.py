@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,13 +85,19 @@ def equal_losses(what: str, rows: Iterable[Record]) -> list[Record]:
     ]
 
 
-def begin_report(script: str, notes: list[str]) -> Record:
-    """The head of a report: date, the command without its notes and the folders of its paths, environment."""
+def command_line(script: str, notes: Sequence[str]) -> str:
+    """The command that runs, without its notes and the folders of its paths."""
     given = [word for word in sys.argv[1:] if word not in notes and not word.startswith("--note")]
-    words = [Path(word).name if os.sep in word else word for word in given]
+    return " ".join(
+        [f"python benchmarks/{script}", *(Path(word).name if os.sep in word else word for word in given)]
+    )
+
+
+def begin_report(script: str, notes: list[str]) -> Record:
+    """The head of a report: date, command, environment and notes."""
     return {
         "date": datetime.date.today().isoformat(),
-        "command": " ".join([f"python benchmarks/{script}", *words]),
+        "command": command_line(script, notes),
         "environment": environment_facts(),
         "notes": notes,
     }

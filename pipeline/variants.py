@@ -38,6 +38,7 @@ def choose_variants(text: str, variants: Sequence[str], drops: Counter[str]) -> 
             content = "".join(opened.pop())
             opened[-1].append(shown := _shown(content, variants))
             drops["markup:variants"] += shown != content
+            drops["links:in_variants"] += content.count("[[") - shown.count("[[")
     opened[-1].append(text[position:])
     return "-{".join("".join(pieces) for pieces in opened)
 
@@ -59,12 +60,9 @@ def _shown(content: str, variants: Sequence[str]) -> str:
         return rules
     if not flags.isdisjoint("HD"):
         return CUT
-    forms = two_way or one_way
-    return (
-        forms[min(forms, key=variants.index)]
-        if two_way
-        else forms.get(variants[0], next(iter(forms.values())))
-    )
+    if two_way:
+        return two_way[min(two_way, key=variants.index)]
+    return one_way.get(variants[0], next(iter(one_way.values())))
 
 
 def _read_rules(text: str, variants: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:

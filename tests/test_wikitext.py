@@ -332,6 +332,13 @@ def test_sections() -> None:
     assert sections == [("", "a"), ("B c", "d"), ("E & F", "g"), ("h", "i == not a heading j"), ("", "k")]
 
 
+def test_forms_that_are_not_shown_are_counted() -> None:
+    source = "-{zh-cn:[[甲]];zh-tw:[[乙]]和[[丙]]}- -{H|zh-cn:[[丁]]}- -{[[戊]]}- -{zh-cn:-{zh-cn:己;zh-tw:[[庚]]}-}-"
+    extraction = extract(source, site("zh"))
+    assert links_of(extraction) == [("甲", "甲"), ("戊", "戊")]
+    assert extraction.drops == {"links:in_variants": 4, "markup:variants": 4}
+
+
 def test_every_drop_is_counted() -> None:
     source = """{{a|[[b]]}}<ref>[[c]] [[d]]</ref><!-- e -->[[File:f.jpg|[[g]]]] [[Category:h]] [[i]]
 [[A|{{j}}]] [[#k]] [[de:l]] [[wikt:m]] [[User:n]] [[o|p [[q]]]] [[r<s>]] ]]
