@@ -24,14 +24,14 @@ demo: $(INSTALLED) ## run every stage on a real excerpt of Wikipedia, from the d
 	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR)
 
 cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until Ctrl-C; ports and sizes stand in .env
-	@$(BIN)/python -m workflows.cluster
+	@$(BIN)/python -m workflows.engines.cluster
 
 test: $(INSTALLED) check ## check, then run the whole test suite
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Without .venv: the python that is there (or that of PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
 test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine
-	$(PYTHON) -m pytest -rs $(wildcard tests/test_model_*.py $(patsubst tasks/%.py,tests/test_%.py,$(wildcard tasks/*.py)))
+	$(PYTHON) -m pytest -rs tests/model tests/tasks
 
 check: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff check .

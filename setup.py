@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from setuptools import setup
+from setuptools import find_packages, setup
 
 DASK = ["dask", "distributed"]  # for --beam-options='--runner=DaskRunner ...'
 
@@ -14,8 +14,8 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=["pipeline", "model", "tasks", "workflows"],
-    package_data={"pipeline": ["spark_conf/*"], "workflows": ["templates/*"]},
+    packages=find_packages(include=[f"{name}{rest}" for name in ("pipeline", "model", "tasks", "workflows") for rest in ("", ".*")]),
+    package_data={"pipeline.jobs": ["spark_conf/*"], "workflows.report": ["templates/*"]},
     install_requires=[
         "apache-beam",
         "fsspec",

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-import oracle
+from tests.support import oracle
 
-from pipeline.containers import plan_blocks
-from pipeline.dump import Page, read_pages, read_site_info
-from pipeline.titles import SiteInfo
-from pipeline.wikitext import extract
+from pipeline.dump.containers import plan_blocks
+from pipeline.dump.pages import Page, read_pages, read_site_info
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.wikitext.extract import extract
 
 ORACLE, BOTH = "the oracle's fault", "both defensible"
 _CONTEXT = 80  # characters of the source on each side of a difference

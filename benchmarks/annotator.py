@@ -24,9 +24,9 @@ from report import table
 sys.path.insert(0, str(ROOT))  # this checkout is measured, whatever is installed
 
 from pipeline import storage
-from pipeline.entities import UNK_ID
-from pipeline.mentions import tokens
-from tasks.annotator import Annotator
+from pipeline.lookup.entities import UNK_ID
+from pipeline.lookup.names import tokens
+from tasks.entities.annotator import Annotator
 
 WANTED = 1.0  # MB of text a second and core
 Record = dict[str, Any]

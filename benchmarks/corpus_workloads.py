@@ -38,7 +38,7 @@ def rounds_of(methods: Mapping[str, Callable[[], Any]], rounds: int) -> Seconds:
 
 def sample_pages(paths: Sequence[str], every: int) -> list[list[Any]]:
     """The paragraphs of every so many-th page."""
-    from pipeline.jobs_beam import read_paragraphs
+    from pipeline.jobs.build_sequences import read_paragraphs
 
     pages = (paragraphs for path in paths for _, paragraphs in read_paragraphs(path))
     return list(islice(pages, 0, None, every))
@@ -74,11 +74,11 @@ def sequences(
     """
     import luke_method
 
-    from pipeline.entities import Aliases
-    from pipeline.sentences import split
-    from pipeline.sequences import Limits, build_page
-    from pipeline.tokens import WordTokenizer
-    from pipeline.vocabularies import tokenizer_files
+    from pipeline.lookup.entities import Aliases
+    from pipeline.sequences.sentences import split
+    from pipeline.sequences.packing import Limits, build_page
+    from pipeline.sequences.tokenizer import WordTokenizer
+    from pipeline.sequences.tokenizer_files import tokenizer_files
 
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # as in the workers of the pipeline
     pages, entity_id = sample_pages(paragraphs, every), Aliases(aliases).get
@@ -137,7 +137,9 @@ def mention_counting(
     *, paragraphs: list[str], every: int, candidates: str, names: str, rounds: int
 ) -> dict[str, Any]:
     """Counting the table's names in every so many-th page; `names` is where they are written for that."""
-    from pipeline import mentions, storage, tries
+    from pipeline import storage
+    from pipeline.lookup import names as mentions
+    from pipeline.storage import tries
 
     wanted = storage.open_arrow(candidates).column("mention").to_pylist()
     tries.write_texts(names, wanted)
@@ -171,8 +173,8 @@ def luke_builder(
     """LUKE's vocabulary and sequences from wikipedia2vec's database, beside the stages' of the work directory."""
     from luke_compare import Database, compare
 
-    from pipeline.sequences import Limits
-    from pipeline.tokens import WordTokenizer
+    from pipeline.sequences.packing import Limits
+    from pipeline.sequences.tokenizer import WordTokenizer
 
     database = Database.open(Path(exported))
     return compare(database, Path(workdir), Path(dump), WordTokenizer.load(tokenizer), Limits(**limits))

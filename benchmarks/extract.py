@@ -99,7 +99,7 @@ def contestants(peers: Path | None) -> list[Contestant]:
 
 def block_bytes(dump: Dump) -> int:
     """What `--block-size auto` gives for the dump, as the stage itself says."""
-    from workflows.extraction import AUTO, CorpusStage
+    from workflows.stages.dump import AUTO, CorpusStage
 
     size = dump.path.stat().st_size
     if dump.name == EMPTY:

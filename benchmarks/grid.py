@@ -90,7 +90,7 @@ def cells_of(workdir: Path) -> list[Record]:
 
 def measure(folder: Path, kill_after: int, choice: Sequence[str]) -> Record:
     """The three calls in an empty folder, and what each left of the work of those before it."""
-    from grid_for_tests import experiments
+    from tests.support.grid import experiments
 
     workdir = folder / "work"
     given = ["--module", "workflows", "RunExperiments", "--experiments", experiments(folder)]
@@ -113,8 +113,8 @@ def measure(folder: Path, kill_after: int, choice: Sequence[str]) -> Record:
 
 
 def main() -> None:
-    from tasks.run import TASKS
-    from tasks.variants import VARIANTS
+    from tasks.finetuning.prepare import TASKS
+    from tasks.finetuning.variants import VARIANTS
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

@@ -17,12 +17,13 @@ import stages
 from luke_places import parts_of
 
 from pipeline import storage
-from pipeline.containers import plan_blocks
-from pipeline.dump import Page, read_pages, read_site_info
-from pipeline.paragraphs import Link, Paragraph
-from pipeline.sequences import Limits, build_page
-from pipeline.titles import SiteInfo, normalize_title
-from pipeline.tokens import WordTokenizer
+from pipeline.dump.containers import plan_blocks
+from pipeline.dump.pages import Page, read_pages, read_site_info
+from pipeline.wikitext.paragraphs import Link, Paragraph
+from pipeline.sequences.packing import Limits, build_page
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.titles import normalize_title
+from pipeline.sequences.tokenizer import WordTokenizer
 
 Record = dict[str, Any]
 TOP = (100, 1000, 5000)

@@ -234,7 +234,7 @@ def _role(command: list[str], is_root: bool) -> str:
     line = " ".join(command)
     if "sdk_worker_main" in line:
         return "worker"
-    if "pipeline.jobs_beam" in line:
+    if "pipeline.jobs.beam" in line:
         return "runner"
     if "pyspark.daemon" in line or "pyspark.worker" in line:
         return "spark worker"

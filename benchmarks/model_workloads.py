@@ -14,14 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from model.batch import Batch
-from model.config import LukeConfig, preset
-from model.encoder import attention_kernel
-from model.heads import LukeForPretraining
-from model.hf import from_transformers
-from model.loader import Loader
-from model.recipes import PAPER_RECIPE
-from model.shards import Corpus
+from model.luke.batch import Batch
+from model.luke.config import LukeConfig, preset
+from model.luke.encoder import attention_kernel
+from model.luke.heads import LukeForPretraining
+from model.exchange.keys import from_transformers
+from model.data.loader import Loader
+from model.pretraining.recipes import PAPER_RECIPE
+from model.data.shards import Corpus
 
 ENTITIES = 500_000
 THEIRS, ATTENTIONS, LAYOUTS = "transformers", ("original", "entity-aware"), ("padded", "unpadded")

@@ -14,18 +14,18 @@ import numpy as np
 import torch
 import transformers
 
-from model.checkpoint import load_strictly
-from model.config import TRANSFORMERS_LACK, preset
-from model.fine_tuned import load_fine_tuned
-from model.hf_export import write_tokenizer
-from pipeline.tokens import WordTokenizer
-from pipeline.vocabularies import tokenizer_files
-from tasks import ner
-from tasks.columns import ColumnFile, Document, Sentence, read_columns
-from tasks.context import has_leading_space
-from tasks.run import logits_of
-from tasks.span_classifier import SpanFeature
-from tasks.spans import enumerate_spans
+from model.exchange.load import load_strictly
+from model.luke.config import TRANSFORMERS_LACK, preset
+from model.exchange.fine_tuned import load_fine_tuned
+from model.exchange.export import write_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_files import tokenizer_files
+from tasks.ner import task as ner
+from tasks.ner.columns import ColumnFile, Document, Sentence, read_columns
+from tasks.ner.context import has_leading_space
+from tasks.finetuning.prepare import logits_of
+from tasks.ner.classifier import SpanFeature
+from tasks.ner.spans import enumerate_spans
 
 LABELS = ("O", "LOC", "MISC", "ORG", "PER")
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}

@@ -22,18 +22,19 @@ from benchmarks.model_workloads import (
     same_weights,
     their_step,
 )
-from model.batch import Masker
-from model.config import LukeConfig, preset
-from model.heads import LukeForPretraining
-from model.initial import is_word_side
-from model.loader import Loader, MicroBatch
-from model.ranks import Ranks
-from model.recipes import PAPER_RECIPE, Recipe
-from model.resume import latest_checkpoint, save_checkpoint
-from model.shards import Corpus
-from model.speed import Work, matrix_rate, synchronize, training_flops, work_of
-from model.train import Losses, fit, make_optimizer, parameter_groups
-from model.training import moved, prepare
+from model.data.masking import Masker
+from model.luke.config import LukeConfig, preset
+from model.luke.heads import LukeForPretraining
+from model.pretraining.start import is_word_side
+from model.data.loader import Loader, MicroBatch
+from model.training.ranks import Ranks
+from model.pretraining.recipes import PAPER_RECIPE, Recipe
+from model.training.checkpoints import latest_checkpoint, save_checkpoint
+from model.data.shards import Corpus
+from model.training.throughput import Work, matrix_rate, synchronize, training_flops, work_of
+from model.training.loop import Losses, fit
+from model.training.optimizer import make_optimizer, parameter_groups
+from model.pretraining.phases import moved, prepare
 
 VARIANT = {"ours": "ours original unpadded", THEIRS: f"{THEIRS} original padded"}
 DROPOUT = 0.1
@@ -56,7 +57,7 @@ def train(
     longest: bool,
     compare: bool,
 ) -> dict[str, Any]:
-    """Seconds and work of each of `steps` steps of `model.train.fit`: loader, all micro-batches, optimiser.
+    """Seconds and work of each of `steps` steps of `model.training.loop.fit`: loader, all micro-batches, optimiser.
 
     `who` is "ours" or "transformers"; with `compare` both have the same first weights, and `loss` is that of the
     first micro-batch without dropout. `waits` are the seconds that a step waited for its batch. A step of one
@@ -117,7 +118,7 @@ def first_loss(who: str, module: nn.Module, part: MicroBatch) -> float:
 
 
 class Loop:
-    """`model.train.fit` around either model: the same optimiser, batches and masks."""
+    """`model.training.loop.fit` around either model: the same optimiser, batches and masks."""
 
     def __init__(self, who: str, module: Any, recipe: Recipe, device: torch.device) -> None:
         self.module, self.recipe, self.device = module, recipe, device

@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from measure import environment_facts
 from report import table
 
-from pipeline.tokens import WordTokenizer
-from tasks import extractive_qa
-from tasks.extractive_qa import Dataset, Example, WindowFeature
-from tasks.questions import Answer
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.questions import extractive
+from tasks.questions.extractive import Dataset, Example, WindowFeature
+from tasks.questions.answers import Answer
 
 Record = dict[str, Any]
 Value = TypeVar("Value")
@@ -74,16 +74,16 @@ def context(example: Example) -> str:
 def measure(path: Path, tokenizer: Path, rounds: int) -> tuple[list[Record], list[Record]]:
     """A row for each setting, and what is lost in the first."""
     words = WordTokenizer.load(tokenizer)
-    dataset, reading = timed(lambda: extractive_qa.read(path), rounds)
+    dataset, reading = timed(lambda: extractive.read(path), rounds)
     rows, missing = [], []
     for profile, max_words in SETTINGS:
         arguments: Record = {"markers": {}, "max_words": max_words, "profile": profile}
         features, seconds = timed(
-            lambda given=arguments: extractive_qa.featurize(dataset, words, (), **given), rounds
+            lambda given=arguments: extractive.featurize(dataset, words, (), **given), rounds
         )
         logits = taught(list(features.items))
         found, decoding = timed(
-            lambda items=features.items, scores=logits: extractive_qa.decode(dataset, items, scores, ()),
+            lambda items=features.items, scores=logits: extractive.decode(dataset, items, scores, ()),
             rounds,
         )
         missing.append(lost(dataset, found))

@@ -118,14 +118,15 @@ def weights_folder(given: str) -> Path:
 def write_luke(words: Path, mentions: Path, folder: Path) -> None:
     """Write a LUKE around a word encoder with the entities of a mention table, each the mean of its title's words.
 
-    For the rest, entities start as words do (`model.checkpoint.start_entities_as_words`).
+    For the rest, entities start as words do (`model.exchange.load.start_entities_as_words`).
     """
     import torch
 
-    from model.checkpoint import load_luke, save_model
-    from model.encoder import LukeModel
-    from pipeline.mentions import MentionTable
-    from pipeline.tokens import WordTokenizer
+    from model.exchange.load import load_luke
+    from model.exchange.save import save_model
+    from model.luke.encoder import LukeModel
+    from pipeline.lookup.mentions import MentionTable
+    from pipeline.sequences.tokenizer import WordTokenizer
 
     tokenizer, table = WordTokenizer.load(words), MentionTable(str(mentions))
     start = load_luke(str(words), use_entity_aware_attention=False, mask_word=tokenizer.mask_id)
@@ -146,7 +147,7 @@ def titles_of(mentions: Path) -> dict[int, str]:
     """The titles of the entities that a mention table's links end at, but the special ones, by their ids."""
     import pyarrow.parquet
 
-    from model.config import SPECIAL_ENTITIES
+    from model.luke.config import SPECIAL_ENTITIES
 
     columns = pyarrow.parquet.read_table(mentions / "mentions", columns=["entity_id", "title"]).to_pydict()
     pairs = zip(columns["entity_id"], columns["title"], strict=True)
@@ -159,15 +160,15 @@ def fine_tune(
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
     import torch
 
-    from tasks import run
-    from tasks.finetune import finetune
+    from tasks.finetuning import prepare
+    from tasks.finetuning.finetune import finetune
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    presets: Any = run.TASKS[cell["task"]].PRESETS
+    presets: Any = prepare.TASKS[cell["task"]].PRESETS
     presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
     if cell["entities_at_random"]:
-        load = run.load_luke
-        run.load_luke = lambda *args, mask_word, **options: load(*args, **options)
+        load = prepare.load_luke
+        prepare.load_luke = lambda *args, mask_word, **options: load(*args, **options)
     words = weights_folder(weights)
     if cell["entities_from_titles"] and not mentions:
         sys.exit(

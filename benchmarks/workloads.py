@@ -22,8 +22,8 @@ _CHUNK = 1 << 20
 
 def extract_pages(*, dump: str, folder: str, block_bytes: int, processes: int) -> dict[str, Any]:
     """`ExtractPages` as the stage runs it."""
-    from pipeline.blocks import run_blocks
-    from pipeline.containers import plan_blocks
+    from pipeline.jobs.supervisor import run_blocks
+    from pipeline.dump.containers import plan_blocks
 
     blocks = plan_blocks([dump], block_bytes)
     run_blocks("extract_pages", blocks, folder, "benchmark", _arguments(dump), processes=processes)
@@ -31,7 +31,7 @@ def extract_pages(*, dump: str, folder: str, block_bytes: int, processes: int) -
 
 
 def _arguments(dump: str) -> dict[str, Any]:
-    from pipeline.dump import read_site_info
+    from pipeline.dump.pages import read_site_info
 
     return {"site": read_site_info(dump).to_dict(), "profile": "fixed", "allow_truncated": False}
 
@@ -87,20 +87,22 @@ class PhaseClock:
 
 def phases(*, dump: str, folder: str, block_bytes: int) -> dict[str, Any]:
     """The work of `ExtractPages` on every block in this process, without Beam, with a clock at each seam."""
-    from pipeline import containers, jobs_beam, storage
+    from pipeline import storage
+    from pipeline.dump import containers
+    from pipeline.jobs import beam
 
     blocks = containers.plan_blocks([dump], block_bytes)
     spec = {"job": "extract_pages", "folder": folder, "key": "benchmark", "deadly": {}}
     storage.make_folder(storage.join(folder, storage.BLOCKS))
-    work = jobs_beam.RunBlock({**spec, "arguments": _arguments(dump)})
+    work = beam.RunBlock({**spec, "arguments": _arguments(dump)})
     clock = PhaseClock("writing")
     read_bzip2 = clock.timed_iterator("decompression", containers.read_bzip2)
-    read_pages = clock.timed_iterator("page reading", jobs_beam.read_pages)
-    extract = clock.timed("wikitext", jobs_beam.extract)
+    read_pages = clock.timed_iterator("page reading", beam.read_pages)
+    extract = clock.timed("wikitext", beam.extract)
     with (
         mock.patch.object(containers, "read_bzip2", read_bzip2),
-        mock.patch.object(jobs_beam, "read_pages", read_pages),
-        mock.patch.object(jobs_beam, "extract", extract),
+        mock.patch.object(beam, "read_pages", read_pages),
+        mock.patch.object(beam, "extract", extract),
     ):
         work.setup()
         for block in blocks:
@@ -111,8 +113,8 @@ def phases(*, dump: str, folder: str, block_bytes: int) -> dict[str, Any]:
 
 def oracle(*, dump: str) -> dict[str, Any]:
     """CPU seconds inside the tests' oracle, over the pages that `ExtractPages` extracts."""
-    from pipeline import containers
-    from pipeline import dump as dumps
+    from pipeline.dump import containers
+    from pipeline.dump import pages
 
     sys.path.insert(0, str(ROOT / "tests"))
     try:
@@ -121,10 +123,10 @@ def oracle(*, dump: str) -> dict[str, Any]:
         if error.name != "oracle":
             raise
         raise SystemExit("absent: no tests/oracle.py") from None
-    site, failed, clock = dumps.read_site_info(dump), 0, PhaseClock("page reading")
+    site, failed, clock = pages.read_site_info(dump), 0, PhaseClock("page reading")
     for block in containers.plan_blocks([dump], 16 << 20):
-        for page in dumps.read_pages(block, site, Counter()):
-            if isinstance(page, dumps.Page) and not page.redirect:
+        for page in pages.read_pages(block, site, Counter()):
+            if isinstance(page, pages.Page) and not page.redirect:
                 try:
                     clock.timed("wikitext", extract)(page.text, site)
                 except Exception:  # a page that mwparserfromhell cannot parse

@@ -5,7 +5,7 @@ import os
 import pickle  # only for the error that torch.load raises
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
@@ -109,3 +109,25 @@ def read_old_tensors(path: Path) -> dict[str, Tensor]:
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         raise ValueError(f"{path}: {type(tensors).__name__} found, a dictionary of tensors wanted")
     return dict(tensors)
+
+
+class Configuration(Protocol):
+    """What config.json holds."""
+
+    def to_json(self) -> str: ...
+
+
+class Configured(Protocol):
+    """A module that knows its configuration."""
+
+    @property
+    def config(self) -> Configuration: ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+
+def save_model(folder: Path, module: Configured, note: tuple[str, str] = ("format", "pt")) -> None:
+    """Write config.json and model.safetensors; `note` goes into the header of the latter."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_aside(folder / CONFIG, lambda aside: aside.write_text(module.config.to_json(), encoding="utf-8"))
+    write_tensors(folder / WEIGHTS, module.state_dict(), note)

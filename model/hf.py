@@ -1,183 +1,9 @@
-"""Exchange with Hugging Face transformers: one key table, used in both directions, strictly.
-
-`python -m model.hf check DIR` compares a model of transformers in both implementations, and
-`python -m model.hf export SOURCE OUTPUT --tokenizer DIR --entity-vocab FILE` writes one that transformers loads.
-"""
+"""Folders of transformers: `python -m model.hf check DIR` and `python -m model.hf export SOURCE OUTPUT`."""
 
 import argparse
-import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor
-
-from model.config import TRANSFORMERS_LACK, LukeConfig
-
-# A module (or single parameter) of ours, and what transformers calls it; {} is the number of a layer.
-ENCODER_KEYS = {
-    "word_embeddings.token": "embeddings.word_embeddings",
-    "word_embeddings.position": "embeddings.position_embeddings",
-    "word_embeddings.token_type": "embeddings.token_type_embeddings",
-    "word_embeddings.norm": "embeddings.LayerNorm",
-    "entity_embeddings.token": "entity_embeddings.entity_embeddings",
-    "entity_embeddings.projection": "entity_embeddings.entity_embedding_dense",
-    "entity_embeddings.position": "entity_embeddings.position_embeddings",
-    "entity_embeddings.token_type": "entity_embeddings.token_type_embeddings",
-    "entity_embeddings.norm": "entity_embeddings.LayerNorm",
-    "layers.{}.attention.query": "encoder.layer.{}.attention.self.query",
-    "layers.{}.attention.key": "encoder.layer.{}.attention.self.key",
-    "layers.{}.attention.value": "encoder.layer.{}.attention.self.value",
-    "layers.{}.attention.word_to_entity_query": "encoder.layer.{}.attention.self.w2e_query",
-    "layers.{}.attention.entity_to_word_query": "encoder.layer.{}.attention.self.e2w_query",
-    "layers.{}.attention.entity_to_entity_query": "encoder.layer.{}.attention.self.e2e_query",
-    "layers.{}.attention_output": "encoder.layer.{}.attention.output.dense",
-    "layers.{}.attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
-    "layers.{}.intermediate": "encoder.layer.{}.intermediate.dense",
-    "layers.{}.output": "encoder.layer.{}.output.dense",
-    "layers.{}.output_norm": "encoder.layer.{}.output.LayerNorm",
-}
-HEAD_KEYS = {
-    "word_head.dense": "lm_head.dense",
-    "word_head.norm": "lm_head.layer_norm",
-    "word_head": "lm_head",
-    "entity_head.dense": "entity_predictions.transform.dense",
-    "entity_head.norm": "entity_predictions.transform.LayerNorm",
-    "entity_head": "entity_predictions",
-}
-# The head of BERT, in its own checkpoints and in those of a LUKE that started from BERT.
-BERT_HEAD_KEYS = {
-    "word_head.dense": "cls.predictions.transform.dense",
-    "word_head.norm": "cls.predictions.transform.LayerNorm",
-    "word_head": "cls.predictions",
-}
-FINE_TUNED_PREFIXES = ("classifier.", "qa_outputs.")
-HEAD_PREFIXES = ("lm_head.", "entity_predictions.", "cls.", *FINE_TUNED_PREFIXES)
-OURS_TO_THEIRS = {**{f"luke.{ours}": f"luke.{theirs}" for ours, theirs in ENCODER_KEYS.items()}, **HEAD_KEYS}
-THEIRS_TO_OURS = {
-    theirs: ours for table in (OURS_TO_THEIRS, BERT_HEAD_KEYS) for ours, theirs in table.items()
-}
-# Copies of other tensors in a checkpoint: theirs, and the key (theirs too) that it must equal.
-COPIES = {
-    "lm_head.decoder.weight": "luke.embeddings.word_embeddings.weight",
-    "lm_head.decoder.bias": "lm_head.bias",
-    "entity_predictions.decoder.weight": "luke.entity_embeddings.entity_embeddings.weight",
-}
-BERT_COPIES = {
-    "cls.predictions.decoder.weight": "luke.embeddings.word_embeddings.weight",
-    "cls.predictions.decoder.bias": "cls.predictions.bias",
-}
-ALL_COPIES = COPIES | BERT_COPIES
-# The pooler serves sentence classification only, as does the next-sentence head of BERT, and position ids are
-# a constant that old versions saved.
-WITHOUT_COUNTERPART = re.compile(
-    r"(luke\.pooler\.dense|cls\.seq_relationship)\.(weight|bias)|luke\.embeddings\.position_ids"
-)
-ENCODER_PREFIXES = ("luke.", "roberta.", "bert.")
-# As the first BERT named them, and its checkpoints still do.
-OLD_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)$")
-ROBERTA_TYPES = ("roberta", "xlm-roberta", "camembert")
-MODEL_TYPES = ("luke", *ROBERTA_TYPES, "bert")
-LAYER_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")
-
-
-class UntiedError(ValueError):
-    """Weights that are one here differ in a checkpoint."""
-
-
-def rename(key: str, table: Mapping[str, str]) -> str | None:
-    """The key in the other naming, or None where the table has no such key."""
-    module, _, parameter = key.rpartition(".")
-    number = LAYER_NUMBER.search(f"{module}.")
-    counterpart = table.get(LAYER_NUMBER.sub("{}", f"{module}.").removesuffix("."))
-    return None if counterpart is None else f"{counterpart.format(number and number.group())}.{parameter}"
-
-
-def to_transformers(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Our pretraining weights under transformers' names (without its copies of tied weights)."""
-    renamed = {rename(key, OURS_TO_THEIRS): tensor for key, tensor in state.items()}
-    assert None not in renamed, f"the key table has no name for one of {sorted(state)}"
-    return {key: tensor for key, tensor in renamed.items() if key is not None}
-
-
-def from_transformers(state: Mapping[str, Tensor], source: str, *, with_heads: bool) -> dict[str, Tensor]:
-    """LUKE, RoBERTa or BERT weights of transformers under our names, those of `LukeForPretraining`.
-
-    Of weights that are tied one copy is enough. Without heads, those of pretraining and of fine-tuning are
-    left out. Raises ValueError, naming the keys and `source`, for keys that are not of the architecture, and
-    UntiedError for tied weights that are not equal.
-    """
-    has_prefix = any(key.startswith(ENCODER_PREFIXES) for key in state)
-    keys = {key: luke_key(key, has_prefix) for key in state}
-    renamed: dict[str, Tensor] = {}
-    origins: dict[str, str] = {}
-    unexpected = []
-    for key in sorted(state, key=lambda key: keys[key] in ALL_COPIES):
-        theirs = keys[key]
-        if WITHOUT_COUNTERPART.fullmatch(theirs) or (not with_heads and theirs.startswith(HEAD_PREFIXES)):
-            continue
-        ours = rename(ALL_COPIES.get(theirs, theirs), THEIRS_TO_OURS)
-        if ours is None:
-            unexpected.append(theirs)
-        elif ours not in renamed:
-            renamed[ours], origins[ours] = state[key], theirs
-        elif not torch.equal(renamed[ours], state[key]):
-            raise UntiedError(
-                f"{source}: {theirs} differs from {origins[ours]}, to which it is tied here; "
-                "tie them first, or load the encoder alone"
-            )
-    if unexpected:
-        raise ValueError(
-            f"{source}: unexpected keys {', '.join(sorted(unexpected))}; "
-            "only LUKE, RoBERTa and BERT encoders with their pretraining heads can be read"
-        )
-    return renamed
-
-
-def luke_key(key: str, has_prefix: bool) -> str:
-    """The key as LukeForMaskedLM (or BERT's head) has it; an encoder that stands alone has no prefix."""
-    key = OLD_NORM.sub(lambda match: "weight" if match.group() == "gamma" else "bias", key)
-    for prefix in ENCODER_PREFIXES:
-        if key.startswith(prefix):
-            return f"luke.{key.removeprefix(prefix)}"
-    return key if has_prefix or key.startswith(HEAD_PREFIXES) else f"luke.{key}"
-
-
-def check_model_type(values: Mapping[str, Any], source: str) -> None:
-    """Raise a ValueError for a transformers configuration of another architecture."""
-    model_type = values.get("model_type")
-    if model_type not in MODEL_TYPES or values.get("is_decoder"):
-        decoder = ", a decoder," if values.get("is_decoder") else ""
-        raise ValueError(
-            f"{source}: model_type {model_type!r}{decoder} is not supported; "
-            f"use a model of type {', '.join(MODEL_TYPES)}"
-        )
-
-
-def config_from_transformers(
-    values: Mapping[str, Any], source: str, *, entity_vocab_size: int, entity_emb_size: int
-) -> LukeConfig:
-    """Our configuration for a transformers config of LUKE, RoBERTa or BERT; the sizes given are for the latter.
-
-    Raises ValueError for another architecture.
-    """
-    check_model_type(values, source)
-    fields = set(asdict(LukeConfig())) - set(TRANSFORMERS_LACK)
-    entity = {
-        "entity_vocab_size": entity_vocab_size,
-        "entity_emb_size": entity_emb_size,
-        "use_entity_aware_attention": False,
-    }
-    given = entity | {name: values[name] for name in sorted(fields) if name in values}
-    if missing := sorted(fields - set(given)):
-        raise ValueError(f"{source}: {', '.join(missing)} missing from the configuration")
-    try:
-        return LukeConfig(**given, word_encoder="bert" if values["model_type"] == "bert" else "roberta")
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -201,11 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = options.pop("command")
     try:
         if command == "check":
-            from model.hf_check import check_and_print
+            from model.exchange.compare import check_and_print
 
             return check_and_print(**options)
-        from model.card import read_figures
-        from model.hf_export import export as run_export
+        from model.exchange.card import read_figures
+        from model.exchange.export import export as run_export
 
         statistics = options.pop("statistics")
         run_export(**options, figures=read_figures(statistics) if statistics else {})

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pipeline.entities import UNK_ID
-from tasks.annotator import MIN_COMMONNESS, MIN_LINK_PROBABILITY, Annotation, Annotator
+from pipeline.lookup.entities import UNK_ID
+from tasks.entities.annotator import MIN_COMMONNESS, MIN_LINK_PROBABILITY, Annotation, Annotator
 
 
 def to_json(text: str, annotations: Sequence[Annotation]) -> str:

@@ -1,74 +1,11 @@
-"""Writes a fine-tuned model for transformers: `python -m tasks.export MODEL_DIR OUTPUT`.
-
-The folder loads with LukeForEntityClassification, LukeForEntityPairClassification,
-LukeForEntitySpanClassification or LukeForQuestionAnswering, as the task has it, and with LukeTokenizer. A model that
-answers questions with the help of Wikipedia's entities needs their titles, too: `--entity-vocab FILE`.
-"""
+"""Fine-tuned models for transformers: `python -m tasks.export MODEL_DIR OUTPUT`."""
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from model.config import PAD_ENTITY
-from model.fine_tuned import FineTuned, export_fine_tuned
-from model.hf_export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from tasks.predict import THEIR_MARKERS, TOKENIZER, Predictor, load
-
-WORDS_OF_MARKERS = ("@", "#")  # what <ent> and <ent2> start from where the task has no such marker
-
-
-def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> None:
-    """Exports a folder that fine-tuning wrote.
-
-    `entity_vocab` is the vocabulary of the pretraining, for a model that takes Wikipedia's entities. Raises:
-    ValueError where it is missing, and for a model that transformers has not.
-    """
-    predictor = load(folder, device="cpu")
-    task = predictor.task
-    if not (folder / TOKENIZER).is_dir():
-        raise ValueError(f"{folder}: transformers reads it as it is; give a folder that fine-tuning wrote")
-    if task.ARCHITECTURE is None:
-        raise ValueError(
-            f"{folder}: transformers has no classifier for its task; the folder's format is in README.md"
-        )
-    if not predictor.entities and task.ENTITY_ROWS is not None:
-        raise ValueError(f"{folder}: the model classifies words alone, transformers' LUKEs classify entities")
-    vocabulary, luke = predictor.tokenizer.vocab, predictor.module.luke
-    ids = [*predictor.markers.values(), *(vocabulary[word] for word in WORDS_OF_MARKERS)]
-    ids = ids if len(predictor.markers) != 1 else [ids[0], vocabulary["#"]]
-    rows = rows_of_titles(predictor, folder, entity_vocab)
-    fine_tuned = FineTuned(
-        task.ARCHITECTURE,
-        luke,
-        predictor.module.classifier.state_dict(),
-        predictor.labels,
-    )
-    export_fine_tuned(
-        fine_tuned,
-        output,
-        tokenizer=folder / TOKENIZER,
-        words=dict(zip(THEIR_MARKERS, ids, strict=False)),
-        entities=list(rows.values()),
-        titles=list(rows),
-    )
-
-
-def rows_of_titles(predictor: Predictor, folder: Path, entity_vocab: Path | None) -> Mapping[str, int]:
-    """The titles that are exported, in order, and the row of the model's entity table that each is given."""
-    size = predictor.module.luke.config.entity_vocab_size
-    specials = (*SPECIAL_TITLES, SECOND_MASK)
-    if not predictor.entities:
-        return dict.fromkeys(specials, PAD_ENTITY)
-    if predictor.task.ENTITY_ROWS is None:
-        if entity_vocab is None:
-            raise ValueError(
-                f"{folder}: the model takes Wikipedia's entities; give their titles (--entity-vocab), the "
-                "entity_vocab.json of its pretraining"
-            )
-        return entity_rows(read_vocabulary(entity_vocab, size, SPECIAL_TITLES), lite=False)
-    mask = 1  # the row after [PAD]; what the task does not use starts there as well
-    return dict(zip(specials, (PAD_ENTITY, mask, mask, size - 1), strict=True))
+from tasks.serving.export import export
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -8,10 +8,10 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from torch import Tensor, nn
 
-from model.config import LukeConfig
-from model.encoder import LukeModel
-from pipeline.tokens import WordTokenizer
-from tasks.records import Record
+from model.luke.config import LukeConfig
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.records import Record
 
 SPLITS = ("train", "dev", "test")
 PROFILES = ("fixed", "paper")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ROOT
+
 try:
     from hypothesis import settings
 except ModuleNotFoundError:  # a machine that only trains, see properties.py
@@ -20,23 +22,24 @@ else:
     settings.register_profile("project", deadline=None, derandomize=bool(os.environ.get("CI")))
     settings.load_profile("project")
 
-ROOT = Path(__file__).resolve().parent.parent
-DATA = Path(__file__).resolve().parent / "data"
 # Files of few long tests. Begun first, they leave no test process waiting for another one at the end.
-LONG = (
-    "test_stages",
-    "test_cluster",
-    "test_experiments",
-    "test_jobs_spark",
-    "test_tune",
-    "test_report_browser",
+LONG = tuple(
+    ROOT / "tests" / f"{name}.py"
+    for name in (
+        "workflows/stages/test_stages",
+        "workflows/engines/test_cluster",
+        "workflows/stages/test_experiments",
+        "pipeline/jobs/test_spark_stages",
+        "workflows/stages/test_tuning",
+        "workflows/report/test_browser",
+    )
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the long files; the order is the collection's otherwise."""
-    assert all((DATA.parent / f"{name}.py").is_file() for name in LONG), LONG
-    items.sort(key=lambda item: item.path.stem not in LONG)
+    assert all(path.is_file() for path in LONG), LONG
+    items.sort(key=lambda item: item.path not in LONG)
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +54,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """One Spark session for a test module's process."""
-    from pipeline import spark as engine
+    from pipeline.jobs import spark
 
-    yield engine.session("local[2]", 1 << 30, is_short=True)
-    engine.stop()  # a stage may have done so before
+    yield spark.session("local[2]", 1 << 30, is_short=True)
+    spark.stop()  # a stage may have done so before

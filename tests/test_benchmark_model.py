@@ -8,10 +8,10 @@ from types import ModuleType
 
 import pytest
 import torch
-from models_for_tests import TINY, random_batch
 from torch.utils.flop_counter import FlopCounterMode
 
-from model.heads import LukeForPretraining
+from model.luke.heads import LukeForPretraining
+from tests.support.models import TINY, random_batch
 
 # At the end: `model.py` there must not be taken for the package.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))

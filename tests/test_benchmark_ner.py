@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from model.config import LukeConfig
-from model.encoder import LukeModel
-from pipeline.tokens import WordTokenizer, train_tokenizer
-from tasks import ner
-from tasks.columns import read_columns
-from tasks.run import logits_of
-from tasks.spans import enumerate_spans
+from model.luke.config import LukeConfig
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks.finetuning.prepare import logits_of
+from tasks.ner import task
+from tasks.ner.columns import read_columns
+from tasks.ner.spans import enumerate_spans
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 EXAMPLES = BENCHMARKS.parent / "examples" / "ner"
@@ -98,16 +98,16 @@ def test_samples(tmp_path: Path) -> None:
 def test_ways_of_computing_say_the_same(tmp_path: Path) -> None:
     train_tokenizer((EXAMPLES / "train.txt").read_text().splitlines(), tmp_path, TINY.vocab_size)
     tokenizer = WordTokenizer.load(tmp_path)
-    file = ner.read(EXAMPLES / "dev.txt")
-    features = ner.featurize(
+    file = task.read(EXAMPLES / "dev.txt")
+    features = task.featurize(
         file, tokenizer, workloads.LABELS, markers={}, max_words=512, profile="fixed"
     ).items
     torch.manual_seed(1)
     luke = LukeModel(TINY)
-    luke.keep_entities(ner.ENTITY_ROWS)
+    luke.keep_entities(task.ENTITY_ROWS)
     for entities, options in ((True, {"padded": True}), (False, {"apart": True})):
-        module = ner.head(luke, len(workloads.LABELS), entities=entities).eval()
+        module = task.head(luke, len(workloads.LABELS), entities=entities).eval()
         settings = {"entities": entities, "pad_id": 1, "device": "cpu", "batch_size": 5}
-        expected = logits_of(ner, module, features, **settings)
+        expected = logits_of(task, module, features, **settings)
         found = logits_of(workloads.PaddedTask(**options), module, features, **settings)
         assert max(np.abs(a - b).max() for a, b in zip(expected, found, strict=True)) < 1e-5

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from models_for_tests import TINY
-from shards_for_tests import random_rows, write_sequences
+
+from tests.support.models import TINY
+from tests.support.shards import random_rows, write_sequences
 
 # At the end: `model.py` there must not be taken for the package.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))

@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 import torch
-from fine_tuned_for_tests import bert
-from mentions_for_tests import write_mentions
-from oracle_tables import Pages
 
-from model.checkpoint import load_luke
-from pipeline.tokens import WordTokenizer
-from tasks import extractive_qa, ner, relation_classification
-from tasks.run import TASKS
-from tasks.variants import VARIANTS
+from model.exchange.load import load_luke
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.variants import VARIANTS
+from tasks.ner import task as ner
+from tasks.questions import extractive
+from tasks.typing_and_relations import relation_classification
+from tests.support.fine_tuned import bert
+from tests.support.mentions import write_mentions
+from tests.support.oracle_tables import Pages
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 sys.path.append(str(BENCHMARKS))
@@ -75,7 +77,7 @@ def test_the_tasks_read_what_is_written(
 
 def test_squad_is_split_by_articles(shared: Path, tmp_path: Path) -> None:
     workloads.write_data("squad", shared / "data", tmp_path, (1, 1, 1))
-    read = {split: extractive_qa.read(tmp_path / f"{split}.json") for split in workloads.SPLITS}
+    read = {split: extractive.read(tmp_path / f"{split}.json") for split in workloads.SPLITS}
     pages = {split: {each.page for each in dataset.examples} for split, dataset in read.items()}
     assert pages["test"] == {"Genghis Khan", "Huguenot", "Immune system"}
     assert pages["dev"] == {"Adult contemporary music", "Exhibition game"}
@@ -84,7 +86,7 @@ def test_squad_is_split_by_articles(shared: Path, tmp_path: Path) -> None:
     assert [len(dataset.examples) for dataset in read.values()] == [3625, 314, 700]
     assert {len(each.answers) for each in read["train"].examples} == {1}
     workloads.write_data("squad", shared / "data", tmp_path, (0.1, 1, 1))
-    some = extractive_qa.read(tmp_path / "train.json").examples
+    some = extractive.read(tmp_path / "train.json").examples
     assert {each.id for each in some} < {each.id for each in read["train"].examples}
     assert len({each.passage for each in some}) == 70
 

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.page_tables import SCHEMAS
-from pipeline.paragraphs import Link, Paragraph
-from pipeline.sequences import Limits, build_page
-from pipeline.titles import SiteInfo, normalize_title
-from pipeline.tokens import WordTokenizer, train_tokenizer
-from pipeline.wikitext import extract
+from pipeline.jobs.extract_pages import SCHEMAS
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.titles import normalize_title
+from pipeline.sequences.packing import Limits, build_page
+from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.wikitext.extract import extract
+from pipeline.wikitext.paragraphs import Link, Paragraph
 
 # At the end: `model.py` there must not be taken for the package.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
@@ -125,7 +126,7 @@ def test_lukes_method_gives_the_sequences_of_the_pipeline(tokenizer: SimpleNames
     ids = {"Lows": 7, "Owls": 8}
     from corpus_workloads import as_text
 
-    from pipeline.sentences import split
+    from pipeline.sequences.sentences import split
 
     for page in pages:
         options: dict[str, Any] = {"language": "en", "profile": "fixed", "entity_id": ids.get}

@@ -2,15 +2,16 @@
 
 import sys
 
-from workflows import commandline
-from workflows.experiments import FineTuneGrid
-from workflows.extraction import ExtractPages, FetchDump
-from workflows.fine_tuning import FineTune
-from workflows.report import Report, RunAll, RunExperiments
-from workflows.sequences import BuildSequences, TrainTokenizer
-from workflows.tables import BuildEntityVocab, BuildMentionTable, ResolveRedirects
-from workflows.training import ExportHuggingFace, Pretrain, PretrainRoberta
-from workflows.tuning import Tune
+from workflows.base import commandline
+from workflows.stages.dump import FetchDump
+from workflows.stages.experiments import FineTuneGrid
+from workflows.stages.fine_tuning import FineTune
+from workflows.stages.pages import ExtractPages
+from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
+from workflows.stages.report import Report, RunAll, RunExperiments
+from workflows.stages.sequences import BuildSequences, TrainTokenizer
+from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveRedirects
+from workflows.stages.tuning import Tune
 
 __all__ = [
     "BuildEntityVocab",

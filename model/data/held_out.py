@@ -1,0 +1,109 @@
+"""What held-out evaluation sees: the sequences of pages that pretraining never saw, and two baselines' answers.
+
+The commonest labels of the mentions' texts come from a file that is made beside the mention table (an Arrow IPC
+stream, a row a sequence), so that a machine with nothing but the sequences can evaluate.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from model.data.masking import Masker
+from model.data.shards import HELD_OUT, Corpus, count_entities, epoch_order, open_batches, row_of
+from model.luke.config import SPECIAL_ENTITIES
+
+# The same for every model, whatever its seed, profile or step.
+SEED, PROFILE = 20_201_116, "fixed"
+COLUMNS = ("commonest", "commonest_known")
+ORIGIN = b"sequences"
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Commonest:
+    """For each entity of each held-out sequence the commonest label of its text, and the commonest known one.
+
+    A label is an entity id, [UNK] for entities outside the vocabulary together, or -1 where there is none.
+    """
+
+    batches: tuple[pa.RecordBatch, ...]
+    starts: Integers  # of each batch, in rows
+
+    def __getitem__(self, index: int) -> tuple[Integers, Integers]:
+        """Both labels of the entities of a sequence."""
+        block = int(np.searchsorted(self.starts, index, side="right")) - 1
+        labels, known = (
+            row_of(self.batches[block].column(name), index - self.starts[block]) for name in COLUMNS
+        )
+        return labels, known
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out sequences, how often training annotates each entity, and the labels of the mention table."""
+
+    corpus: Corpus
+    training_counts: Integers  # (entity_vocab_size,)
+    commonest: Commonest | None
+
+    @classmethod
+    def open(cls, folder: Path, commonest: Path | None = None) -> "HeldOut":
+        """The held-out part (it may be empty) of a folder of sequences; ValueError for what does not fit."""
+        corpus = Corpus(folder, HELD_OUT)
+        labels = read_commonest(commonest, corpus) if commonest else None
+        return cls(corpus, count_entities(Corpus(folder)), labels)
+
+    def __len__(self) -> int:
+        return len(self.corpus)
+
+    def make_masker(self) -> Masker:
+        """Masks that are the same at every evaluation."""
+        return Masker(self.corpus.facts, self.corpus.word_starts, profile=PROFILE, seed=SEED)
+
+    def sample(self, count: int) -> list[int]:
+        """At most `count` sequences, always the same, from all over the held-out part."""
+        return sorted(epoch_order(len(self), seed=SEED, epoch=0)[:count].tolist())
+
+    def commonest_of(self, index: int, entities: int) -> tuple[Integers, Integers]:
+        """Both labels of the mention table for the entities of a sequence; -1 without the table."""
+        if self.commonest is None:
+            return np.full(entities, -1), np.full(entities, -1)
+        return self.commonest[index]
+
+    @property
+    def most_frequent(self) -> tuple[int, int]:
+        """The most frequent entity of the training sequences, and the most frequent known one."""
+        known = self.training_counts[SPECIAL_ENTITIES:]
+        return int(self.training_counts.argmax()), SPECIAL_ENTITIES + int(known.argmax()) if len(
+            known
+        ) else -1
+
+
+def read_commonest(path: Path, corpus: Corpus) -> Commonest:
+    """Open the file of commonest labels; ValueError unless it was made of these very sequences."""
+    remedy = "make it of these sequences"
+    batches = open_batches(path)
+    if not batches and len(corpus):
+        raise ValueError(f"{path}: no rows, but there are {len(corpus)} held-out sequences; {remedy}")
+    if batches and not set(COLUMNS) <= set(batches[0].schema.names):
+        raise ValueError(f"{path}: columns {', '.join(COLUMNS)} wanted; {remedy}")
+    origin = (batches[0].schema.metadata or {}).get(ORIGIN, b"").decode() if batches else corpus.fingerprint
+    if origin != corpus.fingerprint:
+        raise ValueError(
+            f"{path}: made of sequences {origin!r}, but {corpus.folder} holds {corpus.fingerprint!r}; {remedy}"
+        )
+    wanted = list_lengths(corpus.batches, "entity_ids")
+    for name in COLUMNS:
+        if not np.array_equal(list_lengths(batches, name), wanted):
+            raise ValueError(f"{path}: {name} is not parallel to the sequences' entity_ids; {remedy}")
+    starts = np.cumsum([0, *(batch.num_rows for batch in batches)])[:-1]
+    return Commonest(tuple(batches), starts)
+
+
+def list_lengths(batches: list[pa.RecordBatch], column: str) -> Integers:
+    """How many values each row of a list column has."""
+    lengths = [np.diff(batch.column(column).offsets.to_numpy()) for batch in batches]
+    return np.concatenate(lengths) if lengths else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,127 @@
+"""The masks of pretraining (section 3.3 of the paper).
+
+A mask is a function of (seed, epoch, index of the sequence) alone: it does not depend on the order in which
+sequences are read, on the batch that they are in, or on what was drawn before.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.data.shards import AnnotatedSequence, SequenceFacts, random_bits
+from model.luke.batch import IGNORED, Integers
+from model.luke.config import MASK_ENTITY
+
+PROFILES = ("fixed", "paper")
+MASKED_SHARE = 0.15
+MASK_STREAM = 1
+
+
+@dataclass(frozen=True)
+class MaskedSequence:
+    """A sequence with [CLS] and [SEP] added, spans shifted, some words and entities hidden."""
+
+    word_ids: Integers
+    word_labels: Integers
+    entity_ids: Integers
+    entity_labels: Integers
+    entity_starts: Integers
+    entity_ends: Integers
+
+
+class Masker:
+    """Hides MASKED_SHARE of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
+
+    Profile "fixed" hides whole words and never puts a special token in a word's place; "paper" hides
+    sub-words and draws a random one from all ids after [PAD], as the authors' code did.
+    """
+
+    def __init__(
+        self,
+        facts: SequenceFacts,
+        word_starts: NDArray[np.bool_],
+        *,
+        profile: str,
+        seed: int,
+        entity_share: float = MASKED_SHARE,
+    ) -> None:
+        if profile not in PROFILES:
+            raise ValueError(f"profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
+        self.facts = facts
+        self.seed = seed
+        self.entity_share = entity_share
+        self.word_starts = word_starts if profile == "fixed" else np.ones_like(word_starts)
+        first = 0 if profile == "fixed" else facts.pad_id + 1
+        excluded = facts.special_ids if profile == "fixed" else ()
+        self.random_ids = np.setdiff1d(np.arange(first, facts.word_vocab_size), excluded)
+
+    def mask(self, sequence: AnnotatedSequence, *, epoch: int, index: int) -> MaskedSequence:
+        """The sequence as seen in that epoch; at least a word and an entity (if there is one) are hidden."""
+        generator = np.random.Generator(random_bits(self.seed, epoch, stream=MASK_STREAM, index=index))
+        words, word_labels = self.mask_words(sequence.word_ids.astype(np.int64), generator)
+        entities, entity_labels = mask_entities(
+            sequence.entity_ids.astype(np.int64), generator, self.entity_share
+        )
+        ignored = [IGNORED]
+        return MaskedSequence(
+            word_ids=np.concatenate([[self.facts.cls_id], words, [self.facts.sep_id]]),
+            word_labels=np.concatenate([ignored, word_labels, ignored]),
+            entity_ids=entities,
+            entity_labels=entity_labels,
+            entity_starts=sequence.entity_starts.astype(np.int64) + 1,
+            entity_ends=sequence.entity_ends.astype(np.int64) + 1,
+        )
+
+    def mask_words(self, word_ids: Integers, generator: np.random.Generator) -> tuple[Integers, Integers]:
+        """Words after masking and their labels; of the chosen 80 % are [MASK], 10 % random, 10 % kept."""
+        starts = self.word_starts[word_ids]
+        starts[0] = True
+        lengths = np.diff(np.append(np.flatnonzero(starts), len(word_ids)))
+        chosen = choose_words(
+            lengths, generator.permutation(len(lengths)), masked_count(len(word_ids), MASKED_SHARE)
+        )
+        # One draw a word, so that the parts of a word share their fate.
+        draws = generator.random(len(lengths))
+        word_of_token = np.cumsum(starts) - 1
+        is_chosen = np.isin(word_of_token, chosen)
+        draw = draws[word_of_token]
+        random_words = generator.choice(self.random_ids, size=len(word_ids))
+        masked = np.where(draw < 0.8, self.facts.mask_id, np.where(draw < 0.9, random_words, word_ids))
+        return np.where(is_chosen, masked, word_ids), np.where(is_chosen, word_ids, IGNORED)
+
+
+def masked_count(length: int, share: float) -> int:
+    """How many of `length` words or entities are hidden: that share, but at least one."""
+    return max(1, round(length * share))
+
+
+def choose_words(lengths: Integers, order: Integers, budget: int) -> Integers:
+    """The words to hide: taken in this order, those that fit into what is left of the budget (in tokens).
+
+    When no word fits, the shortest one is taken though it is over the budget (of equals the first in the
+    order).
+    """
+    ordered = lengths[order]
+    fitting = int(np.searchsorted(np.cumsum(ordered), budget, side="right"))
+    chosen = list(range(fitting))
+    left = budget - int(ordered[:fitting].sum())
+    while left > 0:
+        later = np.flatnonzero(ordered[fitting:] <= left)
+        if not len(later):
+            break
+        chosen.append(fitting + int(later[0]))
+        fitting = chosen[-1] + 1
+        left -= int(ordered[chosen[-1]])
+    return order[chosen] if chosen else order[[int(np.argmin(ordered))]]
+
+
+def mask_entities(
+    entity_ids: Integers, generator: np.random.Generator, share: float
+) -> tuple[Integers, Integers]:
+    """Entities after masking (always [MASK]) and their labels; an [UNK] entity is a label like any other."""
+    if not len(entity_ids):
+        return entity_ids, entity_ids
+    is_chosen = np.zeros(len(entity_ids), dtype=bool)
+    is_chosen[generator.permutation(len(entity_ids))[: masked_count(len(entity_ids), share)]] = True
+    return np.where(is_chosen, MASK_ENTITY, entity_ids), np.where(is_chosen, entity_ids, IGNORED)

@@ -1,0 +1,228 @@
+"""Writes a pretrained model as a folder that transformers' LukeForMaskedLM and LukeTokenizer load as it is."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.exchange.card import model_card
+from model.exchange.keys import COPIES, ENCODER_KEYS, to_transformers
+from model.exchange.load import check_fit, is_entity_aware_query, missing_queries, read_model
+from model.exchange.original import read_entity_titles
+from model.files import CONFIG, WEIGHTS, write_aside, write_tensors
+from model.luke.attention import ENTITY_AWARE_QUERIES
+from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
+from model.luke.heads import LukeForPretraining
+
+MARKERS = {"<ent>": "@", "<ent2>": "#"}
+WANTED_WORDS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *MARKERS.values())
+SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
+SECOND_MASK = "[MASK2]"
+
+
+def export(
+    source: Path,
+    output: Path,
+    *,
+    tokenizer: Path,
+    entity_vocab: Path,
+    lite: bool = False,
+    figures: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a pretrained model as a folder that transformers' LukeForMaskedLM and LukeTokenizer load.
+
+    The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from
+    [MASK]), as in the public checkpoints; the markers stand in vocab.json, since versions of transformers give
+    different ids to a token that does not. With `lite`, the special entities are all that is kept of the
+    entity table. `figures` of the corpus go into the model card (`model/exchange/card.py`). Raises ValueError for what
+    cannot be exchanged or does not fit together.
+    """
+    config, weights = read_pretrained(source)
+    words = read_vocabulary(tokenizer / "vocab.json", config.vocab_size, WANTED_WORDS)
+    entities = read_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
+    if tuple(entities)[:SPECIAL_ENTITIES] != SPECIAL_TITLES:
+        raise ValueError(f"{entity_vocab}: begins with {tuple(entities)[:3]}, wanted {SPECIAL_TITLES}")
+    if not (tokenizer / "merges.txt").is_file():
+        raise ValueError(f"{tokenizer / 'merges.txt'}: no such file; give a tokenizer in RoBERTa's format")
+    markers = {marker: initial for marker, initial in MARKERS.items() if marker not in words}
+    word_rows = [*range(len(words)), *(words[initial] for initial in markers.values())]
+    words |= {marker: len(words) + number for number, marker in enumerate(markers)}
+    kept = entity_rows(entities, lite=lite)
+    tensors = exported_tensors(to_transformers(weights), config, word_rows, list(kept.values()))
+    entities = {title: row for row, title in enumerate(kept)}
+    exported = replace(
+        config,
+        vocab_size=len(words),
+        entity_vocab_size=len(entities),
+        use_entity_aware_attention=True,
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    write_tokenizer(output, words, entities, tokenizer / "merges.txt", config.max_words)
+    write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
+    write_tensors(output / WEIGHTS, tensors)
+    parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
+    card = model_card(exported, parameters, figures or {}, lite=lite)
+    write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
+
+
+def read_pretrained(source: Path) -> tuple[LukeConfig, dict[str, Tensor]]:
+    """Configuration and weights of a folder with a whole pretrained LUKE, or a ValueError that says why not."""
+    if not source.is_dir():
+        raise ValueError(f"{source}: no such folder; give the folder of a pretrained model")
+    config, weights = read_model(str(source))
+    if config.entity_head != "released":
+        raise ValueError(
+            f"{source}: entity_head is {config.entity_head!r}, but transformers has only the head of the "
+            "public checkpoints; pretrain with entity_head 'released' to export"
+        )
+    if config.word_encoder != "roberta":
+        raise ValueError(
+            f"{source}: word_encoder is {config.word_encoder!r}, but transformers' LUKE counts positions and "
+            "splits words as RoBERTa does; pretrain from a RoBERTa to export"
+        )
+    if not {"word_head.bias", "entity_head.bias"} <= set(weights):
+        raise ValueError(f"{source}: no prediction heads in the weights; export a pretrained model")
+    with torch.device("meta"):
+        whole = LukeForPretraining(config).state_dict()
+    unneeded = {key for key in weights if is_entity_aware_query(key)} - set(whole)
+    check_fit(
+        whole | {key: weights[key] for key in unneeded},
+        weights,
+        source=str(source),
+        optional=missing_queries(whole, weights, str(source)),
+    )
+    return config, weights
+
+
+def entity_rows(entities: Mapping[str, int], *, lite: bool) -> dict[str, int]:
+    """The titles that are exported, in order, and the row of the model's table that each is given.
+
+    [PAD] stays at 0 also in a lite export: transformers never learns row 0, so [MASK] must not stand there.
+    """
+    kept = SPECIAL_TITLES if lite else entities
+    return {title: entities[title] for title in kept} | {SECOND_MASK: entities.get(SECOND_MASK, MASK_ENTITY)}
+
+
+def exported_tensors(
+    state: dict[str, Tensor], config: LukeConfig, word_rows: Sequence[int], entities: Sequence[int]
+) -> dict[str, Tensor]:
+    """All that LukeForMaskedLM has: our tensors with these rows of the tables, copies, queries and a pooler."""
+    for key, rows in (
+        ("luke.embeddings.word_embeddings.weight", word_rows),
+        ("lm_head.bias", word_rows),
+        ("luke.entity_embeddings.entity_embeddings.weight", entities),
+        ("entity_predictions.bias", entities),
+    ):
+        state[key] = state[key][torch.tensor(rows)]
+    state = with_queries(state, config) | pooler(config)
+    return state | {copy: state[original].clone() for copy, original in COPIES.items()}
+
+
+def with_queries(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names with copies of Q where entity-aware queries are missing."""
+    queries = ENCODER_KEYS["layers.{}.attention.query"]
+    for layer in range(config.num_hidden_layers):
+        for name in ENTITY_AWARE_QUERIES:
+            copy = ENCODER_KEYS[f"layers.{{}}.attention.{name}"].format(layer)
+            for part in ("weight", "bias"):
+                original = state[f"luke.{queries.format(layer)}.{part}"]
+                state.setdefault(f"luke.{copy}.{part}", original.clone())
+    return state
+
+
+def pooler(config: LukeConfig) -> dict[str, Tensor]:
+    """What most of transformers' LUKEs have and never use; it would be drawn at random if it were missing."""
+    return {
+        "luke.pooler.dense.weight": torch.eye(config.hidden_size),
+        "luke.pooler.dense.bias": torch.zeros(config.hidden_size),
+    }
+
+
+def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
+    """A vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError.
+
+    The file is JSON, or the lines of LUKE's entity_vocab.tsv. A second mask behind the entities, which
+    transformers wants to see there, is none of the model's.
+    """
+    remedy = "give the vocabulary that the model was pretrained with"
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; {remedy}")
+    try:
+        text = path.read_text(encoding="utf-8")
+        vocabulary = read_entity_titles(text) if text.startswith("[PAD]\t") else json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: not JSON ({error}); {remedy}") from error
+    if not isinstance(vocabulary, dict):
+        raise ValueError(f"{path}: {type(vocabulary).__name__} found, a JSON object wanted; {remedy}")
+    if vocabulary.get(SECOND_MASK) == size:
+        del vocabulary[SECOND_MASK]
+    numbers = [number for number in vocabulary.values() if isinstance(number, int)]
+    if len(vocabulary) != size or set(numbers) != set(range(size)):
+        raise ValueError(f"{path}: {len(vocabulary)} entries, but the model has {size}; {remedy}")
+    missing = [entry for entry in wanted if entry not in vocabulary]
+    if missing:
+        raise ValueError(f"{path}: {', '.join(missing)} missing; {remedy}")
+    return dict(sorted(vocabulary.items(), key=lambda item: item[1]))
+
+
+def transformers_config(config: LukeConfig, words: Mapping[str, int]) -> dict[str, Any]:
+    """The configuration as transformers' LukeConfig reads it."""
+    return {
+        "model_type": "luke",
+        "architectures": ["LukeForMaskedLM"],
+        **{name: value for name, value in asdict(config).items() if name not in TRANSFORMERS_LACK},
+        "bos_token_id": words["<s>" if "<s>" in words else "[CLS]"],
+        "eos_token_id": words["</s>" if "</s>" in words else "[SEP]"],
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+    }
+
+
+def write_tokenizer(
+    output: Path,
+    words: Mapping[str, int],
+    entities: Mapping[str, int],
+    merges: Path,
+    max_words: int,
+    task: str | None = None,
+) -> None:
+    """Write the files of a LukeTokenizer with these vocabularies."""
+    for name, content in (
+        ("vocab.json", words),
+        ("entity_vocab.json", entities),
+        ("tokenizer_config.json", tokenizer_config(entities, max_words) | ({"task": task} if task else {})),
+    ):
+        write_aside(output / name, partial(write_json, content))
+    write_aside(output / "merges.txt", partial(shutil.copyfile, merges))
+
+
+def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, Any]:
+    """The tokenizer's configuration, with the entity vocabulary: versions differ in where they look."""
+    mask = {
+        "__type": "AddedToken",
+        "content": "<mask>",
+        "lstrip": True,
+        "rstrip": False,
+        "single_word": False,
+        "normalized": True,
+        "special": True,
+    }
+    return {
+        "tokenizer_class": "LukeTokenizer",
+        "model_max_length": max_words,
+        "mask_token": mask,
+        "entity_token_1": "<ent>",
+        "entity_token_2": "<ent2>",
+        "entity_vocab": dict(entities),
+    }
+
+
+def write_json(value: object, path: Path) -> None:
+    """Write a value as readable JSON."""
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,228 @@
+"""Fine-tuned LUKE, exchanged with transformers: the encoder and its classifier."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.exchange import keys
+from model.exchange.export import (
+    SECOND_MASK,
+    SPECIAL_TITLES,
+    pooler,
+    transformers_config,
+    with_queries,
+    write_json,
+    write_tokenizer,
+)
+from model.exchange.load import check_fit, load_encoder, read_transformers
+from model.exchange.original import refuse_archive
+from model.files import CONFIG, WEIGHTS, read_json, read_weights, write_aside, write_tensors
+from model.luke.config import SPECIAL_ENTITIES, LukeConfig
+from model.luke.encoder import LukeModel
+
+WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
+ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A fine-tuned model of transformers: its linear layer's name, how many states it takes in, its bias.
+
+    The states are [h_entity], [h_head; h_tail], [h_first; h_last; h_entity], and each word's. `task` is what its
+    tokenizer calls the classification of entities; those models have a pooler, too.
+    """
+
+    layer: str
+    states: int
+    bias: bool
+    task: str | None = None
+
+
+ARCHITECTURES = {
+    "LukeForEntityClassification": Architecture("classifier", 1, bias=True, task="entity_classification"),
+    "LukeForEntityPairClassification": Architecture(
+        "classifier", 2, bias=False, task="entity_pair_classification"
+    ),
+    "LukeForEntitySpanClassification": Architecture(
+        "classifier", 3, bias=True, task="entity_span_classification"
+    ),
+    "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True),
+}
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """A fine-tuned LUKE.
+
+    `head` holds `weight` (labels, inputs) and, where the architecture has one, `bias` (labels) of the linear
+    layer; `labels` are the names of its rows.
+    """
+
+    architecture: str
+    luke: LukeModel
+    head: Mapping[str, Tensor]
+    labels: tuple[str, ...]
+
+
+def load_fine_tuned(path: str) -> FineTuned:
+    """A fine-tuned LUKE of transformers, from a folder or by its name on the hub.
+
+    Raises ValueError for another architecture and for missing, unexpected or misshapen weights.
+    """
+    refuse_archive(Path(path))
+    values, folder = read_transformers(path)
+    name = (values.get("architectures") or ["none"])[0]
+    if name not in ARCHITECTURES:
+        raise ValueError(f"{path}: architecture {name!r}, wanted one of {', '.join(ARCHITECTURES)}")
+    config = keys.config_from_transformers(
+        values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=1
+    )
+    weights = read_weights(folder)
+    luke = LukeModel(config)
+    encoder = keys.from_transformers(weights, path, with_heads=False)
+    load_encoder(
+        luke,
+        {key.removeprefix("luke."): tensor for key, tensor in encoder.items()},
+        source=path,
+        entities_required=True,
+    )
+    labels = label_names(values, path)
+    head = read_head(weights, ARCHITECTURES[name], config.hidden_size, len(labels), path)
+    return FineTuned(name, luke.eval(), head, labels)
+
+
+def label_names(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
+    """The names in id2label, in the order of their numbers."""
+    names = {int(number): str(label) for number, label in (values.get("id2label") or {}).items()}
+    if sorted(names) != list(range(len(names))) or not names:
+        raise ValueError(f"{source}: id2label has the numbers {sorted(names)}, wanted 0, 1, 2, ...")
+    return tuple(names[number] for number in range(len(names)))
+
+
+def read_head(
+    weights: Mapping[str, Tensor], architecture: Architecture, hidden_size: int, labels: int, source: str
+) -> dict[str, Tensor]:
+    """The linear layer's tensors without its name, held against what the architecture has."""
+    with torch.device("meta"):
+        layer = nn.Linear(architecture.states * hidden_size, labels, bias=architecture.bias)
+    found = {key: tensor for key, tensor in weights.items() if key.startswith(keys.HEAD_PREFIXES)}
+    wanted = {f"{architecture.layer}.{key}": tensor for key, tensor in layer.state_dict().items()}
+    check_fit(wanted, found, source=source, optional=set())
+    return {key.removeprefix(f"{architecture.layer}."): tensor for key, tensor in found.items()}
+
+
+def export_fine_tuned(
+    fine_tuned: FineTuned,
+    output: Path,
+    *,
+    tokenizer: Path,
+    words: Mapping[str, int],
+    entities: Sequence[int],
+    titles: Sequence[str] = (*SPECIAL_TITLES, SECOND_MASK),
+) -> None:
+    """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
+
+    `tokenizer` holds vocab.json and merges.txt, or vocab.txt; `words` are the rows of the word table for <ent>
+    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table for `titles`:
+    [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and whatever else.
+    With the words of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model
+    by hand.
+    Raises ValueError for what cannot be exchanged or does not fit together.
+    """
+    luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
+    rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
+    state = keys.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
+    state = with_padding_positions(state, luke.config)
+    for key, chosen in (
+        ("luke.embeddings.word_embeddings.weight", list(rows.values())),
+        ("luke.entity_embeddings.entity_embeddings.weight", list(entities)),
+    ):
+        state[key] = state[key][torch.tensor(chosen, device=state[key].device)]
+    state = with_queries(state, luke.config) | (pooler(luke.config) if architecture.task else {})
+    state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
+    vocabulary = {word: number for number, word in enumerate(rows)}
+    entity_ids = {title: number for number, title in enumerate(titles)}
+    config = replace(
+        luke.config,
+        vocab_size=len(rows),
+        entity_vocab_size=len(entity_ids),
+        use_entity_aware_attention=True,
+        word_encoder="roberta",
+        max_position_embeddings=len(state[WORD_POSITIONS]),
+    )
+    values = transformers_config(config, vocabulary) | {
+        "architectures": [fine_tuned.architecture],
+        "id2label": dict(enumerate(fine_tuned.labels)),
+        "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    if is_bert(tokenizer):
+        write_bert_tokenizer(output, vocabulary, entity_ids, tokenizer, config.max_words)
+    else:
+        merges = tokenizer / "merges.txt"
+        write_tokenizer(output, vocabulary, entity_ids, merges, config.max_words, task=architecture.task)
+    write_aside(output / CONFIG, partial(write_json, values))
+    write_tensors(output / WEIGHTS, state)
+
+
+def with_padding_positions(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names, whose words count positions after the padding id also where BERT's do not.
+
+    Entities count from 0 in either; their table gets as many rows as the words', of which the last are not used.
+    """
+    if config.word_encoder == "roberta":
+        return state
+    unused = torch.zeros(config.pad_token_id + 1, config.hidden_size)
+    words, entities = state[WORD_POSITIONS], state[ENTITY_POSITIONS]
+    return state | {
+        WORD_POSITIONS: torch.cat([unused.to(words), words]),
+        ENTITY_POSITIONS: torch.cat([entities, unused.to(entities)]),
+    }
+
+
+def is_bert(tokenizer: Path) -> bool:
+    """Whether a folder holds a tokenizer of BERT's, not of RoBERTa's."""
+    return not (tokenizer / "vocab.json").is_file()
+
+
+def read_words(tokenizer: Path) -> dict[str, int]:
+    """Word -> id, from vocab.json or vocab.txt."""
+    if not is_bert(tokenizer):
+        return read_json(tokenizer / "vocab.json")
+    if not (tokenizer / "vocab.txt").is_file():
+        raise ValueError(f"{tokenizer}: found neither vocab.json nor vocab.txt")
+    lines = (tokenizer / "vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    return {token: number for number, token in enumerate(lines)}
+
+
+def write_bert_tokenizer(
+    output: Path, words: Mapping[str, int], entities: Mapping[str, int], source: Path, max_words: int
+) -> None:
+    """Write the files of a BertTokenizer in whose texts <ent> and <ent2> are markers, and the entity vocabulary."""
+    config = read_json(source / "tokenizer_config.json") | {
+        "model_max_length": max_words,
+        "additional_special_tokens": ["<ent>", "<ent2>"],
+    }
+    text = "".join(f"{word}\n" for word in words)
+    write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
+    for name, content in (("entity_vocab.json", entities), ("tokenizer_config.json", config)):
+        write_aside(output / name, partial(write_json, content))
+
+
+def word_rows(
+    vocabulary: Mapping[str, int], markers: Mapping[str, int], size: int, source: Path
+) -> dict[str, int]:
+    """The words that are exported, in order, and the row of the model's table that each is given."""
+    ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
+    if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
+        file = source / ("vocab.txt" if is_bert(source) else "vocab.json")
+        raise ValueError(
+            f"{file}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            "give the tokenizer that the model was fine-tuned with"
+        )
+    return {word: vocabulary[word] for word in ordered} | dict(markers)

@@ -1,0 +1,7 @@
+"""Fast paths of the model, each with a plain oracle in the tests.
+
+packing         tokens without padding, and which attention kernel runs
+attention_cpu   attention on products of matrices, where it is faster on a CPU
+cross_entropy   the loss over large vocabularies, part by part
+tied_tables     embedding tables whose gradients are added where they lie
+"""

@@ -1,0 +1,136 @@
+"""Cross-entropy over a large vocabulary whose memory does not grow with rows times vocabulary."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+LOGITS = 1 << 25  # at most so many at once
+
+
+def linear_cross_entropy(
+    states: Tensor, table: Tensor, bias: Tensor, labels: Tensor, *, adds_in_place: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The sum of cross-entropies of logits `states @ table.T + bias`, and how many labels have the top logit.
+
+    `states` (rows, width), `table` (vocabulary, width), `bias` (vocabulary), `labels` (rows) int64. Logits are
+    computed for a part of the vocabulary at a time, and once more in the backward pass where there is more
+    than one part. Softmax is in float32 at least; products are in autocast's type where that is on.
+    With `adds_in_place` the table must be a leaf, and the backward pass adds to `table.grad` itself (`model.kernels.tied_tables`).
+    """
+    device = states.device.type
+    is_autocast = torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device) if is_autocast else states.dtype
+    with torch.autocast(device, enabled=False):
+        loss, correct = LinearCrossEntropy.apply(states, table, bias, labels, dtype, adds_in_place)
+    return loss, correct
+
+
+class LinearCrossEntropy(torch.autograd.Function):
+    """Every row of the table's gradient is written or added to once; what needs no gradient gets none."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        states: Tensor,
+        table: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        dtype: torch.dtype,
+        adds_in_place: bool,
+    ) -> tuple[Tensor, Tensor]:
+        parts = vocabulary_parts(len(states), len(table))
+        wide = torch.promote_types(dtype, torch.float32)
+        total = best = states.new_full((len(states),), -torch.inf, dtype=wide)
+        own, best_at = torch.zeros_like(total), torch.zeros_like(labels)
+        kept = None
+        for part in parts:
+            logits = part_logits(states, table, bias, part, dtype)
+            top, at = logits.max(dim=1)
+            best_at = torch.where(top > best, at + part.start, best_at)
+            best = torch.maximum(top, best)
+            own = own + own_logits(logits, labels, part)
+            exponentials = logits.sub_(top[:, None]).exp_()
+            sums = exponentials.sum(dim=1)
+            total = torch.logaddexp(total, top + sums.log())
+            if len(parts) == 1 and any(context.needs_input_grad):
+                # One part serves the backward pass, too.
+                kept = less_one(exponentials.div_(sums[:, None]), labels, part)
+        context.save_for_backward(states, table, bias, labels, total, kept)
+        # Itself, since hooks of checkpointing give another tensor back, whose gradient nobody reads.
+        context.leaf = table if adds_in_place else None
+        context.parts, context.dtype = parts, dtype
+        correct = (best_at == labels).sum()
+        context.mark_non_differentiable(correct)
+        return (total - own).sum(), correct
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        states, table, bias, labels, total, kept = context.saved_tensors
+        leaf = context.leaf
+        needs_states, needs_table, needs_bias = context.needs_input_grad[:3]
+        of_states = torch.zeros_like(states) if needs_states else None
+        is_added = leaf is not None and leaf.grad is not None
+        of_table = (leaf.grad if is_added else torch.empty_like(table)) if needs_table else None
+        of_bias = torch.empty_like(bias) if needs_bias else None
+        dtype = context.dtype
+        scaled = (states * gradient).to(dtype)
+        for part in context.parts:
+            if kept is None:
+                logits = part_logits(states, table, bias, part, dtype)
+                of_logits = less_one(logits.sub_(total[:, None]).exp_(), labels, part)
+            else:
+                of_logits = kept
+            if of_bias is not None:
+                of_bias[part] = of_logits.sum(dim=0) * gradient
+            of_logits = of_logits.to(dtype)
+            if of_states is not None:
+                of_states += (of_logits @ table[part].to(dtype)) * gradient
+            if of_table is not None:
+                write_product(of_logits.T, scaled, of_table[part], is_added=is_added)
+        if leaf is not None and needs_table:
+            leaf.grad, of_table = of_table, None
+        return of_states, of_table, of_bias, None, None, None
+
+
+def vocabulary_parts(rows: int, vocabulary: int) -> list[slice]:
+    """The vocabulary in slices of at most LOGITS logits."""
+    size = max(1, LOGITS // max(1, rows))
+    return [slice(first, min(first + size, vocabulary)) for first in range(0, vocabulary, size)]
+
+
+def part_logits(states: Tensor, table: Tensor, bias: Tensor, part: slice, dtype: torch.dtype) -> Tensor:
+    """Logits (rows, part of the vocabulary), in float32 at least."""
+    logits = states.to(dtype) @ table[part].to(dtype).T
+    return logits.to(torch.promote_types(dtype, torch.float32)).add_(bias[part])
+
+
+def own_logits(logits: Tensor, labels: Tensor, part: slice) -> Tensor:
+    """Each row's logit of its label, 0 where the label is not in this part."""
+    places, is_here = places_in(labels, part)
+    return logits.gather(1, places)[:, 0] * is_here
+
+
+def less_one(probabilities: Tensor, labels: Tensor, part: slice) -> Tensor:
+    """The gradient of the loss by the logits: probabilities, less one at the label. In place."""
+    places, is_here = places_in(labels, part)
+    return probabilities.scatter_add_(1, places, -is_here[:, None].to(probabilities.dtype))
+
+
+def places_in(labels: Tensor, part: slice) -> tuple[Tensor, Tensor]:
+    """Columns (rows, 1) of the labels in this part, and which (rows) are in it; the others get a column, too."""
+    is_here = (labels >= part.start) & (labels < part.stop)
+    return (labels - part.start).clamp(0, part.stop - part.start - 1)[:, None], is_here
+
+
+def write_product(left: Tensor, right: Tensor, output: Tensor, *, is_added: bool) -> None:
+    """`left @ right` into `output` or added to it, without a copy where the types are the same."""
+    if left.dtype == output.dtype:
+        # With a beta of 0, what lies there is not read.
+        torch.addmm(output, left, right, beta=int(is_added), out=output)
+    elif is_added:
+        output.add_(left @ right)
+    else:
+        output.copy_(left @ right)

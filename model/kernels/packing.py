@@ -1,0 +1,270 @@
+"""How the tokens of a batch lie in memory, and what computes the attention among them.
+
+`Padded` is a block (batch, words + entities, hidden) with a mask. `Packed` is (tokens, hidden) without
+padding: the words of all sequences, then the entities of all sequences, so that whatever treats a token by
+itself sees real tokens only and words and entities are one slice each.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from model.kernels.attention_cpu import attend_by_products
+
+# Where plain products are faster than what serves instead of a fused kernel, and where one takes jagged batches.
+PLAIN_DEVICES = ("cpu",)
+JAGGED_DEVICES = ("cuda",) if hasattr(torch.nested, "nested_tensor_from_jagged") else ()
+# What an operator of torch has in its name, and what its kernel is called.
+KERNELS = {
+    "flash_attention_for_cpu": "the CPU's flash attention",
+    "cudnn_attention": "cuDNN",
+    "efficient_attention": "memory-efficient attention",
+    "flash_attention": "flash attention",
+}
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Queries (..., tokens, hidden) of every token: for word keys, and for entity keys where they differ."""
+
+    for_words: Tensor
+    for_entities: Tensor | None = None
+
+    def map(self, function: Any) -> "Queries":
+        """The same for both kinds of keys."""
+        entities = None if self.for_entities is None else function(self.for_entities)
+        return Queries(function(self.for_words), entities)
+
+
+@dataclass(frozen=True)
+class Padded:
+    """`key_mask` (batch, words + entities) is True where a token is real; the first `word_count` are words."""
+
+    key_mask: Tensor
+    word_count: int
+
+    def attend(self, queries: Queries, keys: Tensor, values: Tensor, heads: int, dropout: float) -> Tensor:
+        """Multi-head attention on (batch, words + entities, hidden)."""
+
+        def split(tokens: Tensor) -> Tensor:
+            return tokens.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+        mask = self.key_mask[:, None, None, :]
+        attended = attend(
+            queries.map(split), split(keys), split(values), self.word_count, mask=mask, dropout=dropout
+        )
+        return attended.transpose(1, 2).flatten(2)
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Where the real tokens of a padded batch are; made on the CPU, once a batch.
+
+    word_indices    (words of all sequences) places in the flattened word ids
+    entity_indices  (entities of all sequences) places in the flattened entity ids
+    order           (tokens) for each token, sequence after sequence, its place in the packed tensor
+    places          (tokens) the inverse of `order`
+    offsets         (batch + 1) where each sequence begins in that order
+    lengths         words and entities of each sequence
+    """
+
+    word_indices: Tensor
+    entity_indices: Tensor
+    order: Tensor
+    places: Tensor
+    offsets: Tensor
+    lengths: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, word_mask: Tensor, entity_mask: Tensor | None) -> "Packed":
+        """The layout of the tokens where `word_mask` (batch, words) and `entity_mask` are True."""
+        if entity_mask is None:
+            entity_mask = word_mask[:, :0]
+        sequences = torch.cat([mask.nonzero()[:, 0] for mask in (word_mask, entity_mask)])
+        order = sequences.argsort(stable=True)
+        words, entities = word_mask.sum(dim=1), entity_mask.sum(dim=1)
+        return cls(
+            word_mask.flatten().nonzero()[:, 0],
+            entity_mask.flatten().nonzero()[:, 0],
+            order,
+            order.argsort(),
+            functional.pad((words + entities).cumsum(dim=0), (1, 0)),
+            tuple(zip(words.tolist(), entities.tolist(), strict=True)),
+        )
+
+    def to(self, device: torch.device | str) -> "Packed":
+        """The same on another device."""
+        names = ("word_indices", "entity_indices", "order", "places", "offsets")
+        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+
+    @property
+    def word_count(self) -> int:
+        """Words of all sequences."""
+        return sum(words for words, _ in self.lengths)
+
+    def attend(self, queries: Queries, keys: Tensor, values: Tensor, heads: int, dropout: float) -> Tensor:
+        """Multi-head attention on (tokens, hidden): a token sees those of its own sequence."""
+        is_jagged = keys.device.type in JAGGED_DEVICES
+        form = self.attend_jagged if is_jagged else self.attend_in_turn
+
+        def arrange(tokens: Tensor) -> Tensor:
+            return Reordered.apply(tokens, self.order, self.places).unflatten(-1, (heads, -1))
+
+        attended = form(queries.map(arrange), arrange(keys), arrange(values), dropout)
+        return Reordered.apply(attended.flatten(1), self.places, self.order)
+
+    def attend_in_turn(self, queries: Queries, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
+        """One sequence after the other, (tokens, heads, head size): no padding, and all stays in the cache."""
+        sizes = [words + entities for words, entities in self.lengths]
+        entities = queries.for_entities
+        rows = zip(
+            Separated.apply(queries.for_words, sizes),
+            [None] * len(sizes) if entities is None else Separated.apply(entities, sizes),
+            Separated.apply(keys, sizes),
+            Separated.apply(values, sizes),
+            self.lengths,
+            strict=True,
+        )
+        attended = [
+            attend(Queries(for_words, for_entities), key, value, words, mask=None, dropout=dropout)
+            for for_words, for_entities, key, value, (words, _) in rows
+        ]
+        return Joined.apply(sizes, *attended)
+
+    def attend_jagged(self, queries: Queries, keys: Tensor, values: Tensor, dropout: float) -> Tensor:
+        """All sequences in one variable-length call of a fused kernel, (tokens, heads, head size)."""
+        size = keys.shape[-1]
+        query, key, value = queries.for_words, keys, values
+        if queries.for_entities is not None:
+            query = torch.cat([queries.for_words, queries.for_entities], dim=-1)
+            is_word = self.order < self.word_count
+            key = torch.cat(
+                [keys * is_word[:, None, None], keys * ~is_word[:, None, None]], dim=-1
+            )  # [k; 0] for words, [0; k] for entities
+            value = functional.pad(values, (0, size))  # flash wants equal widths
+        sizes = [words + entities for words, entities in self.lengths]
+
+        def jagged(tokens: Tensor) -> Tensor:
+            return torch.nested.nested_tensor_from_jagged(
+                tokens, self.offsets, min_seqlen=min(sizes), max_seqlen=max(sizes)
+            ).transpose(1, 2)
+
+        attended = functional.scaled_dot_product_attention(
+            jagged(query), jagged(key), jagged(value), dropout_p=dropout, scale=1 / math.sqrt(size)
+        )
+        return attended.transpose(1, 2).values()[..., :size]
+
+
+Layout = Padded | Packed
+
+
+class Reordered(torch.autograd.Function):
+    """Rows in another order. As a permutation its gradient is a look-up, not a sum over equal rows."""
+
+    @staticmethod
+    def forward(context: Any, tokens: Tensor, order: Tensor, places: Tensor) -> Tensor:
+        context.save_for_backward(order, places)
+        return tokens.index_select(0, order)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        _, places = context.saved_tensors
+        return gradient.index_select(0, places), None, None
+
+
+class Separated(torch.autograd.Function):
+    """(tokens, heads, head size) to a view (1, heads, tokens, head size) of each sequence.
+
+    torch's own way back, a concatenation of transposed tensors, takes a hundred times as long as copies do.
+    """
+
+    @staticmethod
+    def forward(context: Any, tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
+        return separate(tokens, sizes)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return join(gradients), None
+
+
+class Joined(torch.autograd.Function):
+    """The inverse of `Separated`."""
+
+    @staticmethod
+    def forward(context: Any, sizes: list[int], *parts: Tensor) -> Tensor:
+        context.sizes = sizes
+        return join(parts)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *separate(gradient, context.sizes)
+
+
+def separate(tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
+    """Views (1, heads, tokens, head size) of each sequence."""
+    return tuple(part.transpose(0, 1)[None] for part in tokens.split(sizes))
+
+
+def join(parts: tuple[Tensor, ...]) -> Tensor:
+    """(1, heads, tokens, head size) of each sequence in one tensor (tokens, heads, head size)."""
+    by_token = [part[0].transpose(0, 1) for part in parts]
+    joined = parts[0].new_empty(sum(map(len, by_token)), *by_token[0].shape[1:])
+    for target, part in zip(joined.split([len(part) for part in by_token]), by_token, strict=True):
+        target.copy_(part)
+    return joined
+
+
+def kernel_of(
+    attention: Callable[[Tensor, Layout], Tensor], layout: Layout, width: int, device: torch.device
+) -> str:
+    """The kernel that an attention module over states of that width runs on there, found by running it."""
+    tokens = layout.key_mask.shape if isinstance(layout, Padded) else layout.order.shape
+    calls: list[str] = []
+
+    class Recorder(TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            calls.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    states = torch.zeros(*tokens, width, device=device)
+    with torch.no_grad(), Recorder():
+        attention(states, layout)
+    found = (name for part, name in KERNELS.items() if any(part in call for call in calls))
+    return next(found, "plain products")
+
+
+def attend(
+    queries: Queries, keys: Tensor, values: Tensor, word_count: int, *, mask: Tensor | None, dropout: float
+) -> Tensor:
+    """Attention on (batch, heads, tokens, head size); `mask` (batch, 1, 1, tokens) is True at real keys.
+
+    The CPU's fused kernel has neither dropout nor values narrower than its queries: plain products are faster
+    than what takes its place.
+    """
+    is_plain = dropout > 0 or queries.for_entities is not None
+    if is_plain and keys.device.type in PLAIN_DEVICES and not torch.compiler.is_compiling():
+        return attend_by_products(
+            queries.for_words, queries.for_entities, keys, values, word_count, mask, dropout
+        )
+    query = queries.for_words
+    scale = 1 / math.sqrt(keys.shape[-1])
+    if queries.for_entities is not None:
+        query = torch.cat([queries.for_words, queries.for_entities], dim=-1)
+        keys = stack_keys(keys, word_count)
+    return functional.scaled_dot_product_attention(
+        query, keys, values, attn_mask=mask, dropout_p=dropout, scale=scale
+    )
+
+
+def stack_keys(keys: Tensor, word_count: int) -> Tensor:
+    """Keys of double width: [k; 0] for words and [0; k] for entities, so that each meets its own query."""
+    size = keys.shape[-1]
+    word_keys = functional.pad(keys[..., :word_count, :], (0, size))
+    entity_keys = functional.pad(keys[..., word_count:, :], (size, 0))
+    return torch.cat([word_keys, entity_keys], dim=-2)

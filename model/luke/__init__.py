@@ -1,0 +1,7 @@
+"""LUKE (sections 3.1 to 3.3 of the paper); it needs torch alone.
+
+config      sizes          batch      the input
+embeddings  words and entities: token, position, type
+attention   entity-aware self-attention
+encoder     the layers     heads      masked words, masked entities, their loss
+"""

@@ -1,0 +1,99 @@
+"""Self-attention over words and entities: the original and the entity-aware one (section 3.2 of the paper).
+
+Both take the states of words and entities as one tensor, words first, and return the attended values; the
+output projection belongs to the layer. Original attention is entity-aware attention with four equal matrices.
+Which tokens see each other, and what computes it, is said by a layout (`model.kernels.packing`).
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from model.kernels.packing import Layout, Padded, Queries
+from model.luke.config import LukeConfig
+
+ENTITY_AWARE_QUERIES = ("word_to_entity_query", "entity_to_word_query", "entity_to_entity_query")
+
+
+class SelfAttention(nn.Module):
+    """The original multi-head attention: a query, key and value matrix for words and entities alike."""
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__()
+        self.heads = config.num_attention_heads
+        self.head_size = config.attention_head_size
+        self.dropout = config.attention_probs_dropout_prob
+        self.query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.key = nn.Linear(config.hidden_size, config.hidden_size)
+        self.value = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(self, states: Tensor, layout: Layout) -> Tensor:
+        """Attend over `states` (..., words + entities, hidden), arranged as `layout` says; the same shape."""
+        dropout = self.dropout if self.training else 0.0
+        queries = self.queries(states, layout.word_count)
+        return layout.attend(queries, self.key(states), self.value(states), self.heads, dropout)
+
+    def queries(self, states: Tensor, word_count: int) -> Queries:
+        """One query of every token for all keys."""
+        return Queries(self.query(states))
+
+
+class EntityAwareAttention(SelfAttention):
+    """Attention whose query matrix depends on the types of both tokens: Q, Q_w2e, Q_e2w or Q_e2e."""
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__(config)
+        self.word_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.entity_to_word_query = nn.Linear(config.hidden_size, config.hidden_size)
+        self.entity_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def queries(self, states: Tensor, word_count: int) -> Queries:
+        """A query of every token for word keys, and one for entity keys; without entities the first alone."""
+        if states.shape[-2] == word_count:
+            return super().queries(states, word_count)
+        word_to_word, word_to_entity, entity_to_word, entity_to_entity = self.four_queries(states, word_count)
+        return Queries(
+            torch.cat([word_to_word, entity_to_word], dim=-2),
+            torch.cat([word_to_entity, entity_to_entity], dim=-2),
+        )
+
+    def four_queries(self, states: Tensor, word_count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The queries w2w, w2e (of the words), e2w, e2e (of the entities)."""
+        words, entities = states[..., :word_count, :], states[..., word_count:, :]
+        return (
+            self.query(words),
+            self.word_to_entity_query(words),
+            self.entity_to_word_query(entities),
+            self.entity_to_entity_query(entities),
+        )
+
+    def reference(self, states: Tensor, layout: Padded) -> Tensor:
+        """The same as four matrix products and a softmax: the form that the others are tested against."""
+        words, heads = layout.word_count, self.heads
+        four = [split_heads(part, heads) for part in self.four_queries(states, words)]
+        keys = split_heads(self.key(states), heads).transpose(-1, -2)
+        word_keys, entity_keys = keys[..., :words], keys[..., words:]
+        of_words = torch.cat([four[0] @ word_keys, four[1] @ entity_keys], dim=-1)
+        of_entities = torch.cat([four[2] @ word_keys, four[3] @ entity_keys], dim=-1)
+        scores = torch.cat([of_words, of_entities], dim=-2) / math.sqrt(self.head_size)
+        weights = scores.masked_fill(~layout.key_mask[:, None, None, :], -math.inf).softmax(dim=-1)
+        weights = functional.dropout(weights, self.dropout, self.training)
+        return merge_heads(weights @ split_heads(self.value(states), heads))
+
+
+def split_heads(projected: Tensor, heads: int) -> Tensor:
+    """(..., tokens, hidden) to (..., heads, tokens, head size)."""
+    return projected.unflatten(-1, (heads, -1)).transpose(-3, -2)
+
+
+def merge_heads(attended: Tensor) -> Tensor:
+    """(..., heads, tokens, head size) to (..., tokens, hidden)."""
+    return attended.transpose(-3, -2).flatten(-2)
+
+
+def copy_missing_queries(attention: EntityAwareAttention) -> None:
+    """Start the three further query matrices as copies of Q, as the paper does (section 4)."""
+    for name in ENTITY_AWARE_QUERIES:
+        getattr(attention, name).load_state_dict(attention.query.state_dict())

@@ -1,0 +1,179 @@
+"""The `Batch`: the model's input, checked when it is made."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from model.kernels.packing import Packed
+from model.luke.config import LukeConfig
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of word and entity sequences; what is None has no part in it.
+
+    word_ids          (batch, words) int64
+    word_mask         (batch, words) bool, True where the word is real
+    entity_ids        (batch, entities) int64, 0 is [PAD]
+    entity_positions  (batch, entities, mention) int64 positions in word_ids, -1 is padding
+    entity_mask       (batch, entities) bool, True where the entity is real
+    word_labels       (batch, words) int64, -100 where nothing is to be predicted
+    entity_labels     (batch, entities) int64, -100 where nothing is to be predicted
+    packed            where the real tokens are; with it the model does no work on padding (`unpadded`)
+
+    Raises ValueError for shapes and types that do not fit together and, for what lies on the CPU, for values
+    that no model can take; a batch that lies on another device is not looked into.
+    """
+
+    word_ids: Tensor
+    word_mask: Tensor
+    entity_ids: Tensor | None = None
+    entity_positions: Tensor | None = None
+    entity_mask: Tensor | None = None
+    word_labels: Tensor | None = None
+    entity_labels: Tensor | None = None
+    packed: Packed | None = None
+
+    def __post_init__(self) -> None:
+        check_tokens("word", self.word_ids, self.word_mask, self.word_labels)
+        check_words(self.word_mask)
+        parts = (self.entity_ids, self.entity_positions, self.entity_mask)
+        if any(part is None for part in parts):
+            if any(part is not None for part in (*parts, self.entity_labels)):
+                raise ValueError("entity_ids, entity_positions, entity_mask come together; one is None")
+            return
+        assert self.entity_ids is not None
+        assert self.entity_positions is not None
+        assert self.entity_mask is not None
+        check_tokens("entity", self.entity_ids, self.entity_mask, self.entity_labels)
+        check_mentions(self.entity_positions, self.entity_ids, self.entity_mask, self.word_mask)
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on another device."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: dict[str, Any] = {
+            name: None if value is None else value.to(device) for name, value in values.items()
+        }
+        return Batch(**moved)
+
+    def unpadded(self) -> "Batch":
+        """The same batch, on whose padding the model does no work; call it before the batch is moved."""
+        return replace(self, packed=Packed.of(self.word_mask, self.entity_mask))
+
+    def check(self, config: LukeConfig, part: str) -> None:
+        """Raise a ValueError unless a model of that configuration has a row for every `part`: ids or labels.
+
+        A model does that itself with what lies on the CPU; elsewhere it would have to wait for the device.
+        """
+        check_range(f"word_{part}", getattr(self, f"word_{part}"), config.vocab_size)
+        check_range(f"entity_{part}", getattr(self, f"entity_{part}"), config.entity_vocab_size)
+
+
+def mention_positions(starts: Tensor, ends: Tensor, max_mention_words: int) -> Tensor:
+    """Word positions of half-open spans (batch, entities) as (batch, entities, mention), padded with -1."""
+    longest = min(int((ends - starts).max()), max_mention_words)
+    positions = starts[..., None] + torch.arange(longest)
+    return torch.where(positions < ends[..., None], positions, -1)
+
+
+def pad(rows: Sequence[Integers], value: int) -> Tensor:
+    """Stack rows of different lengths into (rows, longest), filled up with `value`."""
+    padded = torch.full((len(rows), max(len(row) for row in rows)), value, dtype=torch.int64)
+    for row, target in zip(rows, padded, strict=True):
+        target[: len(row)] = torch.from_numpy(row)
+    return padded
+
+
+IGNORED = -100
+
+
+def check_tokens(kind: str, ids: Tensor, mask: Tensor, labels: Tensor | None) -> None:
+    """Ids, mask and labels of words or entities (`kind`), each (batch, tokens)."""
+    if ids.ndim != 2:
+        raise ValueError(f"{kind}_ids has shape {tuple(ids.shape)}, wanted (batch, tokens)")
+    check_type(f"{kind}_ids", ids, torch.int64)
+    check_type(f"{kind}_mask", mask, torch.bool)
+    check_shape(f"{kind}_mask", mask, ids.shape)
+    check_place(f"{kind}_mask", mask, ids)
+    if labels is None:
+        return
+    check_type(f"{kind}_labels", labels, torch.int64)
+    check_shape(f"{kind}_labels", labels, ids.shape)
+    check_place(f"{kind}_labels", labels, ids)
+    if labels.device.type == "cpu":
+        refuse(f"{kind}_labels", labels, (labels != IGNORED) & ~mask, f"{IGNORED} at padding")
+
+
+def check_words(word_mask: Tensor) -> None:
+    """Every sequence has a word: attention over nothing is not a number."""
+    if word_mask.device.type == "cpu" and not (has_word := word_mask.any(dim=1)).all():
+        row = int(has_word.int().argmin())
+        raise ValueError(f"word_mask of shape {tuple(word_mask.shape)} has no word in sequence {row}")
+
+
+def check_mentions(positions: Tensor, entity_ids: Tensor, entity_mask: Tensor, word_mask: Tensor) -> None:
+    """The word positions of entities (batch, entities, mention): real words, at least one for a real entity."""
+    name, words = "entity_positions", word_mask.shape[1]
+    check_type(name, positions, torch.int64)
+    check_shape(name, positions, torch.Size([*entity_ids.shape, positions.shape[-1]]))
+    check_place(name, positions, entity_ids)
+    if len(entity_ids) != len(word_mask):
+        raise ValueError(f"entity_ids has {len(entity_ids)} sequences, but word_ids has {len(word_mask)}")
+    if positions.device.type != "cpu":
+        return
+    refuse(name, positions, (positions < -1) | (positions >= words), f"-1 to {words - 1} for {words} words")
+    is_word = positions >= 0
+    rows = torch.arange(len(positions))[:, None, None]
+    is_padding = is_word & entity_mask[..., None] & ~word_mask[rows, positions.clamp(min=0)]
+    refuse(name, positions, is_padding, "positions where word_mask is True")
+    empty = entity_mask & ~is_word.any(dim=2)
+    if empty.any():
+        sequence, entity = empty.nonzero()[0].tolist()
+        raise ValueError(
+            f"{name} of shape {tuple(positions.shape)}: the mention of entity {entity} of sequence {sequence} "
+            "is empty; give a real entity at least one position"
+        )
+
+
+def check_range(name: str, ids: Tensor | None, rows: int) -> None:
+    """Ids of a table with so many rows; labels may be -100, too."""
+    if ids is None:
+        return
+    is_outside = (ids < 0) | (ids >= rows)
+    if name.endswith("_labels"):
+        is_outside &= ids != IGNORED
+    refuse(name, ids, is_outside, f"0 to {rows - 1}, the rows of the model's table")
+
+
+def check_type(name: str, tensor: Tensor, wanted: torch.dtype) -> None:
+    """The tensor's type is the one wanted."""
+    if tensor.dtype != wanted:
+        raise ValueError(f"{name} has type {tensor.dtype}, wanted {wanted}")
+
+
+def check_shape(name: str, tensor: Tensor, wanted: torch.Size) -> None:
+    """The tensor's shape is the one wanted."""
+    if tensor.shape != wanted:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but its ids want {tuple(wanted)}")
+
+
+def check_place(name: str, tensor: Tensor, ids: Tensor) -> None:
+    """The tensor lies where its ids lie."""
+    if tensor.device != ids.device:
+        raise ValueError(f"{name} is on {tensor.device}, but its ids are on {ids.device}")
+
+
+def refuse(name: str, tensor: Tensor, is_wrong: Tensor, wanted: str) -> None:
+    """Raise a ValueError about the first value that is wrong, if there is one."""
+    if is_wrong.any():
+        place = is_wrong.nonzero()[0].tolist()
+        raise ValueError(
+            f"{name} of shape {tuple(tensor.shape)} has {int(tensor[tuple(place)])} at {place}, wanted {wanted}"
+        )

@@ -1,0 +1,192 @@
+"""The sizes of a LUKE model: a validated, frozen configuration and the presets.
+
+`python -m model.luke.config large` prints the parameter count of a preset, part by part.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+ACTIVATIONS = ("gelu", "gelu_new", "relu")
+ENTITY_HEADS = ("released", "paper")
+WORD_ENCODERS = ("roberta", "bert")
+# Fields of LukeConfig that transformers' has not.
+TRANSFORMERS_LACK = ("entity_head", "word_encoder")
+PAD_ENTITY, UNKNOWN_ENTITY, MASK_ENTITY = 0, 1, 2
+SPECIAL_ENTITIES = 3
+
+
+@dataclass(frozen=True)
+class LukeConfig:
+    """What defines a LUKE model; the field names are those of transformers' LukeConfig where one exists.
+
+    `entity_head` is "released" (as in the public checkpoints) or "paper" (section 3.3, not exchangeable).
+    `word_encoder` is "roberta" or "bert", by where word positions are counted from (after the padding id, or
+    from 0) and the activation in the word head (gelu, or `hidden_act`).
+    Raises ValueError for a value no model can have.
+    """
+
+    vocab_size: int = 50265
+    entity_vocab_size: int = 500_000
+    hidden_size: int = 768
+    entity_emb_size: int = 256
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    max_position_embeddings: int = 514
+    type_vocab_size: int = 1
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    layer_norm_eps: float = 1e-5
+    initializer_range: float = 0.02
+    pad_token_id: int = 1
+    use_entity_aware_attention: bool = False
+    entity_head: str = "released"
+    word_encoder: str = "roberta"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), type(field.default))
+        for name in (
+            "vocab_size",
+            "entity_vocab_size",
+            "hidden_size",
+            "entity_emb_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "intermediate_size",
+            "type_vocab_size",
+        ):
+            _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            _check(0.0 <= getattr(self, name) < 1.0, name, getattr(self, name), "at least 0 and below 1")
+        for name in ("layer_norm_eps", "initializer_range"):
+            _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
+        _check(
+            self.word_encoder in WORD_ENCODERS,
+            "word_encoder",
+            self.word_encoder,
+            f"one of {', '.join(WORD_ENCODERS)}",
+        )
+        _check(
+            0 <= self.pad_token_id < self.vocab_size,
+            "pad_token_id",
+            self.pad_token_id,
+            f"a word id below vocab_size {self.vocab_size}",
+        )
+        _check(
+            self.max_position_embeddings > self.first_position,
+            "max_position_embeddings",
+            self.max_position_embeddings,
+            f"above pad_token_id + 1 = {self.first_position}" if self.first_position else "at least 1",
+        )
+        _check(
+            self.hidden_size % self.num_attention_heads == 0,
+            "hidden_size",
+            self.hidden_size,
+            f"a multiple of num_attention_heads {self.num_attention_heads}",
+        )
+        _check(
+            self.hidden_act in ACTIVATIONS, "hidden_act", self.hidden_act, f"one of {', '.join(ACTIVATIONS)}"
+        )
+        _check(
+            self.entity_head in ENTITY_HEADS,
+            "entity_head",
+            self.entity_head,
+            f"one of {', '.join(ENTITY_HEADS)}",
+        )
+
+    @property
+    def first_position(self) -> int:
+        """The row of the position table that the first word takes (RoBERTa counts from the padding id on)."""
+        return self.pad_token_id + 1 if self.word_encoder == "roberta" else 0
+
+    @property
+    def max_words(self) -> int:
+        """The longest word sequence, [CLS] and [SEP] included, for which there are positions."""
+        return self.max_position_embeddings - self.first_position
+
+    @property
+    def attention_head_size(self) -> int:
+        """L in the paper: the width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    def to_json(self) -> str:
+        """Every field as JSON, in the order of their definition."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, source: str = "config.json") -> "LukeConfig":
+        """The configuration that `to_json` wrote; ValueError for unknown or missing keys.
+
+        Only `word_encoder`, which older files lack, may be missing: they are RoBERTa's.
+        """
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{source}: not JSON ({error}); it was not written by this project") from error
+        if not isinstance(values, dict):
+            raise ValueError(f"{source}: {type(values).__name__} found, a JSON object wanted")
+        _check_keys(values, source)
+        try:
+            return cls(**values)
+        except ValueError as error:
+            raise ValueError(f"{source}: {error}") from error
+
+
+def _check(holds: bool, name: str, value: object, wanted: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} is {value!r}, but must be {wanted}")
+
+
+def _check_type(name: str, value: object, wanted: type) -> None:
+    accepted: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
+    is_accepted = isinstance(value, accepted) and (wanted is bool or not isinstance(value, bool))
+    _check(is_accepted, name, value, f"of type {wanted.__name__}")
+
+
+def _check_keys(values: Mapping[str, Any], source: str) -> None:
+    known = {field.name for field in fields(LukeConfig)}
+    unknown, missing = sorted(set(values) - known), sorted(known - set(values) - {"word_encoder"})
+    if unknown or missing:
+        found = f"unknown keys {', '.join(unknown) or 'none'}; missing keys {', '.join(missing) or 'none'}"
+        raise ValueError(f"{source}: {found}; use a config.json of the same version of this project")
+
+
+BASE = LukeConfig()
+PRESETS: dict[str, LukeConfig] = {
+    "demo": replace(
+        BASE,
+        entity_vocab_size=10_000,
+        hidden_size=128,
+        entity_emb_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=512,
+    ),
+    "small": replace(
+        BASE,
+        entity_vocab_size=32_768,
+        hidden_size=384,
+        entity_emb_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        intermediate_size=1536,
+        initializer_range=0.05,  # 1 / sqrt(hidden_size); new classifiers of fine-tuning begin with it, too
+        hidden_dropout_prob=0.0,  # 64 words of enwiki-2006-12k at a time are less than an epoch: nothing is seen twice
+        attention_probs_dropout_prob=0.0,
+    ),
+    "base": BASE,
+    "large": replace(
+        BASE, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
+    ),
+}
+
+
+def preset(name: str) -> LukeConfig:
+    """The preset of that name; an unknown name is a ValueError that lists the known ones."""
+    if name not in PRESETS:
+        raise ValueError(f"preset {name!r} is unknown; use one of {', '.join(PRESETS)}")
+    return PRESETS[name]

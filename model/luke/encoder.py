@@ -1,0 +1,162 @@
+"""The transformer encoder over words and entities (sections 3.1, 3.2 and 3.4 of the paper)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+from model.kernels.packing import Layout, Packed, Padded, kernel_of
+from model.kernels.tied_tables import Table
+from model.luke.attention import EntityAwareAttention, SelfAttention
+from model.luke.batch import Batch
+from model.luke.config import PAD_ENTITY, LukeConfig
+from model.luke.embeddings import EntityEmbeddings, WordEmbeddings, initialise
+
+ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": functional.gelu,
+    "gelu_new": partial(functional.gelu, approximate="tanh"),
+    "relu": functional.relu,
+}
+
+
+class EncoderLayer(nn.Module):
+    """Attention and feed-forward, each followed by dropout, the residual and a layer norm."""
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__()
+        hidden = config.hidden_size
+        attention = EntityAwareAttention if config.use_entity_aware_attention else SelfAttention
+        self.attention = attention(config)
+        self.attention_output = nn.Linear(hidden, hidden)
+        self.attention_norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
+        self.intermediate = nn.Linear(hidden, config.intermediate_size)
+        self.output = nn.Linear(config.intermediate_size, hidden)
+        self.output_norm = nn.LayerNorm(hidden, eps=config.layer_norm_eps)
+        self.activation = ACTIVATION[config.hidden_act]
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+
+    def forward(self, states: Tensor, layout: Layout) -> Tensor:
+        """States (..., words + entities, hidden), arranged as `layout` says, to the same shape."""
+        attended = self.attention_output(self.attention(states, layout))
+        states = self.attention_norm(states + self.dropout(attended))
+        transformed = self.output(self.activation(self.intermediate(states)))
+        return self.output_norm(states + self.dropout(transformed))
+
+
+class LukeModel(nn.Module):
+    """LUKE without a head: contextualised representations of words and entities.
+
+    A new model takes its random weights from torch's global generator.
+    """
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.word_embeddings = WordEmbeddings(config)
+        self.entity_embeddings = EntityEmbeddings(config)
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_hidden_layers))
+        self.gradient_checkpointing = False
+        for module in self.modules():
+            initialise(module, config.initializer_range)
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """Encode a batch to word states (batch, words, hidden) and entity states (batch, entities, hidden).
+
+        The second is None for a batch without entities. Raises ValueError for more words than positions.
+        """
+        self.check(batch)
+        if batch.packed is not None:
+            return self.encode_packed(batch, batch.packed)
+        states = self.word_embeddings(batch.word_ids, batch.word_mask)
+        key_mask = batch.word_mask
+        if batch.entity_ids is not None:
+            assert batch.entity_mask is not None
+            entities = self.entity_embeddings(batch.entity_ids, batch.entity_positions)
+            states = torch.cat([states, entities], dim=1)
+            key_mask = torch.cat([key_mask, batch.entity_mask], dim=1)
+        word_count = batch.word_ids.shape[1]
+        states = self.encode(states, Padded(key_mask, word_count))
+        has_entities = batch.entity_ids is not None
+        return states[:, :word_count], states[:, word_count:] if has_entities else None
+
+    def encode(self, states: Tensor, layout: Layout) -> Tensor:
+        """All layers; with `gradient_checkpointing` a layer's inner states are computed again when needed."""
+        for layer in self.layers:
+            if self.gradient_checkpointing and torch.is_grad_enabled():
+                states = checkpoint(layer, states, layout, use_reentrant=False)
+            else:
+                states = layer(states, layout)
+        return states
+
+    def encode_packed(self, batch: Batch, packed: Packed) -> tuple[Tensor, Tensor | None]:
+        """As `forward`, without work on padding, whose states are zero."""
+        words = self.word_embeddings(batch.word_ids, batch.word_mask)
+        if batch.entity_ids is None or batch.entity_positions is None:
+            states = self.encode(gather_rows(words, packed.word_indices), packed)
+            return scatter_rows(states, packed.word_indices, batch.word_ids.shape), None
+        entities = self.entity_embeddings(
+            batch.entity_ids.flatten()[packed.entity_indices][None],
+            batch.entity_positions.flatten(0, 1)[packed.entity_indices][None],
+        )
+        states = torch.cat([gather_rows(words, packed.word_indices), entities[0]])
+        states = self.encode(states, packed)
+        return (
+            scatter_rows(states[: packed.word_count], packed.word_indices, batch.word_ids.shape),
+            scatter_rows(states[packed.word_count :], packed.entity_indices, batch.entity_ids.shape),
+        )
+
+    def check(self, batch: Batch) -> None:
+        """Raise a ValueError unless the model has rows for all that the batch asks for.
+
+        Ids are looked at on the CPU alone: elsewhere that would wait for the device (`Batch.check` before).
+        """
+        word_count = batch.word_ids.shape[1]
+        if word_count > self.config.max_words:
+            raise ValueError(
+                f"word_ids has {word_count} words, but the model has positions for "
+                f"{self.config.max_words}; split the text into shorter windows"
+            )
+        if batch.word_ids.device.type == "cpu" and not torch.compiler.is_compiling():
+            batch.check(self.config, "ids")
+
+    def keep_entities(self, entity_ids: Sequence[int], pad: int = PAD_ENTITY) -> None:
+        """Shrink the entity table to these rows, in this order; the configuration follows.
+
+        Fine-tuning keeps only the special entities that it uses; a row may be taken more than once ([MASK]
+        starts several of them). The first must be `pad`, where [PAD] stands in this table, since padding is never
+        learnt; ValueError otherwise.
+        """
+        table = self.entity_embeddings.token.weight
+        if not entity_ids or entity_ids[0] != pad:
+            raise ValueError(f"entity_ids {list(entity_ids)} must begin with {pad} ([PAD])")
+        outside = [entity for entity in entity_ids if not 0 <= entity < table.shape[0]]
+        if outside:
+            raise ValueError(f"entity_ids has {outside[0]}, but the entity table has {table.shape[0]} rows")
+        kept = table.detach()[torch.tensor(entity_ids, device=table.device)]
+        self.entity_embeddings.token = Table.from_pretrained(
+            kept, freeze=not table.requires_grad, padding_idx=PAD_ENTITY
+        )
+        self.config = replace(self.config, entity_vocab_size=len(entity_ids))
+
+
+def gather_rows(padded: Tensor, indices: Tensor) -> Tensor:
+    """The rows of (batch, tokens, hidden) at places in the flattened batch."""
+    return padded.flatten(0, 1)[indices]
+
+
+def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
+    """The inverse of `gather_rows`: (rows, hidden) to (*shape, hidden), zero elsewhere."""
+    padded = packed.new_zeros(shape.numel(), packed.shape[-1])
+    return padded.index_copy(0, indices, packed).unflatten(0, shape)
+
+
+def attention_kernel(module: LukeModel, device: torch.device) -> str:
+    """What attention over an unpadded batch runs on there, as the module is now: in training or not."""
+    layout = Packed.of(torch.ones(2, 16, dtype=torch.bool), torch.ones(2, 4, dtype=torch.bool)).to(device)
+    attention = cast(EncoderLayer, module.layers[0]).attention
+    return kernel_of(attention, layout, module.config.hidden_size, device)

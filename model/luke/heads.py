@@ -1,0 +1,146 @@
+"""The two prediction heads of pretraining and their loss (section 3.3 of the paper)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from model.kernels.cross_entropy import linear_cross_entropy
+from model.kernels.tied_tables import Table
+from model.luke.batch import IGNORED, Batch
+from model.luke.config import LukeConfig
+from model.luke.embeddings import initialise
+from model.luke.encoder import ACTIVATION, LukeModel
+
+WORD_LOSS, ENTITY_LOSS = "masked_word", "masked_entity"
+
+
+class Head(nn.Module):
+    """A head whose logits are those of every row of an embedding table: table @ transform(state) + bias."""
+
+    bias: nn.Parameter
+
+    def transform(self, states: Tensor) -> Tensor:
+        """What the rows of the table are multiplied with, (..., width), of states (..., hidden)."""
+        raise NotImplementedError
+
+    def forward(self, states: Tensor, table: Tensor) -> Tensor:
+        """Logits (..., rows of the table) of states (..., hidden)."""
+        return functional.linear(self.transform(states), table, self.bias)
+
+
+class WordHead(Head):
+    """RoBERTa's or BERT's masked language model head; its output matrix is the word embedding table."""
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        # RoBERTa's and LUKE's head has gelu whatever the layers have, BERT's has what they have.
+        self.activation = ACTIVATION[config.hidden_act if config.word_encoder == "bert" else "gelu"]
+
+    def transform(self, states: Tensor) -> Tensor:
+        """What the rows of the table are multiplied with, (..., hidden), of states (..., hidden)."""
+        return self.norm(self.activation(self.dense(states)))
+
+
+class EntityHead(Head):
+    """The head of the public checkpoints: it narrows to the width of B, which is its output matrix."""
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.entity_emb_size)
+        self.norm = nn.LayerNorm(config.entity_emb_size, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(config.entity_vocab_size))
+        self.activation = ACTIVATION[config.hidden_act]
+
+    def transform(self, states: Tensor) -> Tensor:
+        """What the rows of B are multiplied with, (..., entity width), of states (..., hidden)."""
+        return self.norm(self.activation(self.dense(states)))
+
+
+class PaperEntityHead(Head):
+    """The head of the paper's equations: m = layer_norm(gelu(W_h h_e + b_h)), logits = B T m + b_o."""
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.projection = nn.Linear(config.hidden_size, config.entity_emb_size, bias=False)
+        self.bias = nn.Parameter(torch.zeros(config.entity_vocab_size))
+
+    def transform(self, states: Tensor) -> Tensor:
+        """T m: what the rows of B are multiplied with, (..., entity width), of states (..., hidden)."""
+        return self.projection(self.norm(functional.gelu(self.dense(states))))
+
+
+@dataclass(frozen=True)
+class PretrainingOutput:
+    """Losses by name (masked_word, masked_entity), and how many predictions were right out of how many."""
+
+    losses: dict[str, Tensor]
+    correct: dict[str, Tensor]
+    total: dict[str, int]
+
+    def add(
+        self,
+        name: str,
+        head: Head,
+        states: Tensor,
+        labels: Tensor,
+        table: Table,
+        totals: Mapping[str, int] | None,
+    ) -> None:
+        """Predict the labels that are asked for from states (batch, tokens, hidden), and enter the result."""
+        is_asked = labels != IGNORED
+        wanted = labels[is_asked]
+        hidden = head.transform(states[is_asked])
+        loss, self.correct[name] = linear_cross_entropy(
+            hidden, table.weight, head.bias, wanted, adds_in_place=table.adds_in_place
+        )
+        self.losses[name] = loss / max(1, totals[name] if totals else len(wanted))
+        self.total[name] = len(wanted)
+
+
+class LukeForPretraining(nn.Module):
+    """LUKE with the masked-word and the masked-entity head, both tied to their embedding tables."""
+
+    def __init__(self, config: LukeConfig) -> None:
+        super().__init__()
+        self.luke = LukeModel(config)
+        self.word_head = WordHead(config)
+        self.entity_head = PaperEntityHead(config) if config.entity_head == "paper" else EntityHead(config)
+        for head in (self.word_head, self.entity_head):
+            for module in head.modules():
+                initialise(module, config.initializer_range)
+
+    @property
+    def config(self) -> LukeConfig:
+        """The configuration of the encoder."""
+        return self.luke.config
+
+    def add_table_gradients_in_place(self) -> None:
+        """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.kernels.tied_tables.Table`."""
+        for table in (self.luke.word_embeddings.token, self.luke.entity_embeddings.token):
+            table.adds_in_place = True
+
+    def forward(self, batch: Batch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
+        """Losses over what the batch's labels ask for; logits are computed at those positions alone.
+
+        A loss is the sum of its cross-entropies divided by the batch's count of labels, or by that in
+        `totals`: the losses of the parts of a batch then add up to the loss of the whole.
+        """
+        if batch.word_ids.device.type == "cpu":
+            batch.check(self.config, "labels")
+        word_states, entity_states = self.luke(batch)
+        output = PretrainingOutput({}, {}, {})
+        if batch.word_labels is not None:
+            table = self.luke.word_embeddings.token
+            output.add(WORD_LOSS, self.word_head, word_states, batch.word_labels, table, totals)
+        if batch.entity_labels is not None:
+            table = self.luke.entity_embeddings.token
+            output.add(ENTITY_LOSS, self.entity_head, entity_states, batch.entity_labels, table, totals)
+        return output

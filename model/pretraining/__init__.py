@@ -1,0 +1,6 @@
+"""Pretraining (sections 3.3, 3.4 and the appendix of the paper).
+
+recipes     hyper-parameters as data       start       first weights
+phases      the phases, step by step       run         one run, from a folder of sequences to a model
+evaluation  held-out figures               ranking     ranks and shares of right answers
+"""

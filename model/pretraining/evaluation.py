@@ -1,0 +1,158 @@
+"""Held-out evaluation: masked words and masked entities that are the same for every model, beside two baselines.
+
+`python -m model.evaluation MODEL SEQUENCES` evaluates a finished model on all held-out sequences.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from model.data.collation import collate
+from model.data.held_out import HeldOut
+from model.data.masking import MaskedSequence
+from model.data.shards import SequenceFacts
+from model.exchange.load import load_strictly, read_model
+from model.luke.batch import IGNORED
+from model.luke.config import SPECIAL_ENTITIES, LukeConfig
+from model.luke.heads import LukeForPretraining
+from model.pretraining.ranking import Answers, Figures, Scores, entity_figures, join, score, word_figures
+
+MOST_SEQUENCES = 4096
+Integers = NDArray[np.int64]
+
+
+def evaluate(
+    module: LukeForPretraining,
+    held_out: HeldOut,
+    *,
+    sequences: int | None = None,
+    rounds: int = 1,
+    batch_size: int = 8,
+) -> Figures:
+    """Figures of masked words and entities on held-out sequences (all, or a fixed sample of `sequences`).
+
+    Masked entities are judged over all labels (masked_entity_*), over those that are known entities, not [UNK]
+    (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and
+    the share that either baseline gets right. A group of no labels has its count alone. Words are masked whole.
+    More `rounds` mask every sequence as often, each time other words and entities: where there are few of them.
+    The module, its mode and every random generator are left as they were; call it under the autocast of
+    training (one rank alone, with DDP's inner module; or every rank, where weights are sharded). A model without
+    entities is judged on its words. ValueError where model and sequences do not fit.
+    """
+    corpus = held_out.corpus
+    has_entities = predicts_entities(module.config, corpus.facts)
+    if not len(held_out):
+        raise ValueError(f"{corpus.folder}: no held-out sequences; raise --held-out or use a larger dump")
+    indices = held_out.sample(sequences or len(held_out))
+    places = [(epoch, index) for epoch in range(rounds) for index in indices]
+    words: list[Scores] = []
+    entities: list[Scores] = []
+    commonest: list[tuple[Integers, Integers]] = []
+    masker = held_out.make_masker()
+    with evaluating(module):
+        for first in range(0, len(places), batch_size):
+            chosen = places[first : first + batch_size]
+            masked = [masker.mask(corpus[index], epoch=epoch, index=index) for epoch, index in chosen]
+            word_scores, entity_scores = score_batch(module, masked, corpus.facts, entities=has_entities)
+            words.append(word_scores)
+            if entity_scores:
+                entities.append(entity_scores)
+                commonest += [
+                    masked_answers(held_out, index, sequence)
+                    for (_, index), sequence in zip(chosen, masked, strict=True)
+                ]
+    figures = {"sequences": len(indices)} | word_figures(join(words))
+    if not entities:
+        return figures
+    of_text = [np.concatenate(column) for column in zip(*commonest, strict=True)]
+    answers = Answers(held_out.most_frequent, *(of_text if held_out.commonest else (None, None)))
+    return figures | entity_figures(join(entities), answers, held_out.training_counts)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When a run of `steps` evaluates, and on how many sequences; with `every` 0 it never does.
+
+    Evaluation sees at most a quarter of the sequences that training has seen since the last one, which is about a
+    twelfth of the time, and at most `MOST_SEQUENCES`; at the end, at most a quarter of all.
+    """
+
+    every: int
+    steps: int
+    batch_size: int
+
+    def is_due(self, step: int) -> bool:
+        """Whether to evaluate after `step` finished steps."""
+        return self.every > 0 and (step % self.every == 0 or step == self.steps)
+
+    def sequences(self, step: int) -> int:
+        """How many sequences to evaluate on."""
+        seen = (self.steps if step == self.steps else self.every) * self.batch_size
+        return max(1, min(MOST_SEQUENCES, seen // 4))
+
+
+def predicts_entities(config: LukeConfig, facts: SequenceFacts) -> bool:
+    """Whether a model has the entities of the sequences; one of special entities alone predicts none."""
+    if config.vocab_size != facts.word_vocab_size:
+        raise ValueError(
+            f"the model has {config.vocab_size} words, the sequences have {facts.word_vocab_size}; "
+            "evaluate on the sequences of the model's own tokenizer"
+        )
+    if config.entity_vocab_size not in (SPECIAL_ENTITIES, facts.entity_vocab_size):
+        raise ValueError(
+            f"the model has {config.entity_vocab_size} entities, the sequences have {facts.entity_vocab_size}; "
+            "evaluate on sequences of the model's own entity vocabulary"
+        )
+    return config.entity_vocab_size == facts.entity_vocab_size
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Without dropout and gradients; each part then is in the mode that it was in."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
+
+
+def score_batch(
+    module: LukeForPretraining, masked: list[MaskedSequence], facts: SequenceFacts, *, entities: bool
+) -> tuple[Scores, Scores | None]:
+    """Scores of the masked words of a batch, and of its masked entities where there are any."""
+    device = next(module.parameters()).device
+    batch = collate(
+        masked, pad_id=facts.pad_id, max_mention_words=facts.max_mention_words, entities=entities
+    ).to(device)
+    word_states, entity_states = module.luke(batch)
+    assert batch.word_labels is not None
+    table = module.luke.word_embeddings.token.weight
+    words = score(module.word_head, word_states, batch.word_labels, table)
+    if entity_states is None or batch.entity_labels is None:
+        return words, None
+    table = module.luke.entity_embeddings.token.weight
+    return words, score(module.entity_head, entity_states, batch.entity_labels, table, SPECIAL_ENTITIES)
+
+
+def masked_answers(held_out: HeldOut, index: int, masked: MaskedSequence) -> tuple[Integers, Integers]:
+    """Both labels of the mention table for the masked entities of a sequence."""
+    is_asked = masked.entity_labels != IGNORED
+    labels, known = held_out.commonest_of(index, len(is_asked))
+    return labels[is_asked], known[is_asked]
+
+
+def read_pretrained(folder: Path) -> LukeForPretraining:
+    """A finished model of this project with its heads."""
+    config, weights = read_model(str(folder))
+    module = LukeForPretraining(config)
+    load_strictly(module, weights, source=str(folder), optional=set())
+    return module

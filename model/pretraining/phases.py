@@ -1,0 +1,265 @@
+"""One pretraining run over the phases of a recipe: what happens at every step, and what is written when."""
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.data.held_out import HeldOut
+from model.luke.batch import Batch
+from model.luke.encoder import attention_kernel
+from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
+from model.pretraining.evaluation import Schedule, evaluate
+from model.pretraining.loader import Loader, MicroBatch
+from model.pretraining.recipes import Phase, Recipe
+from model.pretraining.throughput import Meter, describe_device, peak_memory, progress_text, work_of
+from model.training.checkpoints import Checkpoint, save_checkpoint
+from model.training.loop import NotFiniteError, fit
+from model.training.metrics_log import Line, Record, Recorder
+from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
+from model.training.ranks import Ranks
+from model.training.signals import Stopped, StopRequest
+
+logger = logging.getLogger(__name__)
+CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What changes how a run is carried out, and none of its bits.
+
+    `workers` prepare batches beside each training process. A checkpoint is also written when so many minutes have
+    passed (0: never) since the last one; the last `checkpoints_kept` are kept.
+    """
+
+    workers: int = 0
+    checkpoint_minutes: float = 0.0
+    checkpoints_kept: int = 2
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What goes beside the training of one run; of several processes the first alone has a record and evaluates."""
+
+    held_out: HeldOut
+    schedule: Schedule
+    record: Record | None
+    meter: Meter
+
+    def begin(self, step: int, device: torch.device) -> None:
+        """Record where the run goes on, and on what."""
+        if not self.record:
+            return
+        machine = {"device": describe_device(device), "torch": torch.__version__}
+        self.record.speed({"step": step, **machine, "matrix_flops_per_second": self.meter.peak})
+
+    def log(self, line: Line, device: torch.device) -> None:
+        """Record the means of a stretch of steps, and its speed."""
+        if not self.record:
+            return
+        self.record.metrics(line)
+        memory = {"memory_bytes": peak_memory(device)}
+        self.record.speed({"step": line["step"]} | self.meter.figures() | memory)
+
+    def evaluate(self, module: LukeForPretraining, step: int, batch_size: int) -> None:
+        """Record held-out figures where they are due after `step` finished steps."""
+        if self.record and self.schedule.is_due(step):
+            with self.meter.aside("evaluation"):
+                count = self.schedule.sequences(step)
+                figures = evaluate(module, self.held_out, sequences=count, batch_size=batch_size)
+                self.record.evaluation({"step": step} | figures)
+
+    def text(self, losses: Mapping[str, float], step: int) -> str:
+        """What stands beside the progress bar."""
+        return progress_text(
+            losses, self.meter.figures(), self.meter.seconds_left(self.schedule.steps - step)
+        )
+
+
+@dataclass
+class Training:
+    """One run over all phases of a recipe, from a checkpoint or from the beginning."""
+
+    module: LukeForPretraining
+    new: frozenset[str]
+    loader: Loader
+    output: Path
+    run: dict[str, Any]
+    ranks: Ranks
+    settings: Settings
+    progress: bool
+    watched: Watched
+    stop: StopRequest = field(default_factory=StopRequest)
+
+    def train(self, checkpoint: Checkpoint | None) -> None:
+        """Run what is left of each phase."""
+        recipe = self.loader.recipe
+        prepare(self.module, recipe, self.ranks.device)
+        logger.info("attention runs on %s", attention_kernel(self.module.luke.train(), self.ranks.device))
+        names = (WORD_LOSS, ENTITY_LOSS) if self.run["entities"] else (WORD_LOSS,)
+        self.recorder = Recorder(names, self.ranks)
+        if checkpoint:
+            self.recorder.restore(checkpoint.figures)
+        self.watched.begin(checkpoint.step if checkpoint else 0, self.ranks.device)
+        start = 0
+        for number, phase in enumerate(recipe.phases, start=1):
+            if checkpoint is None or checkpoint.step < start + phase.steps:
+                is_inside = checkpoint is not None and checkpoint.step > start
+                self.train_phase(number, phase, start, checkpoint if is_inside else None)
+            start += phase.steps
+
+    def train_phase(self, number: int, phase: Phase, start: int, checkpoint: Checkpoint | None) -> None:
+        """Train one phase, which begins after `start` steps, with an optimiser and warm-up of its own."""
+        end = start + phase.steps
+        optimizer = self.make_optimizer(phase)
+        if checkpoint:
+            checkpoint.restore_optimizer(optimizer)
+        first = checkpoint.step if checkpoint else start
+        steps = self.loader.stream(first, end, self.settings.workers)
+        self.saved_at = time.monotonic()
+        meter = self.watched.meter
+        encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
+        with self.bar(number, phase, first - start) as bar:
+
+            def on_step(step: int, values: dict[str, float]) -> None:
+                self.recorder.add(values)
+                meter.step(encoder_trains=encoder_trains)
+                losses = {name: values[name] for name in self.recorder.names}
+                bar.set_postfix_str(self.watched.text(losses, step + 1), refresh=False)
+                bar.update()
+                self.finish_step(number, step + 1, end, values["learning_rate"], optimizer)
+
+            self.finished = self.recorder.state()
+            try:
+                fit(
+                    self.module,
+                    self.loss,
+                    lambda step: self.counted(next(steps)),
+                    optimizer,
+                    lambda step: linear_schedule(
+                        step - start, warmup_steps=phase.warmup_steps, total_steps=phase.steps
+                    ),
+                    steps=end,
+                    first_step=first,
+                    seed=self.run["seed"],
+                    on_step=on_step,
+                    ranks=self.ranks,
+                )
+            except NotFiniteError as error:
+                raise ValueError(self.explain(error, optimizer)) from error
+        rate = meter.figures()["words_per_second"]
+        logger.info("pretraining, phase %d: steps %d to %d, %.0f words a second", number, first, end, rate)
+
+    def loss(self, part: MicroBatch) -> dict[str, Tensor]:
+        """The losses of a micro-batch; its predictions are counted."""
+        self.watched.meter.add(work_of(part.batch))
+        with self.autocast():
+            output = self.module(moved(part.batch, self.module, self.ranks.device), part.totals)
+        self.recorder.count(output.correct, output.total)
+        # Every process has every loss, since they add them up.
+        nothing = torch.zeros((), device=self.ranks.device)
+        return {name: output.losses.get(name, nothing) for name in self.recorder.names}
+
+    def autocast(self) -> torch.autocast:
+        """Matrix products in the recipe's precision."""
+        is_narrow = self.loader.recipe.precision == "bf16"
+        return torch.autocast(self.ranks.device.type, torch.bfloat16, enabled=is_narrow)
+
+    def bar(self, number: int, phase: Phase, done: int) -> Any:
+        """The progress bar of a phase."""
+        from tqdm import tqdm
+
+        is_off = not (self.progress and self.ranks.is_first)
+        return tqdm(
+            total=phase.steps,
+            initial=done,
+            desc=f"pretraining, phase {number}",
+            unit="step",
+            disable=is_off,
+            bar_format="{desc} |{bar}| {n_fmt} of {total_fmt}{postfix}",
+        )
+
+    def counted(self, parts: list[MicroBatch]) -> list[MicroBatch]:
+        """A step's micro-batches, with the totals of all processes."""
+        totals = {name: int(total) for name, total in self.ranks.sum(parts[0].totals).items()}
+        return [replace(part, totals=totals) for part in parts]
+
+    def finish_step(
+        self, phase: int, done: int, end: int, learning_rate: float, optimizer: torch.optim.Optimizer
+    ) -> None:
+        """Write what is due after `done` steps; end the run where it is asked to stop."""
+        recipe = self.loader.recipe
+        if done % recipe.log_every == 0 or done == end:
+            self.watched.log(self.recorder.line(phase, done, learning_rate), self.ranks.device)
+        # Before the checkpoint: a run that goes on from it does not evaluate its step again.
+        with self.autocast():
+            self.watched.evaluate(self.module, done, recipe.micro_batch_size)
+        self.finished = self.recorder.state()
+        is_stopped = bool(self.ranks.sum({"stop": self.stop.is_made})["stop"])
+        minutes = (time.monotonic() - self.saved_at) / 60
+        is_late = 0 < self.settings.checkpoint_minutes <= minutes
+        if is_stopped or is_late or done % recipe.checkpoint_every == 0 or done == end:
+            with self.watched.meter.aside("checkpoint"):
+                self.save_checkpoint(done, optimizer)
+        if is_stopped:
+            raise Stopped(
+                f"{self.output}: stopped by SIGTERM after step {done}; the same call goes on from there"
+            )
+
+    def save_checkpoint(self, step: int, optimizer: torch.optim.Optimizer) -> None:
+        """Make what is needed to go on after `step` finished steps visible at once; one process does."""
+        if self.ranks.is_first:
+            save_checkpoint(
+                self.output / CHECKPOINTS,
+                step=step,
+                module=self.module,
+                optimizer=optimizer,
+                run=self.run,
+                figures=self.finished,
+                ranks=self.ranks.count,
+                device=self.ranks.device,
+                kept=self.settings.checkpoints_kept,
+            )
+        self.saved_at = time.monotonic()
+
+    def explain(self, error: NotFiniteError, optimizer: torch.optim.Optimizer) -> str:
+        """Save the state before the step that failed, and say what was in it."""
+        self.save_checkpoint(error.step, optimizer)
+        indices = ", ".join(f"{index}" for _, index in self.loader.indices(error.step))
+        return f"{error}; its sequences are {indices}; the state before it is in {self.output / CHECKPOINTS}"
+
+    def make_optimizer(self, phase: Phase) -> torch.optim.Optimizer:
+        """AdamW over what the phase trains; the rest is frozen."""
+        for name, parameter in self.module.named_parameters():
+            parameter.requires_grad_(phase.trainable == "all" or name in self.new)
+        recipe = self.loader.recipe
+        return make_optimizer(
+            parameter_groups(self.module, recipe.weight_decay),
+            betas=recipe.betas,
+            learning_rate=phase.learning_rate,
+            epsilon=recipe.epsilon,
+            bias_correction=self.run["profile"] != "paper",
+        )
+
+
+def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) -> None:
+    """Have the module compute as the recipe says, its tables' gradients in place where that pays."""
+    module.luke.gradient_checkpointing = recipe.gradient_checkpointing
+    if recipe.compiled:
+        module.luke.compile(dynamic=True)
+    elif device.type == "cpu":
+        # A GPU writes a table in no time, and would add up look-ups in an order that is not always the same.
+        module.add_table_gradients_in_place()
+
+
+def moved(batch: Batch, module: LukeForPretraining, device: torch.device) -> Batch:
+    """The batch on the device of its model, which could not look at its ids there without waiting."""
+    if device.type != "cpu":
+        batch.check(module.config, "ids")
+        batch.check(module.config, "labels")
+    return batch.to(device)

@@ -1,0 +1,183 @@
+"""How fast a run is: words a second, and the share of the machine's matrix-product rate that the model's work is."""
+
+import functools
+import platform
+import resource
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+
+import torch
+
+from model.luke.batch import IGNORED, Batch
+from model.luke.config import LukeConfig
+
+WINDOW = 50  # steps that a rate is the mean of
+
+
+@dataclass(frozen=True)
+class Work:
+    """What was processed. `pairs`: pairs of tokens (words and entities) that attend to each other."""
+
+    sequences: int = 0
+    words: int = 0
+    entities: int = 0
+    pairs: int = 0
+    masked_words: int = 0
+    masked_entities: int = 0
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
+
+
+def work_of(batch: Batch) -> Work:
+    """What is in a batch; padding does not count."""
+    words = batch.word_mask.sum(dim=1)
+    entities = torch.zeros_like(words) if batch.entity_mask is None else batch.entity_mask.sum(dim=1)
+    labels = (batch.word_labels, batch.entity_labels)
+    masked = [0 if label is None else int((label != IGNORED).sum()) for label in labels]
+    pairs = int(((words + entities) ** 2).sum())
+    return Work(len(words), int(words.sum()), int(entities.sum()), pairs, masked[0], masked[1])
+
+
+def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = True) -> int:
+    """Floating-point operations of a forward and backward pass, a multiplication and an addition as two.
+
+    Matrix products alone: the layers' projections (over words and entities), attention, the entities' projection
+    and both heads at masked positions. Backward takes twice the forward pass; once where the encoder's weights and
+    the word head are frozen (phase one), since gradients pass through them. What is computed twice to save memory,
+    and padding, is no work of the model's.
+    """
+    hidden, width, narrow = config.hidden_size, config.intermediate_size, config.entity_emb_size
+    queries = 2 if config.use_entity_aware_attention else 1  # of each token, each for its own kind of keys
+    tokens = work.words + work.entities
+    projections = 2 * tokens * hidden * ((3 + queries) * hidden + 2 * width)
+    attention = 2 * work.pairs * hidden * 2
+    word_head = 2 * work.masked_words * hidden * (hidden + config.vocab_size)
+    entity_input = 0 if narrow == hidden else 2 * work.entities * narrow * hidden
+    inner = hidden * hidden if config.entity_head == "paper" else 0
+    entity_head = 2 * work.masked_entities * (inner + narrow * (hidden + config.entity_vocab_size))
+    weighted = config.num_hidden_layers * projections + word_head
+    others = config.num_hidden_layers * attention + entity_input + entity_head
+    return (3 if encoder_trains else 2) * weighted + 3 * others
+
+
+@functools.cache
+def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 0.3) -> float:
+    """Measure the rate of a product of two square matrices, in FLOP/s: the best in `seconds`, once a process."""
+    size = 8192 if device.type == "cuda" else 1024
+    generator = torch.Generator(device).manual_seed(0)  # one of its own: the run's draws are not disturbed
+    left = torch.randn(size, size, generator=generator, device=device).to(dtype)
+    right = torch.randn(size, size, generator=generator, device=device).to(dtype)
+    best, end = float("inf"), time.monotonic() + seconds
+    while best == float("inf") or time.monotonic() < end:
+        left @ right  # the device is awake when the clock starts
+        synchronize(device)
+        began = time.perf_counter()
+        left @ right
+        synchronize(device)
+        best = min(best, time.perf_counter() - began)
+    del left, right
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)  # the matrices are no part of the run
+    return 2 * size**3 / best
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until a GPU has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most bytes that tensors have taken on a GPU, or that the process has taken of the machine's memory."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
+
+
+def describe_device(device: torch.device) -> str:
+    """The name of a GPU, or the machine's type and the threads that torch uses."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.machine()}, {torch.get_num_threads()} threads"
+
+
+class Meter:
+    """Rates over the last steps, on this rank; words a second are those of all `ranks`, which share evenly.
+
+    What is done `aside` (evaluation, checkpoints) counts for the time left, not for the rates.
+    """
+
+    def __init__(
+        self, config: LukeConfig, peak: float, ranks: int = 1, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.config = config
+        self.peak = peak
+        self.ranks = ranks
+        self.clock = clock
+        self.began = self.since = clock()
+        self.work = Work()
+        self.steps = 0
+        self.window: deque[tuple[float, Work, int]] = deque(maxlen=WINDOW)
+        self.seconds_aside: dict[str, float] = {}
+
+    def add(self, work: Work) -> None:
+        """Count a micro-batch."""
+        self.work += work
+
+    def step(self, *, encoder_trains: bool = True) -> None:
+        """End a step."""
+        now = self.clock()
+        flops = training_flops(self.config, self.work, encoder_trains=encoder_trains)
+        self.window.append((now - self.since, self.work, flops))
+        self.steps += 1
+        self.since, self.work = now, Work()
+
+    @contextmanager
+    def aside(self, name: str) -> Iterator[None]:
+        """Time what is no part of a step."""
+        began = self.clock()
+        yield
+        self.since = self.clock()
+        self.seconds_aside[name] = self.seconds_aside.get(name, 0.0) + self.since - began
+
+    def figures(self) -> dict[str, float]:
+        """Rates over the last steps, and all seconds spent aside."""
+        seconds = max(1e-9, sum(each for each, _, _ in self.window))
+        work = sum((each for _, each, _ in self.window), Work())
+        flops = sum(each for _, _, each in self.window) / seconds
+        rates = {
+            "seconds_per_step": seconds / max(1, len(self.window)),
+            "sequences_per_second": self.ranks * work.sequences / seconds,
+            "words_per_second": self.ranks * work.words / seconds,
+            "flops_per_second": self.ranks * flops,
+            "share_of_peak": flops / self.peak,
+        }
+        return rates | {f"seconds_of_{name}": value for name, value in self.seconds_aside.items()}
+
+    def seconds_left(self, steps: int) -> float:
+        """How long the remaining steps will take, with what is done aside."""
+        return steps * (self.clock() - self.began) / max(1, self.steps)
+
+
+def progress_text(losses: Mapping[str, float], figures: Mapping[str, float], seconds_left: float) -> str:
+    """What stands beside the progress bar: losses by name, speed, share of peak and time left."""
+    parts = [f"{name.replace('_', ' ')} {value:.3f}" for name, value in losses.items()]
+    parts.append(f"{figures['words_per_second']:,.0f} words/s")
+    parts.append(f"{figures['share_of_peak']:.0%} of peak")
+    return ", ".join([*parts, f"{duration(seconds_left)} left"])
+
+
+def duration(seconds: float) -> str:
+    """Seconds as 4:05, 3:04:05 or 2 d 03:04."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,55 @@
+"""Parameters of a preset, part by part: `python -m model.sizes PRESET`."""
+
+import sys
+
+from model.luke.config import PRESETS, LukeConfig, preset
+
+
+def parameter_counts(config: LukeConfig) -> dict[str, int]:
+    """Parameters per part of the pretraining model, counted on the meta device (no memory is taken)."""
+    import torch
+
+    from model.luke.heads import LukeForPretraining
+
+    with torch.device("meta"):
+        module = LukeForPretraining(config)
+    counts: dict[str, int] = {}
+    for name, parameter in module.named_parameters():
+        part = _part(name)
+        counts[part] = counts.get(part, 0) + parameter.numel()
+    return counts
+
+
+def _part(name: str) -> str:
+    if name == "luke.entity_embeddings.token.weight":
+        return "entity token embeddings (B)"
+    if name.startswith("luke.entity_embeddings."):
+        return "entity side (U, positions, type, layer norm)"
+    if "_query." in name:
+        return "entity-aware queries"
+    if name.startswith("luke.layers."):
+        return "transformer layers"
+    parts = {"luke": "word embeddings", "word_head": "word head", "entity_head": "entity head"}
+    return parts[name.split(".")[0]]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the parameter count of a preset, a line per part."""
+    if len(arguments) != 1:
+        print(f"usage: python -m model.sizes {'|'.join(PRESETS)}", file=sys.stderr)
+        return 2
+    try:
+        counts = parameter_counts(preset(arguments[0]))
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    roberta = ("word embeddings", "transformer layers", "word head")
+    for part, count in counts.items():
+        print(f"{part:<46}{count:>14,}")
+    print(f"{'as in RoBERTa':<46}{sum(counts[part] for part in roberta):>14,}")
+    print(f"{'all':<46}{sum(counts.values()):>14,}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,178 @@
+"""The container of a dump as blocks of XML bytes: plain, gzip or bzip2 (one stream or many).
+
+A block is a range of the file's bytes (of gzip's data, by an index of its points of entry). In bzip2 files the data of
+a range are the compressed bzip2 blocks whose 48-bit magic begins in it: they decompress alone, so that no reader
+starts at the file's beginning.
+"""
+
+import contextlib
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pipeline import storage
+from pipeline.dump.bzip2 import CorruptBzip2, read_bzip2
+
+_CHUNK = 1 << 20
+_GZIP_SPACING = 32 << 20  # bytes of data between the points of an index, which take 32 KiB each
+_GZIP_RATIO = 4  # bytes of XML in a compressed byte, so that blocks are alike in every container
+
+
+@dataclass(frozen=True)
+class Block:
+    """A range [start, end) of the bytes of one dump file; numbers count through all files.
+
+    With `index`, a file that `index_gzip` wrote, the range is of the data of a gzip file.
+    """
+
+    number: int
+    path: str
+    start: int
+    end: int
+    index: str = ""
+
+
+class TruncatedDump(ValueError):
+    """The dump ends in the middle."""
+
+
+def detect_format(path: str) -> str:
+    """`xml`, `bz2` or `gz`, by the file's first bytes, not by its name.
+
+    Raises:
+        ValueError: the file is missing, empty, or no dump.
+    """
+    if storage.file_size(path) is None:
+        raise ValueError(f"{path}: no such dump file; check --dump")
+    with storage.open_input(path) as stream:
+        head = stream.read(512)
+    if not head:
+        raise ValueError(f"{path}: the file is empty; download it again")
+    if re.match(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", head):
+        return "bz2"
+    if head.startswith(b"\x1f\x8b"):
+        return "gz"
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.lower().startswith((b"<!doctype html", b"<html")):
+        raise ValueError(
+            f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)"
+        )
+    if text.startswith((b"<mediawiki", b"<?xml")):
+        return "xml"
+    raise ValueError(
+        f"{path}: begins with {head[:12]!r}; wanted a MediaWiki export as .xml, .xml.bz2 or .xml.gz"
+    )
+
+
+def plan_blocks(
+    paths: Sequence[str], block_size: int, indexes: Mapping[str, str] = MappingProxyType({})
+) -> list[Block]:
+    """Cut dump files into blocks of `block_size` bytes of the file as it lies.
+
+    `indexes` gives the indexes of gzip files by their paths; a gzip file without one is one block.
+    """
+    blocks: list[Block] = []
+    for path in paths:
+        index = indexes.get(path, "")
+        size = storage.file_size(path) or 0
+        step = size if detect_format(path) == "gz" else block_size
+        if index:
+            size, step = gzip_data_size(path, index), block_size * _GZIP_RATIO
+        for start in range(0, size, step):
+            blocks.append(Block(len(blocks), path, start, min(start + step, size), index))
+    return blocks
+
+
+# gzip
+
+
+@contextlib.contextmanager
+def _open_indexed(path: str, index: str | None) -> Iterator[Any]:
+    import indexed_gzip
+
+    with storage.open_input(path) as stream:
+        try:
+            with indexed_gzip.IndexedGzipFile(
+                fileobj=stream, index_file=index, spacing=_GZIP_SPACING, buffer_size=_CHUNK
+            ) as file:
+                yield file
+        except indexed_gzip.ZranError as error:
+            raise ValueError(f"{path}: damaged ({error}); download it again") from None
+
+
+def index_gzip(path: str, index: str) -> None:
+    """Read a gzip file once, and write an index by which its data can be entered at many points.
+
+    Raises:
+        ValueError: the compressed data are damaged.
+    """
+    with storage.atomic_path(index) as aside, _open_indexed(path, None) as file:
+        file.build_full_index()
+        file.export_index(aside)
+
+
+def gzip_data_size(path: str, index: str) -> int:
+    with _open_indexed(path, index) as file:
+        return int(file.seek(0, 2))
+
+
+def _read_indexed(path: str, index: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
+    with _open_indexed(path, index) as file:
+        file.seek(start)
+        while chunk := file.read(min(_CHUNK, end - start) if start < end else _CHUNK):
+            yield chunk, start < end
+            start += len(chunk)
+
+
+# Bytes
+
+
+def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
+    with storage.open_input(path) as stream:
+        stream.seek(start)
+        while chunk := stream.read(min(_CHUNK, end - start) if start < end else _CHUNK):
+            yield chunk, start < end
+            start += len(chunk)
+
+
+def _read_gzip(path: str) -> Iterator[tuple[bytes, bool]]:
+    with storage.open_input(path) as stream:
+        decoder = zlib.decompressobj(wbits=31)
+        rest = b""
+        while compressed := rest or stream.read(_CHUNK):
+            if decoder.eof:  # one member ended and another follows
+                decoder = zlib.decompressobj(wbits=31)
+            try:
+                data = decoder.decompress(compressed, _CHUNK)
+            except zlib.error as error:
+                raise ValueError(
+                    f"{path}: damaged before byte {stream.tell()} ({error}); download it again"
+                ) from None
+            yield data, True
+            # Zeros behind a member are padding.
+            rest = decoder.unused_data.lstrip(b"\0") if decoder.eof else decoder.unconsumed_tail
+        if not decoder.eof:
+            raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
+
+
+def read_range(path: str, start: int, end: int, index: str = "") -> Iterator[tuple[bytes, bool]]:
+    """Yield decompressed data from `start` to the end of the file, each with whether it belongs to the range."""
+    kind = detect_format(path)
+    if kind == "xml":
+        yield from _read_plain(path, start, end)
+    elif index:
+        yield from _read_indexed(path, index, start, end)
+    elif kind == "gz":
+        yield from _read_gzip(path)
+    else:
+        with storage.open_input(path) as stream:
+            try:
+                for bit, data in read_bzip2(stream, start):
+                    yield data, bit < end * 8
+            except EOFError as error:
+                raise TruncatedDump(f"{path}: the bzip2 stream ends in the middle, {error}") from None
+            except CorruptBzip2 as error:
+                raise ValueError(f"{path}: damaged {error}; download it again") from None

@@ -1,0 +1,157 @@
+"""Per-page work on Beam: a list of blocks in, committed blocks out.
+
+`pipeline.jobs.supervisor.run_blocks` starts `main` in a process of its own; nothing here outlives the process that started it.
+"""
+
+import contextlib
+import functools
+import gc
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from pipeline import storage
+from pipeline.dump.containers import Block
+from pipeline.jobs.build_sequences import SequenceBuilder
+from pipeline.jobs.extract_pages import PageExtractor
+from pipeline.storage.blocks import WORKER_DIED, BlockRecord, PageGate, error_path, page_path
+
+_DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
+_DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
+_DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
+
+Work = Callable[[Block, str, PageGate], BlockRecord]
+
+
+JOBS: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
+    "extract_pages": PageExtractor,
+    "build_sequences": SequenceBuilder,
+}
+
+
+# Running blocks on Beam
+
+_loading = threading.Lock()
+
+
+@functools.lru_cache(maxsize=1)
+def _load(job: str, key: str, arguments: str) -> Work:
+    """A job's work with its heavy objects (tokenizer, aliases), loaded; the process's last one is kept.
+
+    A runner may set up anew for every block. The key says from what the work is made: a worker that outlives a
+    run must not take a tokenizer for the one that lay in the same folder before.
+    """
+    # A page's segments are too few to be worth the threads of the tokenizer; other workers use the processors.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    work = JOBS[job](json.loads(arguments))
+    # What a block makes is dropped with the block: to look for cycles in it takes a seventh of the time.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    return work
+
+
+class RunBlock(beam.DoFn):
+    """Does a job's work on each block and commits it."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.job, self.folder, self.key = spec["job"], spec["folder"], spec["key"]
+        self.arguments, self.deadly = storage.canonical_json(spec["arguments"]), spec["deadly"]
+
+    def setup(self) -> None:
+        with _loading:  # a worker may have many threads
+            self.work = _load(self.job, self.key, self.arguments)
+
+    def process(self, block: Block) -> Iterator[int]:
+        gate = PageGate(page_path(self.folder, block.number), self.deadly.get(str(block.number), ()))
+        try:
+            record = self.work(block, self.folder, gate)
+        except (ValueError, OSError) as error:
+            # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
+            storage.write_bytes(error_path(self.folder, block.number), str(error).encode("utf-8", "replace"))
+            gate.close()
+            raise
+        gate.close()
+        with contextlib.suppress(FileNotFoundError):  # of an attempt before, where a runner tries again
+            storage.remove(error_path(self.folder, block.number))
+        storage.commit_block(self.folder, self.key, block.number, record)
+        yield block.number
+
+
+def local_options(processes: int) -> list[str]:
+    """Options of Beam's local runner for this many processes; one runs in memory."""
+    mode = "in_memory" if processes == 1 else "multi_processing"
+    return ["--runner=FnApiRunner", f"--direct_num_workers={processes}", f"--direct_running_mode={mode}"]
+
+
+def user_options(options: Sequence[str]) -> list[str]:
+    """Options for a runner of the user's choice, checked before anything is started.
+
+    Beam knows its DaskRunner by its full name alone, and gives up to 128 blocks to one Dask worker: here the short
+    name will do, and a block is a partition where the options say nothing else.
+
+    Raises:
+        ValueError: they are no options, or name no runner that Beam has.
+    """
+    wrong = [option for option in options if not option.startswith("--")]
+    names = [option.partition("=")[2] for option in options if option.startswith("--runner=")]
+    if wrong or len(names) != 1:
+        raise ValueError(f"--beam-options={' '.join(options)}: wanted '--runner=NAME --option=value ...'")
+    name, rest = names[0], [option for option in options if not option.startswith("--runner=")]
+    if name.lower() in ("dask", "daskrunner"):
+        name = _DASK_RUNNER
+    if name == _DASK_RUNNER:
+        # Without an address Beam would start a cluster on this machine, in silence.
+        if not any(option.startswith(_DASK_ADDRESSES) for option in rest):
+            raise ValueError(
+                f"--beam-options={' '.join(options)}: wanted --dask_client_address=tcp://HOST:PORT"
+            )
+        if not any(option.startswith(_DASK_PARTITIONS) for option in rest):
+            rest.append("--dask_partition_size=1")
+    try:
+        beam.runners.create_runner(name)
+    except (ValueError, ImportError, AttributeError) as error:
+        reason = str(error).splitlines()[0]
+        remedy = "; pip install 'luke-from-wikipedia[dask]'" if name == _DASK_RUNNER else ""
+        raise ValueError(f"--beam-options: no runner {names[0]} ({reason}){remedy}") from None
+    return [f"--runner={name}", *rest]
+
+
+def run_pipeline(blocks: Sequence[Block], work: RunBlock, options: Sequence[str]) -> None:
+    with beam.Pipeline(options=PipelineOptions(list(options))) as pipeline:
+        _ = pipeline | beam.Create(list(blocks)) | beam.Reshuffle() | beam.ParDo(work)
+
+
+def _follow_parent() -> None:
+    """End at once when the process that started this one is gone."""
+    while sys.stdin.readline():
+        pass
+    if os.getpgrp() == os.getpid():  # its workers are of its group
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
+
+
+def _end_with_worker(failure: threading.ExceptHookArgs) -> None:
+    """End this process when one of its Beam workers is gone: Beam itself would wait for it for ever.
+
+    Each worker has a thread here that raises when it ends otherwise than well.
+    """
+    threading.__excepthook__(failure)
+    if failure.thread and failure.thread.name == "run_worker":
+        os._exit(WORKER_DIED)  # the parent ends the other workers
+
+
+def main() -> None:
+    """Run the job that stands on the first line of standard input as JSON."""
+    spec = json.loads(sys.stdin.readline())
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    threading.excepthook = _end_with_worker
+    options = spec["beam_options"]
+    options = user_options(options) if options else local_options(spec["processes"])
+    run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)

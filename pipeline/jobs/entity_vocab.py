@@ -1,0 +1,140 @@
+"""BuildEntityVocab: the corpus's most linked pages, or a given vocabulary fitted to the corpus."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline import storage
+from pipeline.lookup.entities import ALIASES, SECOND_MASK, SPECIAL_ENTITIES, EntityVocab, alias_rows
+from pipeline.storage.tries import write_numbers
+
+_ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())])
+_REACHED = ("page", "redirect")
+
+
+# Entities
+
+
+@dataclass(frozen=True)
+class Entities:
+    """A vocabulary for a corpus.
+
+    Attributes:
+        vocab: the vocabulary.
+        ids: title of each page of the corpus that is one of its entities -> id.
+        drops: pages, or entities, that were left out, by reason.
+    """
+
+    vocab: EntityVocab
+    ids: Mapping[str, int]
+    drops: Mapping[str, int]
+
+
+def count_links(annotations: DataFrame, pages: DataFrame, *, missing: bool = False) -> DataFrame:
+    """Every page with its `link_count`: the annotations that end at it, after redirects.
+
+    With `missing`, linked titles that have no page are rows, too; their `page_id` is -1.
+    """
+    pages = pages.select("title", "page_id", "is_disambiguation")
+    if missing:
+        absent = annotations.where("status = 'missing'").select(
+            "title", F.lit(-1).cast("long").alias("page_id"), F.lit(False).alias("is_disambiguation")
+        )
+        pages = pages.unionByName(absent)
+    reached = annotations.where("status != 'loop'")
+    counts = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
+    # Titles of special entities are none in MediaWiki; a title can stand twice in a damaged dump.
+    nameable = pages.where(~F.col("title").isin(*SPECIAL_ENTITIES, SECOND_MASK))
+    once = nameable.groupBy("title").agg(
+        F.min("page_id").alias("page_id"), F.min("is_disambiguation").alias("is_disambiguation")
+    )
+    return once.join(counts, "title", "left").fillna(0, "link_count")
+
+
+def choose_entities(
+    counted: DataFrame,
+    size: int,
+    *,
+    min_count: int = 1,
+    forced: Collection[str] = (),
+    disambiguation: bool = True,
+) -> Entities:
+    """The vocabulary of the most linked pages.
+
+    Args:
+        counted: of `count_links`.
+        size: entities of the vocabulary, the three special ones included.
+        min_count: pages that are linked less often are left out.
+        forced: titles of pages that are taken all the same.
+        disambiguation: whether disambiguation pages may be entities.
+    """
+    spark = counted.sparkSession
+    wanted = spark.createDataFrame([(title,) for title in sorted(forced)], "title string")
+    taken = counted.join(wanted, "title", "left_semi").collect()
+    others = counted.join(wanted, "title", "left_anti").where("link_count > 0")
+    is_rare = F.col("link_count") < min_count
+    is_left_out = F.col("is_disambiguation") & ~is_rare if not disambiguation else F.lit(False)
+    rare, left_out, linked = others.agg(
+        F.count_if(is_rare), F.count_if(is_left_out), F.count(F.lit(1))
+    ).collect()[0]
+    room = max(size - 3 - len(taken), 0)
+    top = others.where(~is_rare & ~is_left_out).orderBy(F.desc("link_count"), "title").limit(room).collect()
+    rows = ((row["title"], row["link_count"], row["page_id"]) for row in [*taken, *top])
+    vocab = EntityVocab.rank(rows, size, forced)
+    drops = {
+        "entities:below_min_count": rare,
+        "entities:disambiguation": left_out,
+        "entities:below_vocab_size": linked - rare - left_out - len(top),
+    }
+    ids = {title: number for title, number in vocab.ids().items() if title not in SPECIAL_ENTITIES}
+    return Entities(vocab, ids, drops)
+
+
+def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> Entities:
+    """A vocabulary that was made elsewhere, with this corpus's link counts and page ids; its ids stay.
+
+    An entity whose title is a redirect here stands for the page that it ends at. Where two end at one page, the
+    one with the page's title, or else the lower id, has it.
+    """
+    spark = counted.sparkSession
+    first = len(SPECIAL_ENTITIES)
+    columns = [range(first, len(vocab)), vocab.titles[first:]]
+    entries = spark.createDataFrame(pa.table(columns, schema=_ENTITIES_SCHEMA))
+    found = _resolve(entries, titles, "entity").join(counted, "title").collect()
+    ids: dict[str, int] = {}
+    link_counts, page_ids = [0] * len(vocab), [-1] * len(vocab)
+    for row in sorted(found, key=lambda row: (row["entity"] != row["title"], row["entity_id"])):
+        if ids.setdefault(row["title"], row["entity_id"]) == row["entity_id"]:
+            link_counts[row["entity_id"]] = row["link_count"]
+            page_ids[row["entity_id"]] = row["page_id"]
+    drops = {
+        "entities:not_in_dump": len(vocab) - first - len(found),
+        "entities:same_page": len(found) - len(ids),
+    }
+    return Entities(EntityVocab(vocab.titles, tuple(link_counts), tuple(page_ids)), ids, drops)
+
+
+def pages_of(spark: SparkSession, names: Iterable[str], titles: DataFrame) -> dict[str, str]:
+    """The page that each of these titles ends at, after redirects; titles that end at none are left out."""
+    wanted = spark.createDataFrame([(name,) for name in sorted(set(names))], "name string")
+    return {row["name"]: row["title"] for row in _resolve(wanted, titles, "name").collect()}
+
+
+def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
+    """The rows whose title in `column` ends at a page, with that page's `title`."""
+    reached = titles.where(F.col("status").isin(*_REACHED))
+    return frame.join(reached.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
+
+
+def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:
+    """Write the vocabulary and its aliases; `titles` are the files of the titles table."""
+    rows = (row for path in titles for row in storage.read_rows(path))
+    page_ids = entities.vocab.page_ids
+    absent = ((title, number) for title, number in entities.ids.items() if page_ids[number] < 0)
+    aliases = chain(alias_rows(rows, entities.ids), absent)
+    count = write_numbers(storage.join(folder, ALIASES), aliases)
+    return [*entities.vocab.write(folder), storage.describe(folder, ALIASES, count)]

@@ -1,0 +1,83 @@
+"""ResolveRedirects: every title of a page or redirect, with the page that it ends at."""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from pipeline.jobs.spark import keep
+
+TITLES_SCHEMA = pa.schema(
+    [("title", pa.string()), ("canonical", pa.string()), ("hops", pa.int32()), ("status", pa.string())]
+)
+
+
+# Redirects
+
+
+def find_duplicate(pages: DataFrame) -> str | None:
+    """The title of a page that is there twice, or None."""
+    twice = pages.groupBy("page_id").agg(F.min("title").alias("title"), F.count(F.lit(1)).alias("n"))
+    found = twice.where(F.col("n") > 1).orderBy("page_id").first()
+    return None if found is None else str(found["title"])
+
+
+def resolve_redirects(pages: DataFrame, redirects: DataFrame, *, max_hops: int | None = None) -> DataFrame:
+    """Follow every redirect to its end.
+
+    Args:
+        pages: with column `title`.
+        redirects: with columns `source`, `target`.
+        max_hops: give up behind this many hops (profile `paper`: 1); None follows all.
+
+    Returns:
+        One row a page or redirect: `title`, `canonical` (the page it ends at; for `missing` the title where the
+        chain ends), `hops`, `status` (`page`, `redirect`, `loop`, `missing`); both are null for a `loop`.
+    """
+    titles = pages.select("title").distinct()
+    # A title can be written as a page and as a redirect only in a damaged dump: the page wins.
+    steps = (
+        redirects.groupBy(F.col("source").alias("title"))
+        .agg(F.min("target").alias("at"))
+        .join(titles, "title", "left_anti")
+        .withColumn("hops", F.lit(1))
+    )
+    ends = _follow(steps) if max_hops is None else steps
+    is_page = titles.withColumn("is_page", F.lit(True)).withColumnRenamed("title", "at")
+    ends = ends.join(is_page, "at", "left").join(
+        steps.select(F.col("title").alias("at"), F.lit(True).alias("goes_on")), "at", "left"
+    )
+    status = F.when(F.col("is_page"), "redirect").when(F.col("goes_on") & F.lit(max_hops is None), "loop")
+    is_loop = F.col("status") == "loop"
+    followed = ends.withColumn("status", status.otherwise("missing")).select(
+        "title",
+        F.when(~is_loop, F.col("at")).alias("canonical"),
+        F.when(~is_loop, F.col("hops")).alias("hops"),
+        "status",
+    )
+    unmoved = titles.select(
+        "title", F.col("title").alias("canonical"), F.lit(0).alias("hops"), F.lit("page").alias("status")
+    )
+    return unmoved.unionByName(followed)
+
+
+def _follow(steps: DataFrame) -> DataFrame:
+    """Pointer doubling: after k rounds every chain of up to 2^k hops has ended.
+
+    A round in which no chain ends leaves only chains that lead into a loop, so it is the last.
+    """
+    current = keep(steps)
+    going = None
+    while True:
+        nexts = current.select(
+            F.col("title").alias("at"), F.col("at").alias("next"), F.col("hops").alias("more")
+        )
+        joined = current.join(nexts, "at", "left")
+        still = joined.where(F.col("next").isNotNull()).count()
+        if still in (0, going):
+            return current
+        going = still
+        # Hops around a loop would double without end; they mean nothing there.
+        hops = F.least(F.col("hops").cast("long") + F.coalesce("more", F.lit(0)), F.lit(2**31 - 1)).cast(
+            "int"
+        )
+        current = keep(joined.select("title", F.coalesce("next", "at").alias("at"), hops.alias("hops")))

@@ -1,0 +1,187 @@
+"""Spark as this project uses it: one session a process, and tables whose bytes it does not decide.
+
+Spark computes, pyarrow writes: a fixed number of partitions by key, sorted by a total order, each written as one
+file by rename. So the bytes do not depend on the master, the number of cores, or on interruptions.
+"""
+
+import os
+import re
+import sys
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, StorageLevel, TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from pipeline import storage
+from pipeline.storage.blocks import BlockRecord
+
+_BLOCKS_PER_PART = 4
+# One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
+_SHORT_WORK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
+)
+
+
+def session(master: str, memory_bytes: int, *, is_short: bool = False) -> SparkSession:
+    """The Spark session of this process, started at the first call.
+
+    Args:
+        master: a Spark master URL.
+        memory_bytes: bound of the driver's heap (in local mode, of all work).
+        is_short: whether the work takes seconds; then Java does without what pays off in minutes.
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if re.match(
+        r"local|spark://(localhost|127\.)", master
+    ):  # others have to find the driver by its real name
+        os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("spark_conf")))
+    builder = SparkSession.builder.master(master).appName("luke")
+    settings = {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.memory": f"{memory_bytes >> 20}m",
+        "spark.driver.maxResultSize": "0",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+    }
+    if is_short:
+        settings["spark.driver.extraJavaOptions"] = _SHORT_WORK
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def is_own(error: BaseException) -> bool:
+    """Whether Spark, or Java below it, raised this."""
+    return isinstance(error, PySparkException | Py4JError)
+
+
+def unreadable_file(error: BaseException) -> str | None:
+    """The file that Spark could not read, where that is what it complains of."""
+    found = re.search(r"reading file:?\s+file:/+(\S+\.parquet)", str(error))
+    return f"/{urllib.parse.unquote(found[1])}" if found else None
+
+
+def keep(frame: DataFrame) -> DataFrame:
+    """The same rows, computed once and kept on disk until `release`: kept in memory they would grow with the dump."""
+    return frame.persist(StorageLevel.DISK_ONLY)
+
+
+def release() -> None:
+    """Forget the tables that this process's session keeps, if there is a session."""
+    if SparkContext._active_spark_context is not None:
+        SparkSession.builder.getOrCreate().catalog.clearCache()
+
+
+def stop() -> None:
+    """End this process's Spark session and its JVM, so that their memory is free; a later session starts anew."""
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is None or gateway is None:
+        return
+    SparkSession.builder.getOrCreate().stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM lives as long as it can read from us
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def part_count(paths: Sequence[str], block_bytes: int) -> int:
+    """Number of partitions for these files: a function of their sizes alone."""
+    total = sum(storage.file_size(path) or 0 for path in paths)
+    return max(1, min(4096, -(-total // (_BLOCKS_PER_PART * block_bytes))))
+
+
+def read(spark: SparkSession, paths: Sequence[str], parts: int) -> DataFrame:
+    """Local Parquet files as a DataFrame; joins and counts on it use `parts` partitions."""
+    spark.conf.set("spark.sql.shuffle.partitions", str(parts))
+    # Spark takes paths for patterns.
+    urls = (f"file://{os.path.abspath(path)}" for path in paths)
+    return spark.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
+
+
+def write_parts(
+    frame: DataFrame,
+    schema: pa.Schema,
+    folder: str,
+    table: str,
+    key: str,
+    *,
+    parts: int,
+    by: str,
+    order: Sequence[str],
+    first: int = 0,
+    group_rows: int = storage.ROW_GROUP_ROWS,
+) -> dict[int, BlockRecord]:
+    """Write a DataFrame as `parts` Parquet files, each committed as a block; committed ones are kept.
+
+    Args:
+        frame: rows with the schema's columns.
+        schema: of the files.
+        folder: the stage's folder.
+        table: folder of the files within it.
+        key: digest of all that decides the stage's bytes.
+        parts: number of files.
+        by: column that decides a row's file.
+        order: columns of the order within a file; a total one.
+        first: number of the first block, behind those of the stage's other tables.
+        group_rows: rows of a row group.
+
+    Returns:
+        Every block's record, those of other tables too, by number.
+    """
+    finished = set(storage.finished_blocks(folder, key))
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        number = first + context.partitionId()
+        if number not in finished:
+            path = f"{table}/{storage.block_name(number)}.parquet"
+            _write_part(batches, schema, folder, path, key, number, group_rows)
+        yield pa.record_batch({"part": [number]})
+
+    ordered = frame.select(*schema.names).repartition(parts, by).sortWithinPartitions(*order)
+    ordered.mapInArrow(write, "part long").collect()
+    return storage.finished_blocks(folder, key)
+
+
+def _write_part(
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    folder: str,
+    path: str,
+    key: str,
+    number: int,
+    group_rows: int,
+) -> None:
+    count = 0
+    pending: list[pa.RecordBatch] = []
+    with (
+        storage.atomic_output(storage.join(folder, path)) as stream,
+        storage.parquet_writer(stream, schema) as writer,
+    ):
+        # Spark's batches differ in size from run to run: row groups are cut anew.
+        for batch in batches:
+            pending.append(batch.cast(schema))
+            count += batch.num_rows
+            table = pa.Table.from_batches(pending, schema)
+            while table.num_rows >= group_rows:
+                # In one piece: a page of Parquet never spans two.
+                writer.write_table(table.slice(0, group_rows).combine_chunks())
+                table = table.slice(group_rows)
+            pending = table.to_batches()
+        writer.write_table(pa.Table.from_batches(pending, schema).combine_chunks())
+    record = BlockRecord((storage.describe(folder, path, count),), {_table_name(path): count})
+    storage.commit_block(folder, key, number, record)
+
+
+def _table_name(path: str) -> str:
+    return path.split("/", 1)[0]

@@ -1,0 +1,225 @@
+"""The entity vocabulary: which pages the model knows as entities, their ids, and every title that leads to them."""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline import storage
+from pipeline.storage.tries import TextMap
+
+PAD, UNK, MASK = "[PAD]", "[UNK]", "[MASK]"
+SPECIAL_ENTITIES = (PAD, UNK, MASK)
+PAD_ID, UNK_ID, MASK_ID = range(3)
+SECOND_MASK = "[MASK2]"  # transformers wants it behind the entities, for its heads over pairs of entities
+FILE = "entity_vocab"
+ALIASES = "aliases.tries"
+
+SCHEMA = pa.schema(
+    [("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64()), ("page_id", pa.int64())]
+)
+Entry = tuple[int, str, int, int]  # id, title, link count, page id
+
+
+@dataclass(frozen=True)
+class EntityVocab:
+    """Entities by id: the three special ones, then (where it was built here) titles by falling link count.
+
+    Attributes:
+        titles: title of each id.
+        link_counts: annotations that end at each entity, after redirects; 0 for the special ones.
+        page_ids: page id of each, -1 where there is none.
+    """
+
+    titles: tuple[str, ...]
+    link_counts: tuple[int, ...]
+    page_ids: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.titles[:3] != SPECIAL_ENTITIES:
+            raise ValueError(f"entity vocabulary begins with {self.titles[:3]}; wanted {SPECIAL_ENTITIES}")
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+    def ids(self) -> dict[str, int]:
+        """Title -> id, the special entities included."""
+        return {title: number for number, title in enumerate(self.titles)}
+
+    def digest(self) -> str:
+        """SHA-256 of the titles in the order of their ids: equal where the ids mean the same."""
+        return storage.digest(self.titles)
+
+    @classmethod
+    def rank(
+        cls, counts: Iterable[tuple[str, int, int]], size: int, forced: Collection[str] = ()
+    ) -> "EntityVocab":
+        """The most linked entities, ties by title in code points.
+
+        Args:
+            counts: (title, link count, page id) of each candidate, in any order.
+            size: entities of the vocabulary, the three special ones included.
+            forced: titles among the candidates that are taken however rarely they are linked.
+        """
+        ranked = sorted(counts, key=lambda row: (row[0] not in forced, -row[1], row[0]))
+        chosen = sorted(ranked[: size - len(SPECIAL_ENTITIES)], key=lambda row: (-row[1], row[0]))
+        rows = [(title, 0, -1) for title in SPECIAL_ENTITIES] + chosen
+        titles, link_counts, page_ids = zip(*rows, strict=True)
+        return cls(titles, link_counts, page_ids)
+
+    def write(self, folder: str) -> list[storage.FileEntry]:
+        """Write it as Parquet, in the two formats of LUKE's releases, and as transformers' LukeTokenizer reads it."""
+        table = pa.table([range(len(self)), self.titles, self.link_counts, self.page_ids], schema=SCHEMA)
+        with (
+            storage.atomic_output(storage.join(folder, f"{FILE}.parquet")) as stream,
+            storage.parquet_writer(stream, SCHEMA) as writer,
+        ):
+            writer.write_table(table, row_group_size=storage.ROW_GROUP_ROWS)
+        pairs = list(zip(self.titles, self.link_counts, strict=True))
+        tsv = "".join(f"{title}\t{count}\n" for title, count in pairs)
+        jsonl = "".join(
+            json.dumps({"id": number, "entities": [[title, None]], "count": count}, ensure_ascii=False) + "\n"
+            for number, (title, count) in enumerate(pairs)
+        )
+        ids = {**self.ids(), SECOND_MASK: len(self)}
+        texts = {
+            f"{FILE}.tsv": tsv,
+            f"{FILE}.jsonl": jsonl,
+            f"{FILE}.json": json.dumps(ids, ensure_ascii=False, indent=0) + "\n",
+        }
+        for name, text in texts.items():
+            storage.write_bytes(storage.join(folder, name), text.encode())
+        return [storage.describe(folder, name, len(self)) for name in (f"{FILE}.parquet", *texts)]
+
+    @classmethod
+    def load(cls, path: str, language: str | None = None) -> "EntityVocab":
+        """Read a vocabulary.
+
+        Args:
+            path: the folder of the stage BuildEntityVocab; or a file that ends in `.parquet` (ours), `.tsv` or
+                `.jsonl` (LUKE's releases), or `.json` (transformers). What a format does not tell is 0 (link
+                counts) or -1 (page ids).
+            language: whose title to take where a multilingual `.jsonl` has several for an entity.
+
+        Raises:
+            ValueError: it is none of these, or its ids are not 0, 1, 2, ... with a title each.
+        """
+        file = vocab_file(path)
+        if storage.file_size(file) is None:
+            raise ValueError(
+                f"{path}: no entity vocabulary; wanted a file .parquet, .tsv, .jsonl or .json, or a folder "
+                f"with {FILE}.parquet"
+            )
+        ending = file.rpartition(".")[2]
+        try:
+            entries = list(_READERS[ending](file, language))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(f"{path}: not an entity vocabulary in the format .{ending} ({error})") from None
+        _check(path, entries)
+        entries.sort()
+        _, titles, link_counts, page_ids = zip(*entries, strict=True)
+        try:
+            return cls(titles, link_counts, page_ids)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+
+
+def vocab_file(path: str) -> str:
+    """The file that a vocabulary is read from: the path itself, or within the folder of BuildEntityVocab."""
+    return path if path.rpartition(".")[2] in _READERS else storage.join(path, f"{FILE}.parquet")
+
+
+def _check(path: str, entries: list[Entry]) -> None:
+    """Ids are 0, 1, 2, ... and no title stands twice."""
+    for entry in entries:
+        if [type(value) for value in entry] != [int, str, int, int]:
+            raise ValueError(
+                f"{path}: found the entity {entry[:3]}; wanted a whole number, a title and a count"
+            )
+    titles: dict[str, int] = {}
+    for wanted, (number, title, _, _) in enumerate(sorted(entries)):
+        if number != wanted:
+            raise ValueError(f"{path}: the entity id {wanted} is missing or there twice; wanted 0, 1, 2, ...")
+        if title in titles:
+            raise ValueError(f"{path}: {title!r} has the ids {titles[title]} and {number}; wanted one")
+        titles[title] = number
+    if not entries:
+        raise ValueError(f"{path}: holds no entity")
+
+
+def _read_parquet(path: str, language: str | None) -> Iterator[Entry]:
+    for row in storage.read_rows(path, SCHEMA.names):
+        yield row["entity_id"], row["title"], row["link_count"], row["page_id"]
+
+
+def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:
+    for number, line in enumerate(_lines(path)):
+        title, tab, count = line.rpartition("\t")
+        if not tab or not count.isdecimal():
+            raise ValueError(f"line {number + 1} is {line[:80]!r}; wanted a title, a tab and a count")
+        yield number, title, int(count), -1
+
+
+def _read_jsonl(path: str, language: str | None) -> Iterator[Entry]:
+    for line in _lines(path):
+        record = json.loads(line)
+        # An entity that has no title in this language cannot be linked to; its name still has to be its own.
+        own = [
+            title
+            for title, code in record["entities"]
+            if code in (None, language) or title in SPECIAL_ENTITIES
+        ]
+        title = own[0] if own else ":".join(reversed(record["entities"][0]))
+        yield record["id"], title, record.get("count") or 0, -1
+
+
+def _read_json(path: str, language: str | None) -> Iterator[Entry]:
+    ids = json.loads(storage.read_bytes(path))
+    for title, number in ids.items():
+        if title != SECOND_MASK or number != len(ids) - 1:
+            yield number, title, 0, -1
+
+
+def _lines(path: str) -> Iterator[str]:
+    for line in storage.read_bytes(path).decode().split("\n"):
+        if line := line.removesuffix("\r"):
+            yield line
+
+
+_READERS: Mapping[str, Callable[[str, str | None], Iterator[Entry]]] = {
+    "parquet": _read_parquet,
+    "tsv": _read_tsv,
+    "jsonl": _read_jsonl,
+    "json": _read_json,
+}
+
+
+def read_titles(path: str) -> list[str]:
+    """The titles of a white list: one a line, in UTF-8; empty lines are none.
+
+    Raises:
+        ValueError: there is no such file, or it is no text.
+    """
+    try:
+        return [title for line in _lines(path) if (title := line.strip())]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: not to be read as a list of titles ({error}); wanted one a line") from None
+
+
+class Aliases(TextMap):
+    """Every title or redirect that ends at a vocabulary entity -> its id (`get`), memory-mapped."""
+
+
+def alias_rows(
+    titles: Iterable[Mapping[str, Any]], entity_ids: Mapping[str, int] | TextMap
+) -> Iterator[tuple[str, int]]:
+    """From rows of the titles table, those that end at an entity, or at another page that has a number.
+
+    `entity_ids` gives the number of each title that is a page's, or an entity's, own; the results are title and number.
+    """
+    for row in titles:
+        number = entity_ids.get(row["canonical"] or "")  # a loop ends nowhere
+        if number is not None:
+            yield row["title"], number

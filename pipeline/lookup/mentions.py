@@ -1,0 +1,185 @@
+"""The finished mention table, memory-mapped: what a name links to.
+
+`link_probability` = links / occurrences, `commonness` = links to the target / links.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline import storage
+from pipeline.lookup.names import fold_in_place, longest_names
+from pipeline.lookup.page_names import PageNames
+from pipeline.storage.tries import TextMap, write_numbers
+
+NAMES = "names.tries"
+LOOKUP = "lookup.tries"
+CANDIDATES = "candidates.arrow"
+SCHEMA = pa.schema(
+    [
+        ("mention", pa.string()),
+        ("entity_id", pa.int32()),
+        ("title", pa.string()),
+        ("link_count", pa.int64()),
+        ("total_links", pa.int64()),
+        ("occurrences", pa.int64()),
+        ("link_probability", pa.float64()),
+        ("commonness", pa.float64()),
+    ]
+)
+_CANDIDATE = pa.struct([("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64())])
+CANDIDATES_SCHEMA = pa.schema(
+    [
+        ("mention", pa.string()),
+        ("total_links", pa.int64()),
+        ("occurrences", pa.int64()),
+        ("link_probability", pa.float64()),
+        ("candidates", pa.list_(_CANDIDATE)),
+    ]
+)
+_ROWS_PER_BATCH = 4096
+
+
+# The finished table
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A target of a mention's links: the page's title, its id where it is in the vocabulary, and how many links."""
+
+    entity_id: int | None
+    title: str
+    link_count: int
+    commonness: float
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A row of the mention table, its candidates by falling link count, ties by title."""
+
+    name: str
+    total_links: int
+    occurrences: int
+    link_probability: float
+    candidates: tuple[Candidate, ...]
+
+
+class MentionTable:
+    """Looks names up in the finished mention table, which stays on disk, memory-mapped."""
+
+    def __init__(self, folder: str) -> None:
+        """Open the folder of the stage BuildMentionTable.
+
+        Raises:
+            ValueError: it is no such folder, or not whole.
+        """
+        manifest = storage.read_manifest(folder)
+        if manifest.stage != "BuildMentionTable":
+            raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of BuildMentionTable")
+        self.folder, self.manifest = folder, manifest
+        self.profile: str = manifest.parameters["profile"]
+        self.longest: int = manifest.facts["longest_mention"]
+        self._rows = TextMap(storage.join(folder, LOOKUP))
+        # The values of a row one by one are there sooner than the row of a table.
+        batches = storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
+        self._columns = [
+            (*batch.columns[1:4], batch.column(4).offsets, *batch.column(4).values.flatten())
+            for batch in batches
+        ]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rows
+
+    @cached_property
+    def pages(self) -> PageNames:
+        """The names by which each page links."""
+        return PageNames(self.folder, self.manifest)
+
+    def prefixes(self, text: str) -> list[str]:
+        """The names with which the text begins, the shortest first."""
+        return self._rows.prefixes(text)
+
+    def get(self, name: str) -> Mention | None:
+        """What the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
+        number = self._rows.get(name)
+        if number is None:
+            return None
+        batch, row = divmod(number, _ROWS_PER_BATCH)
+        *facts, offsets, entity_ids, titles, link_counts = self._columns[batch]
+        total_links, occurrences, link_probability = (column[row].as_py() for column in facts)
+        candidates = []
+        for place in range(offsets[row].as_py(), offsets[row + 1].as_py()):
+            entity_id, title, link_count = (
+                column[place].as_py() for column in (entity_ids, titles, link_counts)
+            )
+            candidates.append(Candidate(entity_id, title, link_count, link_count / total_links))
+        return Mention(name, total_links, occurrences, link_probability, tuple(candidates))
+
+    def as_named(self, text: str) -> tuple[str, Sequence[int]]:
+        """A text as the table writes names, and the place in the text of each of its positions and its end.
+
+        In the profile `paper` that is without case and accents, so that these do not matter.
+        """
+        return fold_in_place(text) if self.profile == "paper" else (text, range(len(text) + 1))
+
+    def find(self, text: str) -> Iterator[tuple[int, int, Mention]]:
+        """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping."""
+        named, places = self.as_named(text)
+        for start, end, name in longest_names(named, self):
+            mention = self.get(name)
+            assert mention is not None
+            yield places[start], places[end], mention
+
+
+def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
+    """Write what `MentionTable` reads, beside the mention table itself.
+
+    Args:
+        folder: the stage's folder.
+        tables: the table's files, each ordered by mention and title, every mention in one of them.
+    """
+    with (
+        storage.atomic_path(storage.join(folder, CANDIDATES)) as aside,
+        pa.ipc.new_stream(aside, CANDIDATES_SCHEMA) as writer,
+    ):
+        count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
+    return [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
+
+
+def _write_candidates(
+    tables: Sequence[str], writer: pa.ipc.RecordBatchStreamWriter
+) -> Iterator[tuple[str, int]]:
+    """Write a row for each mention; gives each mention with its row's number."""
+    rows = itertools.chain.from_iterable(map(storage.read_rows, tables))
+    mentions = (
+        _candidates_row(group) for _, group in itertools.groupby(rows, key=lambda row: row["mention"])
+    )
+    number = 0
+    while batch := list(itertools.islice(mentions, _ROWS_PER_BATCH)):
+        columns = zip(*batch, strict=True)
+        fields = zip(columns, CANDIDATES_SCHEMA, strict=True)
+        arrays = [storage.to_array(column, field.type) for column, field in fields]
+        writer.write_batch(pa.record_batch(arrays, schema=CANDIDATES_SCHEMA))
+        for row in batch:
+            yield row[0], number
+            number += 1
+
+
+def _candidates_row(group: Iterator[dict[str, Any]]) -> tuple[Any, ...]:
+    rows = sorted(group, key=lambda row: (-row["link_count"], row["title"]))
+    candidates = [(row["entity_id"], row["title"], row["link_count"]) for row in rows]
+    first = rows[0]
+    return (
+        first["mention"],
+        first["total_links"],
+        first["occurrences"],
+        first["link_probability"],
+        candidates,
+    )

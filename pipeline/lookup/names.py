@@ -1,0 +1,139 @@
+"""Names: what a name is, and where names stand in a text.
+
+A name occurs where it stands between word boundaries, or where it is the anchor of a link; overlapping names each
+count.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import regex
+
+from pipeline.storage.tries import TextSet
+
+_MAX_PAPER_TOKENS = 20
+
+# Letters of scripts that are written without blanks: each is a word of its own. Marks of length and repetition belong
+# to several of these scripts, so that Unicode gives them to none.
+_UNSPACED = (
+    r"[[\p{L}\p{N}]&&[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}"
+    r"\u3006\u3031-\u3035\u30fc\uff70\uff9e\uff9f]]"
+)
+_WORD = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{_UNSPACED}]+|{_UNSPACED}\p{{M}}*"
+_TOKEN = regex.compile(rf"{_WORD}|[^\s\x1c-\x1f]", regex.V1)
+_ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
+
+
+# Names in texts
+
+
+def tokens(text: str) -> Iterator[Any]:
+    """Matches of the words of a text, and of each character beside them that is no white space.
+
+    Letters, digits and combining marks make words; in Han, Kana, Thai, Lao and Khmer every character is one. A
+    position inside of none of these, where a mention may begin or end, is a word boundary.
+    """
+    return (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text)
+
+
+class NameSet(Protocol):
+    """Names to look for. `longest`: characters of the longest one."""
+
+    longest: int
+
+    def prefixes(self, text: str) -> list[str]:
+        """The names with which the text begins, the shortest first."""
+
+    def __contains__(self, name: str) -> bool: ...
+
+
+def find_names(text: str, names: NameSet) -> Iterator[tuple[int, int, str]]:
+    """Every occurrence of a name between word boundaries as (start, end, name), overlapping ones too."""
+    spans = [match.span() for match in tokens(text)]
+    ends = {end for _, end in spans}
+    prefixes = names.prefixes
+    for start, _ in spans:
+        for name in prefixes(text[start : start + names.longest]):
+            end = start + len(name)
+            if end in ends or text[end - 1].isspace():
+                yield start, end, name
+
+
+def longest_names(
+    text: str, names: NameSet, wanted: Callable[[str], object] = bool
+) -> Iterator[tuple[int, int, str]]:
+    """Occurrences of names between word boundaries that do not overlap: from left to right, the longest first.
+
+    Names for which `wanted` is false count as none, so that they hide no shorter ones.
+    """
+    spans = [match.span() for match in tokens(text)]
+    ends = {end for _, end in spans}
+    prefixes, longest = names.prefixes, names.longest
+    position = 0
+    for start, _ in spans:
+        if start < position:
+            continue
+        for name in reversed(prefixes(text[start : start + longest])):
+            end = start + len(name)
+            if (end in ends or text[end - 1].isspace()) and wanted(name):
+                yield start, end, name
+                position = end
+                break
+
+
+def occurrences(text: str, links: Sequence[tuple[int, int]], names: NameSet) -> list[str]:
+    """The name of each place of a paragraph that is a link, or that a name fills between word boundaries.
+
+    Args:
+        text: the paragraph.
+        links: (start, end) of its anchors.
+        names: the names to look for.
+    """
+    places = list(find_names(text, names))
+    found = [name for _, _, name in places]
+    if links:
+        between_boundaries = {(start, end) for start, end, _ in places}
+        beside = (text[start:end] for start, end in {*links} - between_boundaries)
+        found += [name for name in beside if name in names]
+    return found
+
+
+def names_in_text(text: str, names: NameSet) -> set[str]:
+    """The names that occur in a text after folding (profile `paper` counts pages, not occurrences)."""
+    return {name for _, _, name in find_names(fold(text), names)}
+
+
+def normalize_mention(anchor: str) -> str:
+    """The mention that an anchor counts for in the profile `paper`: lower-cased, without accents.
+
+    An anchor that counts for none (too long, or empty) gives an empty text.
+    """
+    folded = fold(anchor).strip()
+    return folded if len(folded.split()) <= _MAX_PAPER_TOKENS else ""
+
+
+def fold(text: str) -> str:
+    """Lower-cased and without accents, as the paper's code counted names."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", text.lower())
+    return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
+
+
+def fold_in_place(text: str) -> tuple[str, Sequence[int]]:
+    """A folded text, and for each of its positions (and its end) the position in the text that it comes from."""
+    if text.isascii():
+        return text.lower(), range(len(text) + 1)
+    folded = [fold(character) for character in text]
+    places = [position for position, part in enumerate(folded) for _ in part]
+    return "".join(folded), [*places, len(text)]
+
+
+class Names(TextSet):
+    """A set of names, memory-mapped."""
+
+    def __init__(self, path: str, longest: int) -> None:
+        super().__init__(path)
+        self.longest = longest

@@ -1,0 +1,10 @@
+"""From paragraphs to sequences of word and entity ids.
+
+sentences        a text into sentences
+tokenizer        words of RoBERTa's and BERT's vocabularies; a new one from the corpus
+tokenizer_files  the files of a tokenizer, checked
+packing          sentences of a page into sequences
+shards           sequences in Arrow files
+statistics       what a shard holds, in figures
+commonest        labels that the mention table would give to held-out mentions
+"""

@@ -1,0 +1,225 @@
+"""Paragraphs to token sequences with entity annotations: sentences, tokens around links, greedy packing."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, replace
+
+from pipeline.sequences.sentences import DEFAULT, split
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.wikitext.paragraphs import Link, Paragraph
+
+UNKNOWN_ENTITY = 1
+MAX_WORDS = (1 << 15) + 1  # positions in shards have 16 bits; [CLS] and [SEP] are not in them
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes in word tokens; ``max_words`` includes [CLS] and [SEP]."""
+
+    max_words: int = 512
+    max_entities: int = 128
+    max_mention_words: int = 30
+    min_sentence_words: int = 5
+
+    def __post_init__(self) -> None:
+        smallest = {"max_words": 3, "max_entities": 1, "max_mention_words": 1, "min_sentence_words": 1}
+        for name, least in smallest.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: found {getattr(self, name)}, wanted at least {least}")
+        if self.max_words > MAX_WORDS:
+            raise ValueError(f"max_words: found {self.max_words}, wanted at most {MAX_WORDS}")
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Word ids without [CLS] and [SEP]; annotations in order, spans half-open positions in ``word_ids``."""
+
+    word_ids: list[int]
+    entity_ids: list[int]
+    entity_starts: list[int]
+    entity_ends: list[int]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a sentence that is tokenised apart; ``entity_id`` is None between links."""
+
+    text: str
+    leading_space: bool
+    entity_id: int | None
+
+
+Annotation = tuple[int, int, int]  # entity id, start, end
+EntityLookup = Callable[[str], int | None]
+
+
+def build_page(
+    paragraphs: SequenceOf[Paragraph],
+    *,
+    language: str,
+    tokenizer: WordTokenizer,
+    entity_id: EntityLookup,
+    limits: Limits,
+    profile: str,
+    splitter: str = DEFAULT,
+) -> tuple[list[Sequence], Counter[str], Counter[str]]:
+    """(sequences, drops by reason, facts) of one page, as the corpus section of the paper's code describes.
+
+    ``entity_id`` gives a title's id or None; then the link is [UNK] in profile "fixed", dropped in "paper".
+    Facts count what went into the sequences (sentences, words, annotations, unknown_entities, sequences) and
+    sentences_read, all there were.
+    """
+    drops: Counter[str] = Counter()
+    facts: Counter[str] = Counter()
+    sentences: list[list[Segment]] = []
+    for paragraph in paragraphs:
+        links = list(_known_links(paragraph.links, entity_id, profile, drops))
+        sentences += _sentences(paragraph.text, links, split(paragraph.text, language, splitter), drops)
+    segments = [segment for sentence in sentences for segment in sentence]
+    ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))
+    whole = [
+        _join([(next(ids), segment.entity_id) for segment in sentence], limits, drops)
+        for sentence in sentences
+    ]
+    fitting = [sentence for sentence in whole if _fits(sentence, limits, drops)]
+    sequences = [_capped(sequence, limits, drops) for sequence in _pack(fitting, limits, drops, facts)]
+    facts["sentences_read"] = len(whole)
+    facts["sequences"] = len(sequences)
+    facts["words"] = sum(len(sequence.word_ids) for sequence in sequences)
+    facts["annotations"] = sum(len(sequence.entity_ids) for sequence in sequences)
+    facts["unknown_entities"] = sum(sequence.entity_ids.count(UNKNOWN_ENTITY) for sequence in sequences)
+    return sequences, +drops, facts
+
+
+def _known_links(
+    links: SequenceOf[Link], entity_id: EntityLookup, profile: str, drops: Counter[str]
+) -> Iterator[tuple[Link, int]]:
+    for link in links:
+        found = entity_id(link.target)
+        if found is not None:
+            yield link, found
+        elif profile == "paper":
+            drops["links:out_of_vocabulary"] += 1
+        else:
+            yield link, UNKNOWN_ENTITY
+
+
+def _sentences(
+    text: str,
+    links: SequenceOf[tuple[Link, int]],
+    spans: SequenceOf[tuple[int, int]],
+    drops: Counter[str],
+) -> Iterator[list[Segment]]:
+    """The sentences of a paragraph in segments; each link goes to the one sentence that holds it whole."""
+    waiting = list(reversed(links))
+    for start, end in spans:
+        inside = []
+        while waiting and waiting[-1][0].start < end:
+            link, found = waiting.pop()
+            if start <= link.start and link.end <= end:
+                inside.append((link, found))
+            else:
+                drops["links:crosses_sentence"] += 1
+        yield list(_segments(text, start, end, inside))
+    drops["links:crosses_sentence"] += len(waiting)
+
+
+def _segments(text: str, start: int, end: int, links: SequenceOf[tuple[Link, int]]) -> Iterator[Segment]:
+    for link, found in links:
+        if start < link.start:
+            yield _segment(text, start, link.start, None)
+        yield _segment(text, link.start, link.end, found)
+        start = link.end
+    if start < end:
+        yield _segment(text, start, end, None)
+
+
+def _segment(text: str, start: int, end: int, entity_id: int | None) -> Segment:
+    leading_space = start == 0 or text[start].isspace() or text[start - 1].isspace()
+    return Segment(text[start:end].strip(), leading_space, entity_id)
+
+
+def _join(
+    tokenised: SequenceOf[tuple[list[int], int | None]], limits: Limits, drops: Counter[str]
+) -> Sequence:
+    """One sentence as a sequence: token ids end to end, with an annotation for each linked segment."""
+    word_ids: list[int] = []
+    annotations: list[Annotation] = []
+    for ids, entity_id in tokenised:
+        start = len(word_ids)
+        word_ids += ids
+        if entity_id is None:
+            continue
+        if not ids:
+            drops["links:empty_after_tokenising"] += 1
+            continue
+        drops["mentions:cut_to_limit"] += len(ids) > limits.max_mention_words
+        annotations.append((entity_id, start, start + min(len(ids), limits.max_mention_words)))
+    return _sequence(word_ids, annotations)
+
+
+def _sequence(word_ids: list[int], annotations: SequenceOf[Annotation]) -> Sequence:
+    return Sequence(
+        word_ids,
+        [entity_id for entity_id, _, _ in annotations],
+        [start for _, start, _ in annotations],
+        [end for _, _, end in annotations],
+    )
+
+
+def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:
+    words = len(sentence.word_ids)
+    if limits.min_sentence_words <= words <= limits.max_words - 2:
+        return True
+    reason = "too_short" if words < limits.min_sentence_words else "too_long"
+    drops[f"sentences:{reason}"] += 1
+    drops[f"links:sentence_{reason}"] += len(sentence.entity_ids)
+    return False
+
+
+def _pack(
+    sentences: SequenceOf[Sequence], limits: Limits, drops: Counter[str], facts: Counter[str]
+) -> Iterator[Sequence]:
+    """Fill sequences with whole sentences in order; a sequence without links is dropped."""
+    room = limits.max_words - 2
+    held: list[Sequence] = []
+    words = 0
+    for sentence in [*sentences, None]:
+        if held and (sentence is None or words + len(sentence.word_ids) > room):
+            packed = _concatenate(held)
+            if packed.entity_ids:
+                facts["sentences"] += len(held)
+                yield packed
+            else:
+                drops["sequences:no_links"] += 1
+                drops["sentences:no_links"] += len(held)
+            held, words = [], 0
+        if sentence is not None:
+            held.append(sentence)
+            words += len(sentence.word_ids)
+
+
+def _concatenate(sentences: SequenceOf[Sequence]) -> Sequence:
+    joined = Sequence([], [], [], [])
+    for sentence in sentences:
+        offset = len(joined.word_ids)
+        joined.word_ids.extend(sentence.word_ids)
+        joined.entity_ids.extend(sentence.entity_ids)
+        joined.entity_starts.extend(start + offset for start in sentence.entity_starts)
+        joined.entity_ends.extend(end + offset for end in sentence.entity_ends)
+    return joined
+
+
+def _capped(sequence: Sequence, limits: Limits, drops: Counter[str]) -> Sequence:
+    kept = limits.max_entities
+    over = len(sequence.entity_ids) - kept
+    if over <= 0:
+        return sequence
+    drops["entities:over_limit"] += over
+    return replace(
+        sequence,
+        entity_ids=sequence.entity_ids[:kept],
+        entity_starts=sequence.entity_starts[:kept],
+        entity_ends=sequence.entity_ends[:kept],
+    )

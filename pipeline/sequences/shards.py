@@ -1,0 +1,105 @@
+"""Sequences as Arrow IPC streams: one shard for each block of pages."""
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from pipeline import storage
+from pipeline.sequences.packing import Sequence
+
+ROWS_PER_BATCH = 1024
+SEEN, HELD_OUT = "sequences", "held_out"  # folders of what pretraining sees and what it never does
+
+
+def is_held_out(page_id: int, share: float) -> bool:
+    """Whether a page is among the given share that pretraining never sees.
+
+    It is a matter of the page's id alone; a page that is held out at one share is so at every larger one.
+    """
+    digest = hashlib.blake2b(str(page_id).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") < share * (1 << 64)
+
+
+def sequence_schema(word_vocab_size: int) -> pa.Schema:
+    """The columns of a shard; word ids are 16 bits wide where the vocabulary allows it."""
+    word_type = pa.uint16() if word_vocab_size <= 1 << 16 else pa.int32()
+    return pa.schema(
+        [
+            ("word_ids", pa.list_(word_type)),
+            ("entity_ids", pa.list_(pa.int32())),
+            ("entity_starts", pa.list_(pa.int16())),
+            ("entity_ends", pa.list_(pa.int16())),
+            ("page_id", pa.int64()),
+        ]
+    )
+
+
+class ShardWriter:
+    """Writes sequences to an Arrow IPC stream in batches of a fixed size: the same rows give the same bytes."""
+
+    def __init__(self, path: str | Path, schema: pa.Schema) -> None:
+        """Open the file; it is not written atomically."""
+        self.count = 0
+        self._pending: list[tuple[int, Sequence]] = []
+        self._schema = schema
+        self._writer = pa.ipc.new_stream(str(path), schema)
+
+    def extend(self, page_id: int, sequences: Iterable[Sequence]) -> None:
+        """Add the sequences of a page."""
+        self._pending += [(page_id, sequence) for sequence in sequences]
+        while len(self._pending) >= ROWS_PER_BATCH:
+            self._write(self._pending[:ROWS_PER_BATCH])
+            del self._pending[:ROWS_PER_BATCH]
+
+    def _write(self, rows: list[tuple[int, Sequence]]) -> None:
+        self._writer.write_batch(_record_batch(rows, self._schema))
+        self.count += len(rows)
+
+    def flush(self) -> None:
+        """Write what has come since the last whole batch."""
+        if self._pending:
+            self._write(self._pending)
+            self._pending = []
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+@contextlib.contextmanager
+def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
+    """Write sequences to a local file that appears whole or not at all."""
+    with storage.atomic_path(path) as aside:
+        writer = ShardWriter(aside, schema)
+        try:
+            yield writer
+            writer.flush()
+        finally:
+            writer.close()
+
+
+def _record_batch(chunk: list[tuple[int, Sequence]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = {
+        "word_ids": [sequence.word_ids for _, sequence in chunk],
+        "entity_ids": [sequence.entity_ids for _, sequence in chunk],
+        "entity_starts": [sequence.entity_starts for _, sequence in chunk],
+        "entity_ends": [sequence.entity_ends for _, sequence in chunk],
+        "page_id": [page_id for page_id, _ in chunk],
+    }
+    return pa.record_batch([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def write_word_starts(path: str | Path, word_starts: Iterable[bool]) -> int:
+    """Write the table that makes whole words recoverable: one row a token id; the number of rows.
+
+    The file is not written atomically.
+    """
+    table = pa.table({"word_start": pa.array(list(word_starts), pa.bool_())})
+    with open(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    return table.num_rows
+
+
+WORD_STARTS = "word_starts.arrow"

@@ -1,0 +1,261 @@
+"""Sub-words of pieces of text: RoBERTa's byte-level BPE, which a corpus can also train, and BERT's WordPiece."""
+
+import json
+import re
+import unicodedata
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain, filterfalse
+from pathlib import Path
+from typing import ClassVar
+
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from pipeline.sequences.tokenizer_files import (
+    BERT_SPECIAL_TOKENS,
+    Normalizer,
+    read_merges,
+    read_vocab,
+    read_wordpiece,
+    tokenizer_files,
+    wordpiece_files,
+)
+from pipeline.storage.files import write_bytes
+
+CONTINUATION = "##"
+SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+_ASCII_PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
+# White space as Unicode has it (Python's own \s holds four control characters more). BERT drops control characters.
+_BLANKS = " \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_WHITE, _BERT_WHITE = f"\t-\r\x85{_BLANKS}", f"\t\n\r{_BLANKS}"
+_MAX_REMEMBERED, _MAX_REMEMBERED_LENGTH = 1 << 17, 32
+
+
+class WordTokenizer(ABC):
+    """A tokenizer that remembers words: whatever stands between blanks has the same ids everywhere.
+
+    Texts never become special tokens: "<mask>" in an article is six ordinary characters. `special` are the
+    vocabulary's tokens for [CLS], [PAD], [SEP], [UNK] and [MASK]; `source` is named in errors.
+    """
+
+    FORMAT: ClassVar[str]
+    WORD: ClassVar[re.Pattern[str]]
+    """White space, if any, and what follows up to the next."""
+    pair_separators: ClassVar[int]
+    """How many [SEP] stand between two texts of one input."""
+
+    def __init__(
+        self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str
+    ) -> None:
+        missing = [token for token in special if token not in vocab]
+        if missing:
+            raise ValueError(
+                f"{source}: the vocabulary has no {', '.join(missing)}; "
+                f"use a tokenizer in {self.FORMAT} format, with {' '.join(special)}"
+            )
+        self.vocab = vocab
+        self.vocab_size = max(vocab.values()) + 1
+        self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id = (vocab[token] for token in special)
+        self.special_ids = frozenset((self.cls_id, self.pad_id, self.sep_id, self.unk_id, self.mask_id))
+        self._encoder = encoder
+        self._remembered: dict[str, list[int]] = {}  # ids of words, with the blanks before them
+
+    @staticmethod
+    def load(folder: str | Path) -> "WordTokenizer":
+        """The tokenizer in a folder, as `tokenizer_files` finds it: RoBERTa's or BERT's; ValueError for any other."""
+        files = tokenizer_files(Path(folder))
+        if "merges.txt" not in files:
+            return WordPiece(*read_wordpiece(files))
+        return ByteLevelBPE(
+            read_vocab(files["vocab.json"]), read_merges(files["merges.txt"]), str(files["vocab.json"])
+        )
+
+    def encode(self, segments: Sequence[str], leading_space: Sequence[bool]) -> list[list[int]]:
+        """The token ids of each segment, with no special tokens added.
+
+        Segments are stripped first; where ``leading_space`` holds, the first word is tokenised as after a
+        blank (which makes a difference to byte-level BPE alone).
+        """
+        stripped = (segment.strip() for segment in segments)
+        texts = (
+            f" {text}" if leading else text for text, leading in zip(stripped, leading_space, strict=True)
+        )
+        words = [self.WORD.findall(text) for text in texts]
+        known = self._remembered
+        new = list({*filterfalse(known.__contains__, chain.from_iterable(words))})
+        known.update(zip(new, (found.ids for found in self._encoder.encode_batch_fast(new)), strict=True))
+        ids = [list(chain.from_iterable(map(known.__getitem__, parts))) for parts in words]
+        # Memory is full of the words that came first, which are the frequent ones.
+        is_full = len(known) > _MAX_REMEMBERED
+        for word in new:
+            if is_full or len(word) > _MAX_REMEMBERED_LENGTH:
+                del known[word]
+        return ids
+
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """The token ids of a text as it stands, and the characters (half open, no blanks) that each comes from."""
+        encoding = self._encoder.encode(text, add_special_tokens=False)
+        return encoding.ids, [_trimmed(text, start, end) for start, end in encoding.offsets]
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids, special tokens as they are written."""
+
+    @abstractmethod
+    def word_starts(self) -> list[bool]:
+        """For each id: whether a word begins there."""
+
+    @cached_property
+    def _tokens(self) -> list[str]:
+        tokens = [""] * self.vocab_size
+        for token, token_id in self.vocab.items():
+            tokens[token_id] = token
+        return tokens
+
+
+class ByteLevelBPE(WordTokenizer):
+    """RoBERTa's: sub-words are of bytes, with the blank before them."""
+
+    FORMAT = "RoBERTa's"
+    pair_separators = 2
+    WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
+
+    def __init__(
+        self, vocab: dict[str, int], merges: list[tuple[str, str]], source: str = "vocab.json"
+    ) -> None:
+        super().__init__(vocab, _encoder(vocab, merges), SPECIAL_TOKENS, source)
+        self.merges = merges
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids, special tokens as they are written; broken UTF-8 becomes U+FFFD."""
+        return _token_bytes("".join(self._tokens[token_id] for token_id in ids)).decode(
+            "utf-8", errors="replace"
+        )
+
+    def word_starts(self) -> list[bool]:
+        """For each id: whether a word begins there: the token begins with a blank or with punctuation."""
+        return [
+            token_id in self.special_ids or _starts_word(_token_bytes(token).decode("utf-8", errors="ignore"))
+            for token_id, token in enumerate(self._tokens)
+        ]
+
+
+class WordPiece(WordTokenizer):
+    """BERT's: words, punctuation apart, lower-cased and without accents where `normalizer` says so, in pieces."""
+
+    FORMAT = "BERT's"
+    pair_separators = 1
+    WORD = re.compile(f"[{_BERT_WHITE}]*[^{_BERT_WHITE}]+")
+
+    def __init__(
+        self,
+        vocab: dict[str, int],
+        normalizer: Normalizer,
+        special: Sequence[str] = BERT_SPECIAL_TOKENS,
+        source: str = "vocab.txt",
+    ) -> None:
+        encoder = Tokenizer(models.WordPiece(vocab, unk_token=special[3]))
+        encoder.normalizer = normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=normalizer.tokenize_chinese_chars,
+            strip_accents=normalizer.strip_accents,
+            lowercase=normalizer.do_lower_case,
+        )
+        encoder.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        super().__init__(vocab, encoder, special, source)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Words with a blank between them, normalised as they are: the text does not come back exactly."""
+        return " ".join(self._tokens[token_id] for token_id in ids).replace(f" {CONTINUATION}", "")
+
+    def word_starts(self) -> list[bool]:
+        """For each id: whether a word begins there: the token does not begin with ##."""
+        return [not token.startswith(CONTINUATION) for token in self._tokens]
+
+
+def tokenizer_contents(source: str | Path) -> dict[str, bytes]:
+    """What a copy of a tokenizer holds that `WordTokenizer.load` reads, by the names of its files.
+
+    vocab.json and merges.txt, or vocab.txt and tokenizer_config.json. Raises: ValueError for a tokenizer that these
+    cannot hold.
+    """
+    files = tokenizer_files(Path(source))
+    if "merges.txt" in files:
+        return {name: path.read_bytes() for name, path in files.items()}
+    return wordpiece_files(*read_wordpiece(files))
+
+
+def copy_tokenizer(source: str | Path, target: str | Path) -> None:
+    """Writes the files of `tokenizer_contents` into a folder."""
+    for name, content in tokenizer_contents(source).items():
+        write_bytes(str(Path(target) / name), content)
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span without the blanks at its ends."""
+    covered = text[start:end]
+    start += len(covered) - len(covered.lstrip())
+    return start, max(start, start + len(covered.strip()))
+
+
+def _encoder(vocab: dict[str, int], merges: list[tuple[str, str]]) -> Tokenizer:
+    try:
+        encoder = Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    except Exception as error:  # the library raises plain Exception for merges that the vocabulary lacks
+        raise ValueError(
+            f"merges.txt does not fit vocab.json ({error}); take both from one tokenizer"
+        ) from None
+    encoder.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return encoder
+
+
+def _byte_of_character() -> dict[str, int]:
+    """Byte-level BPE's alphabet: printable Latin-1 is itself, other bytes are characters from U+0100 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    alphabet = {chr(byte): byte for byte in printable}
+    return alphabet | {chr(0x100 + index): byte for index, byte in enumerate(others)}
+
+
+_BYTES = _byte_of_character()
+
+
+def _token_bytes(token: str) -> bytes:
+    return bytes(_BYTES[char] for char in token if char in _BYTES)
+
+
+def _starts_word(text: str) -> bool:
+    if not text:
+        return False
+    first = text[0]
+    return first.isspace() or first in _ASCII_PUNCTUATION or unicodedata.category(first)[0] == "P"
+
+
+def train_tokenizer(texts: Iterable[str], folder: str | Path, vocab_size: int) -> None:
+    """Learn a byte-level BPE from texts and write it in RoBERTa's format: ids 0 to 3 as there, <mask> last.
+
+    The same texts in the same order give the same files. The vocabulary is smaller than ``vocab_size`` where
+    the texts hold too few different words; ValueError below 261 (256 bytes and five special tokens).
+    """
+    smallest = 256 + len(SPECIAL_TOKENS)
+    if vocab_size < smallest:
+        raise ValueError(f"tokenizer vocabulary size: found {vocab_size}, wanted at least {smallest}")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size - 1,
+        min_frequency=2,
+        show_progress=False,
+        special_tokens=list(SPECIAL_TOKENS[:-1]),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    learnt = json.loads(tokenizer.to_str())["model"]
+    vocab = {**learnt["vocab"], SPECIAL_TOKENS[-1]: len(learnt["vocab"])}
+    ordered = dict(sorted(vocab.items(), key=lambda item: item[1]))
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    (target / "vocab.json").write_text(json.dumps(ordered, ensure_ascii=False), encoding="utf-8")
+    merges = "".join(f"{' '.join(pair)}\n" for pair in learnt["merges"])
+    (target / "merges.txt").write_text(f"#version: 0.2\n{merges}", encoding="utf-8")

@@ -1,0 +1,111 @@
+"""Files that can be trusted: what a stage writes appears complete or not at all, and is listed with its SHA-256.
+
+In the order in which a stage uses them:
+    files      local and remote files, written by rename; hashes
+    blocks     the pieces of a stage's work, each committed on its own
+    manifests  what a finished stage holds; written last
+    parquet    Parquet files of fixed row groups, so that equal rows give equal bytes
+    arrow      Arrow arrays and memory-mapped streams
+    tries      sets and maps of texts in one memory-mapped file
+"""
+
+from pipeline.storage.arrow import open_arrow, to_array
+from pipeline.storage.blocks import (
+    BLOCKS,
+    KEY,
+    WORKER_DIED,
+    BlockRecord,
+    PageGate,
+    block_name,
+    claim,
+    commit_block,
+    error_path,
+    finished_blocks,
+    merge_blocks,
+    page_path,
+    sweep,
+)
+from pipeline.storage.files import (
+    atomic_folder,
+    atomic_output,
+    atomic_path,
+    canonical_json,
+    digest,
+    file_sha256,
+    file_size,
+    is_url,
+    join,
+    list_files,
+    make_folder,
+    open_input,
+    read_bytes,
+    remove,
+    sweep_aside,
+    write_bytes,
+)
+from pipeline.storage.manifests import (
+    MANIFEST,
+    FileEntry,
+    Manifest,
+    describe,
+    manifest_sha256,
+    read_manifest,
+    write_manifest,
+)
+from pipeline.storage.parquet import (
+    ROW_GROUP_ROWS,
+    ParquetRows,
+    parquet_rows,
+    parquet_writer,
+    read_batches,
+    read_rows,
+    sum_column,
+)
+
+__all__ = [
+    "BLOCKS",
+    "KEY",
+    "MANIFEST",
+    "ROW_GROUP_ROWS",
+    "WORKER_DIED",
+    "BlockRecord",
+    "FileEntry",
+    "Manifest",
+    "PageGate",
+    "ParquetRows",
+    "atomic_folder",
+    "atomic_output",
+    "atomic_path",
+    "block_name",
+    "canonical_json",
+    "claim",
+    "commit_block",
+    "describe",
+    "digest",
+    "error_path",
+    "file_sha256",
+    "file_size",
+    "finished_blocks",
+    "is_url",
+    "join",
+    "list_files",
+    "make_folder",
+    "manifest_sha256",
+    "merge_blocks",
+    "open_arrow",
+    "open_input",
+    "page_path",
+    "parquet_rows",
+    "parquet_writer",
+    "read_batches",
+    "read_bytes",
+    "read_manifest",
+    "read_rows",
+    "remove",
+    "sum_column",
+    "sweep",
+    "sweep_aside",
+    "to_array",
+    "write_bytes",
+    "write_manifest",
+]

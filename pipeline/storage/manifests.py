@@ -1,0 +1,114 @@
+"""Manifests: what makes a stage's folder trustworthy.
+
+A stage's folder holds data files and, written last, `manifest.json`, which lists each of them with size and
+SHA-256. No file is read that a manifest does not list.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from pipeline.storage.files import file_sha256, file_size, join, read_bytes, write_bytes
+
+MANIFEST = "manifest.json"
+
+
+# Manifests
+
+
+def as_json(record: Any) -> dict[str, Any]:
+    """A manifest's or block's fields; `asdict` alone would break the counters among them."""
+    values = {each.name: getattr(record, each.name) for each in fields(record)}
+    return {**values, "files": [asdict(entry) for entry in record.files]}
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One file of a stage: path relative to the stage's folder, size in bytes, rows where it has any."""
+
+    path: str
+    bytes: int
+    sha256: str
+    rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a finished stage holds and what it was made from. Nothing in it depends on time, place or machine.
+
+    Attributes:
+        stage: name of the stage.
+        version: the stage's version of its own code.
+        parameters: those that change bytes.
+        inputs: upstream stage -> SHA-256 of its manifest.
+        facts: what readers need to know (tokenizer, language, statistics).
+        rows: kind of row -> count kept.
+        drops: "kind:reason" -> count dropped.
+        files: every data file.
+    """
+
+    stage: str
+    version: int
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, str]
+    files: tuple[FileEntry, ...]
+    rows: Mapping[str, int] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        text = json.dumps(as_json(self), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+        return (text + "\n").encode("utf-8", "surrogatepass")
+
+    def paths(self, folder: str, prefix: str = "") -> list[str]:
+        """Full paths of the files whose relative path begins with the prefix, in the manifest's order."""
+        return [join(folder, entry.path) for entry in self.files if entry.path.startswith(prefix)]
+
+
+def read_manifest(folder: str) -> Manifest:
+    """Read a stage's manifest and check that every file it lists has the size it says.
+
+    Raises:
+        ValueError: no manifest, an unreadable one, or a listed file that is missing or has another size.
+    """
+    path = join(folder, MANIFEST)
+    try:
+        values = json.loads(read_bytes(path))
+        files = tuple(FileEntry(**entry) for entry in values.pop("files"))
+        manifest = Manifest(files=files, **values)
+    except FileNotFoundError:
+        raise ValueError(
+            f"{path}: not there; this is no finished stage's folder, run its stage first"
+        ) from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(
+            f"{path}: not a manifest ({error}); delete the folder and run its stage again"
+        ) from None
+    for entry in manifest.files:
+        found = file_size(join(folder, entry.path))
+        if found != entry.bytes:
+            state = "missing" if found is None else f"{found} bytes"
+            raise ValueError(
+                f"{join(folder, entry.path)}: {state}, but the manifest says {entry.bytes} bytes; "
+                f"run {manifest.stage} again"
+            )
+    return manifest
+
+
+def manifest_sha256(folder: str) -> str:
+    return hashlib.sha256(read_bytes(join(folder, MANIFEST))).hexdigest()
+
+
+def write_manifest(folder: str, manifest: Manifest) -> None:
+    """Commit a stage: from here on it counts as done."""
+    write_bytes(join(folder, MANIFEST), manifest.to_bytes())
+
+
+def describe(folder: str, path: str, rows: int | None = None) -> FileEntry:
+    """Measure a finished file of the stage's folder for its manifest."""
+    full = join(folder, path)
+    size = file_size(full)
+    assert size is not None, full
+    return FileEntry(path, size, file_sha256(full), rows)

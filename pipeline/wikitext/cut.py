@@ -1,0 +1,302 @@
+"""The first pass over a page's wikitext: what spans lines and gives no running text is cut, in linear time."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
+from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
+
+# Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
+# table begins a line is looked at by code.
+_TOKENS = r"""<!--
+    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>[^<>]*)>
+    |\{\{(?P<template>[^{}<]*)\}\}(?!\})
+    |\{(?P<open>\{+) | \}(?P<shut>\}+)
+    |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
+_LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
+_INDENT = 64  # blanks and list marks before a table; more are not looked at
+_END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
+_HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
+_POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
+_POEM_LINE = re.compile(r"\n[ :]*")
+_POEM_END = re.compile(r"</poem\s*>", re.IGNORECASE | re.ASCII)
+_BLANKS = re.compile(r"[ \t]*")
+_HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
+
+
+class Region(NamedTuple):
+    """A stretch of the source that is replaced; ``kind`` is "" where no text is lost."""
+
+    start: int
+    end: int
+    replacement: str
+    kind: str
+
+
+class _Open(NamedTuple):
+    kind: str
+    start: int
+    end: int
+
+
+class Tokens(NamedTuple):
+    """The tokens of a wiki; brackets of other links count inside file links alone, where they may nest."""
+
+    outside: re.Pattern[str]
+    in_file: re.Pattern[str]
+
+
+def tokens(file_prefixes: Iterable[str]) -> Tokens:
+    """The tokens where links with these prefixes (in any case; none: no link) go with their captions."""
+    names = "|".join(sorted(re.escape(name).replace(r"\ ", "[ _]") for name in file_prefixes))
+    file = rf"\[(?P<file>\[)[ _]*(?i:{names})[ _]*:" if names else r"\[(?P<file>(?!))"
+    outside = f"{_TOKENS} | {file}"
+    return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
+
+
+class _Cutter:
+    """One pass over a page: tokens in, regions out."""
+
+    def __init__(self, text: str, wanted: Tokens) -> None:
+        self.text = text
+        self.wanted = wanted
+        self.regions: list[Region] = []
+        self.stack: list[_Open] = []
+        self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
+        self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
+
+    def run(self) -> list[Region]:
+        position = 0
+        text, depth, (outside, in_file) = self.text, self.depth, self.wanted
+        while match := (in_file if depth["files"] else outside).search(text, position):
+            position = self.step(match)
+        self.close_rest()
+        return outermost(self.regions)
+
+    def close_rest(self) -> None:
+        """What never ends: a template loses its braces, a table its rows, a file link its line."""
+        covered = 0
+        for left in self.stack:
+            if left.kind == "templates":
+                self.regions.append(Region(left.start, left.end, " ", "markup:unclosed_template"))
+            elif left.kind == "tables" and self.text[left.start] != "<":
+                self.regions.append(Region(left.start, left.end, "|", ""))
+            elif left.kind == "files" and left.start >= covered:
+                line_end = self.text.find("\n", left.start)
+                covered = line_end if line_end >= 0 else len(self.text)
+                self.regions.append(Region(left.start, covered, GONE, "markup:unclosed_file"))
+
+    def step(self, match: re.Match[str]) -> int:
+        """Handle one token; the position to go on from."""
+        kind = match.lastgroup
+        start, end = match.span()
+        if kind == "template":
+            self.cut(start, end, GONE, "templates")
+        elif kind == "attributes":
+            return self.tag(match)
+        elif kind == "open":
+            self.push(_Open("templates", start, end))
+        elif kind == "shut":
+            self.close_braces(start, end)
+        elif kind in ("table", "table_end"):
+            self.table(start, end, begins=kind == "table")
+        elif kind in ("file", "link"):
+            self.push(_Open("files" if kind == "file" else "links", start, end))
+        elif kind == "link_end":
+            self.close_link(end)
+        else:
+            return self.comment(start) if self.text[start] == "<" else end
+        return end
+
+    def push(self, opened: _Open) -> None:
+        self.stack.append(opened)
+        self.depth[opened.kind] += 1
+
+    def pop(self) -> _Open:
+        opened = self.stack.pop()
+        self.depth[opened.kind] -= 1
+        return opened
+
+    def pop_until(self, kind: str) -> _Open:
+        """Close what was left open inside; amortised, since each opener leaves the stack once."""
+        while self.stack[-1].kind != kind:
+            inner = self.pop()
+            if inner.kind == "templates":
+                self.regions.append(Region(inner.start, inner.end, " ", "markup:unclosed_template"))
+        return self.pop()
+
+    def cut(self, start: int, end: int, replacement: str, kind: str) -> None:
+        while self.regions and self.regions[-1].start >= start:
+            self.regions.pop()
+        self.regions.append(Region(start, end, replacement, kind))
+
+    def close(self, kind: str, end: int, replacement: str) -> None:
+        if self.depth[kind]:
+            self.cut(self.pop_until(kind).start, end, replacement, kind)
+
+    def table(self, start: int, end: int, *, begins: bool) -> None:
+        """A table mark counts only at the beginning of a line, behind blanks, comments or the marks of a list."""
+        first, latest = start, len(self.regions)
+        while True:
+            before = self.text[max(0, first - _INDENT) : first]
+            margin = before.rstrip(" \t:*#;" if begins else " \t")
+            first -= len(before) - len(margin)
+            latest -= 1
+            if latest < 0 or self.regions[latest].end != first or self.regions[latest].kind != "comments":
+                break
+            first = self.regions[latest].start
+        if first and self.text[first - 1] != "\n":
+            return
+        if begins:
+            self.push(_Open("tables", first, end))
+        else:
+            self.close("tables", end, "\n")
+
+    def close_link(self, end: int) -> None:
+        if self.stack and self.stack[-1].kind in ("links", "files"):
+            opened = self.pop()
+            if opened.kind == "files":
+                self.cut(opened.start, end, GONE, "files")
+
+    def close_braces(self, start: int, end: int) -> None:
+        """Match a run of ``}`` with open runs of ``{``: three make a parameter, two a template."""
+        while end - start >= 2 and self.depth["templates"]:
+            opened = self.pop_until("templates")
+            width = min(3, opened.end - opened.start, end - start)
+            start += width
+            self.cut(opened.end - width, start, GONE, "templates")
+            if opened.end - width - opened.start >= 2:
+                self.push(_Open("templates", opened.start, opened.end - width))
+        if end - start >= 2:
+            self.regions.append(Region(start, end, " ", "markup:stray_braces"))
+
+    def comment(self, start: int) -> int:
+        """A comment goes; comments that fill a line take it along, as in MediaWiki."""
+        end = self.comment_end(start)
+        before = self.text[max(0, start - _INDENT) : start]
+        margin = before.rstrip(" \t")
+        if not margin or margin[-1] == "\n":
+            behind = self.skip_blanks(end)
+            while self.text.startswith("<!--", behind):
+                behind = self.skip_blanks(self.comment_end(behind))
+            if self.text[behind : behind + 1] in ("", "\n"):
+                start -= len(before) - len(margin)
+                end = min(behind + 1, len(self.text))
+        self.cut(start, end, "", "comments")
+        return end
+
+    def comment_end(self, start: int) -> int:
+        closing = self.text.find("-->", start + 4)
+        return closing + 3 if closing >= 0 else len(self.text)
+
+    def skip_blanks(self, position: int) -> int:
+        blanks = _BLANKS.match(self.text, position)
+        return blanks.end() if blanks else position
+
+    def tag(self, match: re.Match[str]) -> int:
+        """An HTML or extension tag; what only looks like one is text."""
+        slash, name, attributes = match.group("slash", "tag", "attributes")
+        name = name.lower()
+        start, end = match.span()
+        empty = attributes.endswith("/")
+        if name in KINDS or name == "nowiki":
+            return self.content_tag(name, start, end, closing=bool(slash), empty=empty)
+        if name in INLINE_TAGS:
+            self.regions.append(Region(start, end, CUT, ""))
+        elif name in BLOCK_TAGS:
+            self.regions.append(Region(start, end, BREAK, ""))
+        elif name == "table":
+            self.regions.append(Region(start, end, BREAK, ""))
+            if slash:
+                self.close("tables", end, "\n")
+            elif not empty:
+                self.push(_Open("tables", start, end))
+        else:
+            return start + 1
+        return end
+
+    def content_tag(self, name: str, start: int, end: int, *, closing: bool, empty: bool) -> int:
+        last = None
+        if not closing and not empty and name not in self.endless:
+            last = _END_TAGS[name].search(self.text, end)
+            if last is None:
+                self.endless.add(name)
+        if last is None:
+            lost = "" if empty or name == "nowiki" else "markup:unclosed_tag"
+            inline = name in INLINE_CONTENT or name == "nowiki"
+            self.regions.append(Region(start, end, CUT if inline else BREAK, lost))
+            return end
+        if name == "nowiki":
+            literal = protect(self.text[end : last.start()].replace("\n", " "))
+            self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
+        else:
+            inline = name in INLINE_CONTENT or "inline" in self.text[start:end]
+            self.regions.append(Region(start, last.end(), CUT if inline else BREAK, KINDS[name]))
+        return last.end()
+
+
+def outermost(regions: list[Region]) -> list[Region]:
+    """The regions in order, without those that lie inside another."""
+    kept: list[Region] = []
+    reached = 0
+    for region in sorted(regions, key=lambda region: (region.start, -region.end)):
+        if region.start >= reached:
+            kept.append(region)
+            reached = region.end
+    return kept
+
+
+def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
+    """(text without comments, templates, tables, references, file links and the like, drops by reason).
+
+    Time is linear in the text.
+    """
+    text = without_controls(text)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _break_poems(_HEADING_TAGS.sub(_heading, text))
+    regions = _Cutter(text, wanted).run()
+    drops: Counter[str] = Counter()
+    for region in regions:
+        if region.kind:
+            _count_losses(drops, text, region)
+    return "".join(_pieces(text, regions)).replace("<", ANGLE), drops
+
+
+def _heading(tags: re.Match[str]) -> str:
+    level = "=" * int(tags[1])
+    return f"\n{level}{tags[2]}{level}\n"
+
+
+def _break_poems(text: str) -> str:
+    """The lines of a poem stay lines."""
+    pieces: list[str] = []
+    position = 0
+    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
+        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
+        position = last.start()
+    return "".join((*pieces, text[position:])) if pieces else text
+
+
+def _pieces(text: str, regions: list[Region]) -> Iterator[str]:
+    position = 0
+    for start, end, replacement, _ in regions:
+        yield text[position:start]
+        yield replacement
+        position = end
+    yield text[position:]
+
+
+def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
+    """What one region drops: itself, and the links inside."""
+    kind = region.kind
+    if ":" in kind:
+        drops[kind] += 1
+        return
+    drops["links:file" if kind == "files" else f"{kind}:cut"] += 1
+    if kind in _HOLDS_LINKS:
+        links = text.count("[[", region.start, region.end) - (kind == "files")
+        if links:
+            drops[f"links:in_{kind}"] += links

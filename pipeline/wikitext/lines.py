@@ -1,0 +1,148 @@
+"""Lines: which are headings, items or running text; bold and italics; what is left of markup inside a line."""
+
+import re
+from collections import Counter
+
+from pipeline.mediawiki.languages import MAGIC_WORDS
+from pipeline.mediawiki.titles import ENTITY, entity_character
+from pipeline.wikitext.link_rules import LinkRules
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, holds, reveal
+
+_HEADING = re.compile(rf"(={{1,6}})(.+?)\1[\s{CUT}{GONE}]*")
+_RULER = re.compile(r"-{4,}")
+_LIST_MARKS = re.compile(r"[*#:;]+")
+_LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
+
+
+def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
+    """(the page's headings and lines that are not empty, "heading" or "table_row" by the number of such a line).
+
+    Hard-wrapped lines of running text are joined (not in profile "paper"); list marks and quotes vanish.
+    """
+    kept: list[str] = []
+    kinds: dict[int, str] = {}
+    running: list[str] = []
+    for line in text.split("\n"):
+        if not line:
+            read: tuple[str, str] | None = "", ""
+        else:
+            read = _read_start(line) if line[0] in _LINE_STARTS else None
+        kind, content = read or ("", line)
+        if "''" in content:
+            content = without_quotes(content)
+        if read is None and not rules.paper:
+            running.append(content)
+            continue
+        if running:
+            kept.append(rules.line_joint.join(running))
+            running = []
+        if kind:
+            kinds[len(kept)] = kind
+        if kind or content:
+            kept.append(content)
+    if running:
+        kept.append(rules.line_joint.join(running))
+    return kept, kinds
+
+
+def _read_start(line: str) -> tuple[str, str] | None:
+    """(kind, text) of a line that stands alone, without its marks; None where the line is running text."""
+    first = line[:1]
+    if first == "=":
+        heading = _HEADING.fullmatch(line)
+        return ("heading", heading[2]) if heading else None
+    if first == "|" or (first == "!" and ("|" in line or "!!" in line)):
+        return "table_row", line  # of a table that has lost its beginning or end
+    if marks := _LIST_MARKS.match(line) or _RULER.match(line):
+        text = line[marks.end() :]
+        return "", _split_term(text) if ";" in marks.group() else text
+    if line.isspace():
+        return "", ""
+    return ("", line) if first == " " else None
+
+
+def _split_term(text: str) -> str:
+    """``term : definition`` with a break for the first colon that is in no link and no address."""
+    colon = text.find(":")
+    while colon >= 0:
+        linked = text.rfind(OPEN, 0, colon) > text.rfind(CLOSE, 0, colon)
+        if not linked and not text.startswith("//", colon + 1):
+            return text[:colon] + BREAK + text[colon + 1 :]
+        colon = text.find(":", text.find(CLOSE, colon) if linked else colon + 1)
+    return text
+
+
+_MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
+_STRAY_BRACKETS = re.compile(r"\[\[+|\]\]+|\{\{+|\}\}+")
+_TWO_BRACKETS = ("[[", "]]", "{{", "}}")
+# The switches of MediaWiki that work in small letters, too.
+_ANY_CASE = {
+    *("__notoc__", "__forcetoc__", "__toc__", "__noeditsection__", "__nogallery__"),
+    *("__notitleconvert__", "__notc__", "__nocontentconvert__", "__nocc__"),
+}
+
+
+def clean(text: str, drops: Counter[str]) -> str:
+    """Marked lines as the reader's text, still with the marks of links and breaks; lines stay lines.
+
+    Brackets that belong to nothing and magic words go, character references are decoded.
+    """
+    text = text.replace(CUT, "").replace(GONE, "")
+    if holds(text, _TWO_BRACKETS):
+        text, stray = _STRAY_BRACKETS.subn(" ", text)
+        drops["markup:stray_brackets"] += stray
+    if "__" in text:
+        text = _MAGIC_WORD.sub(_switch, text)
+    if "&" in text:
+        text = ENTITY.sub(_character, text)
+    return reveal(text)
+
+
+def _switch(word: re.Match[str]) -> str:
+    """A behaviour switch gives no text; other words between underscores do, and most switches want capitals."""
+    folded = word.group().lower()
+    wanted = folded in MAGIC_WORDS and (word.group() != folded or not folded.isascii() or folded in _ANY_CASE)
+    return "" if wanted else word.group()
+
+
+def _character(reference: re.Match[str]) -> str:
+    character = entity_character(reference.group())
+    return " " if character.isspace() else character
+
+
+QUOTES = re.compile("'{2,}")
+
+
+def literal_quotes(line: str) -> list[int]:
+    """For each run of apostrophes in a line: how many are letters, as MediaWiki balances bold and italics."""
+    runs = list(QUOTES.finditer(line))
+    lengths = [len(run.group()) for run in runs]
+    literal = [1 if length == 4 else max(0, length - 5) for length in lengths]
+    marks = [length - kept for length, kept in zip(lengths, literal, strict=True)]
+    bold = [index for index, mark in enumerate(marks) if mark == 3]
+    if (len(bold) + marks.count(5)) % 2 and (marks.count(2) + marks.count(5)) % 2 and bold:
+        literal[_false_bold(line, [(index, runs[index].start() + literal[index]) for index in bold])] += 1
+    return literal
+
+
+def _false_bold(line: str, bold: list[tuple[int, int]]) -> int:
+    """The bold mark that is an apostrophe and italics: after a one-letter word, else a word, else a blank."""
+    after_word = after_blank = None
+    for index, position in bold:
+        if position and line[position - 1] == " ":
+            after_blank = index if after_blank is None else after_blank
+        elif position >= 2 and line[position - 2] == " ":
+            return index
+        elif after_word is None:
+            after_word = index
+    return next(index for index in (after_word, after_blank, bold[0][0]) if index is not None)
+
+
+def without_quotes(line: str) -> str:
+    """The line without its bold and italics marks."""
+    bold = line.count("'''")
+    plain = line.replace("'''", "")
+    if "''''" in line or (bold % 2 and plain.count("''") % 2):
+        kept = iter(literal_quotes(line))
+        return QUOTES.sub(lambda _: "'" * next(kept), line)
+    return plain.replace("''", "")

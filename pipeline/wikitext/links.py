@@ -1,0 +1,211 @@
+"""The links of a page: where they lead, what they show, and where their text stands.
+
+A link that is an annotation becomes its text between ``OPEN`` and ``CLOSE``; its title goes to a list, in order.
+One regular expression reads the plain links of a whole page. Lines whose brackets it leaves over go to
+mwparserfromhell, which says what nested and unbalanced brackets mean.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import mwparserfromhell
+from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
+
+from pipeline.wikitext.lines import without_quotes
+from pipeline.wikitext.link_rules import PROTOCOLS, LinkRules
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, OPEN, protect
+
+# mwparserfromhell's time grows with the square of the open brackets, so what it sees is bounded.
+PARSER_LIMIT = 4_000  # characters of one stretch of lines
+PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets
+
+
+_IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
+_EXTERNAL_LINK = re.compile(rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*([^\[\]\n]*)\]")
+_LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
+
+
+# A whole page
+
+
+def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
+    """A text of any number of lines with its links marked, and their titles; lines stay lines."""
+    marked, targets = _mark_plain(text, rules, drops)
+    if "[" in marked:
+        marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
+    if ("[" in marked or "]]" in marked) and _LEFT_OVER.search(marked):
+        marked, targets = _mark_left_over(text, marked, targets, rules, drops)
+    if rules.prefix:
+        marked = rules.prefix.sub(rf"{OPEN}\1", marked)
+    return marked, targets
+
+
+def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
+    pieces = rules.pattern.split(text)  # text, title, label and trail of a link, text, title, ...
+    links = rules.resolve_all(pieces[1::4])
+    # What a link shows without a label has no quotes and no breaks that are marks.
+    labels = [label or shown for label, (_, _, shown) in zip(pieces[2::4], links, strict=True)]
+    labels = [plain_label(label) if "''" in label or BREAK in label else label for label in labels]
+    reasons = [reason for _, reason, _ in links]
+    pieces[1::4] = ["" if reason else OPEN for reason in reasons]
+    pieces[2::4] = [
+        rules.show(reason, label, drops) if reason else label
+        for reason, label in zip(reasons, labels, strict=True)
+    ]
+    pieces[3::4] = [
+        trail if reason else trail + CLOSE for reason, trail in zip(reasons, pieces[3::4], strict=True)
+    ]
+    return "".join(pieces), [target for target, reason, _ in links if not reason]
+
+
+def _mark_left_over(
+    text: str, marked: str, targets: list[str], rules: LinkRules, drops: Counter[str]
+) -> tuple[str, list[str]]:
+    """Where brackets are left over, mwparserfromhell reads the lines again.
+
+    Stretches beyond its limit or the page's budget stay as they are, and are counted.
+    """
+    source, lines = text.split("\n"), marked.split("\n")
+    kept_lines: list[str] = []
+    kept_targets: list[str] = []
+    waiting, budget, first = iter(targets), PARSER_BUDGET, 0
+    while first < len(lines):
+        last = first + 1
+        left_over = _LEFT_OVER.search(lines[first])
+        if left_over and budget > 0:
+            last, looked_at = _stretch(source, first)
+            budget -= looked_at
+        new_lines = lines[first:last]
+        new_targets = [next(waiting) for line in new_lines for _ in range(line.count(OPEN))]
+        if left_over:
+            stretch = "\n".join(source[first:last])
+            cost = len(stretch) * (1 + abs(stretch.count("[") - stretch.count("]")))
+            if len(stretch) > PARSER_LIMIT:
+                drops["parser:paragraph_too_long"] += 1
+            elif cost > budget:
+                drops["parser:page_over_budget"] += 1
+            else:
+                budget -= cost
+                line, new_targets = _read_again(stretch, rules, drops)
+                new_lines = [line]
+        kept_lines += new_lines
+        kept_targets += new_targets
+        first = last
+    return "\n".join(kept_lines), kept_targets
+
+
+def _read_again(stretch: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
+    """The stretch by mwparserfromhell; what its first reading dropped is taken back."""
+    dropped: Counter[str] = Counter()
+    _mark_plain(stretch, rules, dropped)
+    drops.subtract(dropped)
+    return TreeReader(rules, drops).read(stretch)
+
+
+def _stretch(lines: list[str], first: int) -> tuple[int, int]:
+    """(the end of the lines over which the brackets opened in the first are closed, characters looked at).
+
+    Where they are closed nowhere near, the stretch is the first line alone.
+    """
+    size, opened = 0, 0
+    for last in range(first, len(lines)):
+        size += len(lines[last]) + 1
+        opened += lines[last].count("[[") - lines[last].count("]]")
+        if opened <= 0:
+            return last + 1, size
+        if size > PARSER_LIMIT:
+            break
+    return first + 1, size
+
+
+# By mwparserfromhell
+
+
+class TreeReader:
+    """Reads lines by mwparserfromhell's tree into marked text."""
+
+    def __init__(self, rules: LinkRules, drops: Counter[str]) -> None:
+        self.rules, self.drops = rules, drops
+        self.parts: list[str] = []
+        self.targets: list[str] = []
+
+    def read(self, source: str) -> tuple[str, list[str]]:
+        self.nodes(mwparserfromhell.parse(source, skip_style_tags=True).nodes)
+        return "".join(self.parts), self.targets
+
+    def nodes(self, nodes: Iterable[object]) -> None:
+        for node in nodes:
+            if isinstance(node, Wikilink):
+                self.link(node)
+            elif isinstance(node, ExternalLink) and node.brackets:
+                self.parts.append(CUT)
+                self.nodes(() if node.title is None else node.title.nodes)
+                self.parts.append(CUT)
+            elif isinstance(node, Heading):
+                self.text("=" * node.level)
+                self.nodes(node.title.nodes)
+                self.text("=" * node.level)
+            else:
+                self.text(str(node.value if isinstance(node, Text) else node))
+
+    def text(self, text: str) -> None:
+        """Append text; right after a link, its first letters belong to the link."""
+        trail = self.rules.trail.match(text)
+        if trail and trail.end() and self.parts and self.parts[-1] == CLOSE:
+            self.parts[-1:] = [trail.group(), CLOSE]
+            text = text[trail.end() :]
+        if text:
+            self.parts.append(text)
+
+    def link(self, link: Wikilink) -> None:
+        title = str(link.title)
+        target, reason, shown = self.rules.resolve(title)
+        inside = [] if link.text is None else link.text.nodes
+        if any(isinstance(node, Wikilink) for node in flat(inside)) and reason not in (
+            "category",
+            "interlanguage",
+        ):
+            self.around_link(inside, reason)
+            return
+        text = "".join(str(node.value if isinstance(node, Text) else node) for node in flat(inside))
+        label = plain_label(text.replace("\n", " ")) if text else shown
+        if reason:
+            self.parts.append(self.rules.show(reason, label, self.drops))
+        else:
+            self.parts += (OPEN, label, CLOSE)
+            self.targets.append(target)
+
+    def around_link(self, label: Sequence[object], reason: str) -> None:
+        """A link around others is none, but they are; a file's caption may hold links."""
+        self.drops[f"links:{reason or 'around_link'}"] += 1
+        if reason != "file":
+            self.nodes(label)
+        elif self.rules.paper:
+            self.parts.append(BREAK)
+            self.nodes(_behind_last_bar(label))
+            self.parts.append(BREAK)
+
+
+def flat(nodes: Iterable[object]) -> Iterator[object]:
+    """The nodes of a label, with the labels of external links in their place."""
+    return chain.from_iterable(
+        (node,)
+        if not (isinstance(node, ExternalLink) and node.brackets)
+        else flat(() if node.title is None else node.title.nodes)
+        for node in nodes
+    )
+
+
+def _behind_last_bar(nodes: Sequence[object]) -> Sequence[object]:
+    for index in range(len(nodes) - 1, -1, -1):
+        node = nodes[index]
+        if isinstance(node, Text) and "|" in node.value:
+            return [Text(node.value.rpartition("|")[2]), *nodes[index + 1 :]]
+    return nodes
+
+
+def plain_label(label: str) -> str:
+    """A label's text: its bold and italics are marks of its own, apostrophes left over are letters."""
+    return without_quotes(label.replace(BREAK, " ")).replace("''", protect("'") * 2)

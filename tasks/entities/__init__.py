@@ -1,0 +1,5 @@
+"""Wikipedia's entities in any text.
+
+annotator     names of a mention table, found and resolved
+annotations   the same as input of extractive question answering
+"""

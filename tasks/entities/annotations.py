@@ -1,0 +1,100 @@
+"""Wikipedia entities in texts, as an annotator finds them or a user gives them: input of question answering."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from model.files import CONFIG, read_json
+from model.luke.config import SPECIAL_ENTITIES
+from pipeline.storage.files import file_sha256
+from pipeline.storage.manifests import MANIFEST, read_manifest
+from tasks.entities.annotator import Annotator
+from tasks.io.records import Record, children
+
+
+class Mention(NamedTuple):
+    """Characters of a text (half open) that name an entity of the model's vocabulary."""
+
+    start: int
+    end: int
+    entity_id: int
+
+
+class Annotation(Protocol):
+    """What an annotator finds in a text; `entity_id` is None for what is not in the vocabulary."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def entity_id(self) -> int | None: ...
+
+
+Annotate = Callable[[str, str | None], Sequence[Annotation]]
+"""The annotations of a text, from the Wikipedia page of this title where one is known."""
+
+
+def open_annotator(mentions: Path, weights: Path | None = None) -> Annotate:
+    """Annotations by the folder of a mention table; texts of pages that its dump lacks are annotated by commonness.
+
+    `weights` is the folder of the model that the entities are for, whose vocabulary has to be the table's. Raises:
+    ValueError naming both where it is another, and for no such folder.
+    """
+    vocabulary = weights / "entity_vocab.json" if weights else None  # as transformers' LUKE has
+    known = vocabulary if vocabulary and vocabulary.is_file() else None
+    annotator = Annotator.open(mentions, vocabulary=known)
+    if weights:
+        check_same_entities(mentions, weights)
+
+    def annotate(text: str, page: str | None) -> Sequence[Annotation]:
+        return annotator.annotate(text, page if page and annotator.has_page(page) else None)
+
+    return annotate
+
+
+def entities_sha256(mentions: Path) -> str:
+    """The digest of the vocabulary that a mention table's ids are for."""
+    digest: str = read_manifest(str(mentions)).facts["entities_sha256"]
+    return digest
+
+
+def check_same_entities(mentions: Path, weights: Path) -> None:
+    """Raises: ValueError where our own weights, pretrained or fine-tuned, came from another vocabulary or table."""
+    config, manifest = weights / CONFIG, weights / MANIFEST
+    trained_with = read_json(config).get("entities_sha256") if config.is_file() else None
+    if trained_with and trained_with != entities_sha256(mentions):
+        raise ValueError(
+            f"{mentions}: its vocabulary is {entities_sha256(mentions)[:12]}, but {weights} was fine-tuned with that "
+            f"of {trained_with[:12]}; give the mention table of that run"
+        )
+    inputs = read_json(manifest).get("inputs", {}) if manifest.is_file() else {}
+    table = inputs.get("BuildMentionTable")
+    if table and "BuildSequences" in inputs and table != file_sha256(str(mentions / MANIFEST)):
+        raise ValueError(
+            f"{mentions}: not the mention table beside which {weights} was pretrained, so that its entities may have "
+            "other numbers; give the folder of BuildMentionTable of that run"
+        )
+
+
+def known_mentions(annotations: Sequence[Annotation]) -> tuple[Mention, ...]:
+    """The annotations whose entities are in the vocabulary; [UNK] and its like are not."""
+    pairs = [(each, each.entity_id) for each in annotations]
+    return tuple(
+        Mention(each.start, each.end, entity_id)
+        for each, entity_id in pairs
+        if entity_id is not None and entity_id >= SPECIAL_ENTITIES
+    )
+
+
+def given_mentions(record: Record, name: str, text: str) -> tuple[Mention, ...]:
+    """The mentions in a list of a record; those without an id, or with that of a special entity, are left out."""
+    found = children(record, name) if name in record.values else []
+    mentions = []
+    for each in found:
+        span = [each.values.get("start"), each.values.get("end")]
+        start, end = each.span("start, end", span, len(text), "characters")
+        entity_id = each.values.get("entity_id")
+        if entity_id is not None and each.field("entity_id", int, "an entity's number") >= SPECIAL_ENTITIES:
+            mentions.append(Mention(start, end, entity_id))
+    return tuple(mentions)

@@ -1,0 +1,240 @@
+"""Fine-tunes a pretrained model on one of the tasks and scores it; `finetune` is all that a caller needs."""
+
+import hashlib
+import json
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from model.exchange.load import fingerprint_model
+from model.files import WEIGHTS, read_json, write_aside, write_tensors
+from model.training.loop import resolve_device
+from pipeline.sequences.tokenizer import tokenizer_contents
+from pipeline.sequences.tokenizer_files import tokenizer_files
+from pipeline.storage.files import file_sha256
+from pipeline.storage.manifests import MANIFEST, read_manifest
+from tasks.entities.annotations import entities_sha256, open_annotator
+from tasks.finetuning.loop import Training, best_epoch
+from tasks.finetuning.prepare import TASKS, Run, predict, prepare, score
+from tasks.finetuning.variants import VARIANTS
+from tasks.task import PROFILES, SPLITS, Hyperparameters, label_file, split_file
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINTS, METRICS = "checkpoints", "metrics.json"
+TOKENIZER = "tokenizer"
+
+Choice = TypeVar("Choice")
+
+
+def finetune(
+    task: str,
+    data: Path,
+    weights: Path,
+    tokenizer: Path,
+    output: Path,
+    *,
+    variant: str = "luke",
+    preset: str = "base",
+    seed: int = 42,
+    device: str = "auto",
+    profile: str = "fixed",
+    progress: bool = False,
+    negative_label: str = "",
+    tokens_per_batch: int = 0,
+    checkpoint_minutes: float = 30.0,
+    allow_no_predictions: bool = False,
+    mentions: Path | None = None,
+    changes: Mapping[str, Any] | None = None,
+    keeps_weights: bool = True,
+) -> dict[str, Any]:
+    """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
+
+    The classes are those of a file `labels.*` or `rel2id.json` in `data` (names one a line, a JSON list, or a
+    JSON object of name -> number), or else what the task makes of the splits. `negative_label` names the class
+    of a relation data set that is not scored, where the task does not know it. `mentions` is the folder of a mention
+    table, by which the entities are found that extractive question answering takes.
+
+    `weights` is our pretraining folder or a transformers LUKE, RoBERTa or BERT directory, as the variant wants;
+    `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
+    word [MASK] (`model.exchange.load.start_entities_as_words`). Writes model.safetensors, config.json,
+    metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
+    into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
+    with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did.
+    `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. Without
+    `keeps_weights` there is no model.safetensors: a search of hyperparameters needs the scores alone. Another run's
+    result stays in `output` until this one's is written.
+
+    A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
+    or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
+    what is unknown or cannot be read, where the checkpoint is another run's and, after all is written, for a model
+    that predicts nothing at all on dev and test, unless `allow_no_predictions`; Stopped after SIGTERM.
+    """
+    chosen = _choose("task", task, TASKS)
+    row = _choose("variant", variant, VARIANTS)
+    _choose("profile", profile, dict.fromkeys(PROFILES))
+    hyperparameters = changed(_choose("preset", preset, chosen.PRESETS), changes or {}, tokens_per_batch)
+    names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
+    values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
+    values |= {} if keeps_weights else {"keeps_weights": False}
+    identity = {**values, **fingerprints(data, weights, tokenizer, mentions)}
+    if metrics := finished_metrics(output, identity):
+        logger.info("%s: this fine-tuning is finished already", output)
+    else:
+        kept = tokenizer_contents(tokenizer)  # one that cannot be kept is refused before the work
+        run = prepare(
+            chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=str(resolve_device(device)),
+            profile=profile, progress=progress, negative_label=negative_label,
+            annotate=open_annotator(mentions, weights) if mentions else None,
+        )  # fmt: skip
+        training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)
+        training.train()
+        predictions = {split: predict(run, split) for split in ("dev", "test")}
+        metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
+        table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
+        config = {**names, **configuration(run), **table}
+        write(
+            run,
+            output,
+            config,
+            metrics,
+            training.history,
+            predictions,
+            tokenizer=kept,
+            keeps_weights=keeps_weights,
+        )
+    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+    report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
+    return metrics
+
+
+def changed(
+    preset: Hyperparameters, changes: Mapping[str, Any], tokens_per_batch: int = 0
+) -> Hyperparameters:
+    """A preset with other values; a learning rate changes that of the classifier in the same proportion."""
+    values = {"tokens_per_batch": tokens_per_batch, **changes}
+    if "learning_rate" in changes and "head_learning_rate" not in changes:
+        ratio = preset.head_learning_rate / preset.learning_rate
+        values["head_learning_rate"] = changes["learning_rate"] * ratio
+    return replace(preset, **values)
+
+
+def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters, *, allowed: bool) -> None:
+    """Warns of each split where nothing is predicted; where that is all of them, raises unless it is allowed."""
+    silent = metrics["splits_without_predictions"]
+    if (
+        not allowed
+        and len(silent) == 2
+        and any(metrics[split].get("gold", metrics[split].get("questions")) for split in silent)
+    ):
+        raise ValueError(
+            f"{name}: NOTHING is predicted on dev and test: the model has not learnt the task in {hyper.epochs} epochs "
+            f"at learning rates {hyper.learning_rate:g} and {hyper.head_learning_rate:g} (classifier); take higher "
+            "ones or more epochs (the preset small-encoder for small encoders), or allow it (--allow-no-predictions)"
+        )
+    for split in silent:
+        logger.warning(
+            "%s: NOTHING is predicted on %s: the model has not learnt the task; "
+            "a higher learning rate or more epochs may help", name, split
+        )  # fmt: skip
+
+
+def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:
+    if name not in choices:
+        raise ValueError(f"{what} {name!r} is unknown; expected one of {', '.join(choices)}")
+    return choices[name]
+
+
+def fingerprints(data: Path, weights: Path, tokenizer: Path, mentions: Path | None) -> dict[str, Any]:
+    """What tells the inputs of a run from others: SHA-256 of the data's files, the model and so on."""
+    if mentions:
+        read_manifest(str(mentions))  # which says what is wrong with another folder
+    labels = label_file(data)
+    files = {**{split: split_file(data, split) for split in SPLITS}, **({"labels": labels} if labels else {})}
+    return {
+        "data": {name: file_sha256(str(path)) for name, path in files.items()},
+        "weights": fingerprint_model(str(weights)),
+        "tokenizer": {name: file_sha256(str(path)) for name, path in tokenizer_files(tokenizer).items()},
+        **({"mentions": file_sha256(str(mentions / MANIFEST))} if mentions else {}),
+    }
+
+
+def digest(identity: Mapping[str, Any]) -> str:
+    """SHA-256 of what defines a run."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+
+
+def finished_metrics(output: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The metrics in `output` where they, which are written last, are those of this very run."""
+    if not (output / METRICS).is_file():
+        return None
+    metrics = read_json(output / METRICS)
+    return metrics if metrics.get("run") == digest(identity) else None
+
+
+def measure(
+    run: Run, epochs: Sequence[Mapping[str, Any]], predictions: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """The scores of the kept epoch, how dev went epoch by epoch, and what the data sets hold."""
+    scores = {split: score(run, split, found) for split, found in predictions.items()}
+    kept = best_epoch(run, epochs) if run.keeps_best_epoch else epochs[-1]
+    return {
+        **scores,
+        "splits_without_predictions": [split for split in scores if not scores[split]["predicted"]],
+        "kept_epoch": kept["epoch"],
+        "epochs": epochs,
+        "data": {
+            split: {**run.task.describe(dataset), **run.features[split].counts}
+            for split, dataset in run.datasets.items()
+        },
+    }
+
+
+def configuration(run: Run) -> dict[str, Any]:
+    """All that the run's result depends on besides the files, resolved."""
+    return {
+        **asdict(run.variant),
+        "labels": run.labels,
+        "negative_label": run.negative,
+        "hyperparameters": asdict(run.hyperparameters),
+        "model": asdict(run.module.luke.config),
+    }
+
+
+def write(
+    run: Run,
+    output: Path,
+    config: Mapping[str, Any],
+    metrics: Mapping[str, Any],
+    history: Sequence[Mapping[str, Any]],
+    predictions: Mapping[str, Sequence[Any]],
+    *,
+    tokenizer: Mapping[str, bytes],
+    keeps_weights: bool,
+) -> None:
+    """Writes the run's files in place of another run's: each appears whole or not at all, the metrics last.
+
+    `tokenizer` are the files of its copy.
+    """
+    texts = {
+        "config.json": json.dumps(config, indent=2) + "\n",
+        "training.jsonl": "".join(json.dumps(record) + "\n" for record in history),
+    }
+    for split, found in predictions.items():
+        lines = run.task.prediction_lines(run.datasets[split], found)
+        texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
+    texts[METRICS] = json.dumps(metrics, indent=2) + "\n"
+    files = {f"{TOKENIZER}/{name}": content for name, content in tokenizer.items()}
+    files |= {name: text.encode() for name, text in texts.items()}
+    for name in (METRICS, WEIGHTS):
+        (output / name).unlink(missing_ok=True)  # another run's
+    shutil.rmtree(output / TOKENIZER, ignore_errors=True)  # another format's files would go before these
+    (output / TOKENIZER).mkdir(parents=True)
+    if keeps_weights:
+        write_tensors(output / WEIGHTS, run.module.state_dict())
+    for name, content in files.items():
+        write_aside(output / name, partial(Path.write_bytes, data=content))

@@ -1,0 +1,196 @@
+"""Fine-tuning's training: every step and epoch, the checkpoints between them, and going on from one.
+
+A step's batch, its parts and its dropout are functions of the seed and the step alone, so that a run that goes on
+from a checkpoint has the bits of an unbroken one.
+"""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from tqdm import tqdm
+
+from model.training.checkpoints import latest_checkpoint, save_checkpoint
+from model.training.loop import fit
+from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
+from model.training.signals import Stopped, StopRequest, on_sigterm
+from tasks.finetuning.prepare import Run, batches, collate, predict, score
+
+logger = logging.getLogger(__name__)
+KEPT = "kept"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is computed at once of a step's batch, and its share of the terms of the batch's loss."""
+
+    batch: Any
+    share: float
+
+
+@dataclass
+class Training:
+    """One run from a checkpoint in `folder` or from the beginning; `identity` is what it is recognised by.
+
+    `history` has a record for each finished step, `epochs` one for each epoch that was scored on dev; `kept` are
+    the weights of the epoch that is kept so far.
+    """
+
+    run: Run
+    folder: Path
+    identity: Mapping[str, Any]
+    checkpoint_minutes: float
+    history: list[dict[str, Any]] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
+    kept: dict[str, Tensor] = field(default_factory=dict)
+    stop: StopRequest = field(default_factory=StopRequest)
+
+    def train(self) -> None:
+        """Runs what is left, and leaves the weights of the kept epoch. Raises: Stopped after SIGTERM."""
+        self.optimizer = optimizer_of(self.run)
+        self.restore()
+        per_epoch, total = self.run.steps_per_epoch, self.run.hyperparameters.epochs
+        self.saved_at = time.monotonic()
+        with (
+            on_sigterm() as self.stop,
+            tqdm(
+                total=total * per_epoch,
+                initial=len(self.history),
+                desc="fine-tuning",
+                disable=not self.run.progress,
+            ) as self.bar,
+        ):
+            while not self.is_over:
+                epoch = len(self.epochs)
+                self.train_epoch(epoch * per_epoch, (epoch + 1) * per_epoch, total * per_epoch)
+                self.score_epoch(epoch + 1)
+                self.save()
+        self.run.module.load_state_dict(self.kept)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all epochs are done, or the last ones were no better on dev for longer than patience allows."""
+        done, patience = len(self.epochs), self.run.hyperparameters.patience
+        is_patient = not patience or not done or done - best_epoch(self.run, self.epochs)["epoch"] < patience
+        return done == self.run.hyperparameters.epochs or not is_patient
+
+    def train_epoch(self, start: int, end: int, total: int) -> None:
+        """Trains the steps from `start` to `end` of `total` that are not yet finished."""
+        run = self.run
+        fit(
+            run.module,
+            partial(loss_of_part, run),
+            partial(parts_of_step, run),
+            self.optimizer,
+            partial(
+                linear_schedule, warmup_steps=int(run.hyperparameters.warmup_ratio * total), total_steps=total
+            ),
+            first_step=max(start, len(self.history)),
+            steps=end,
+            seed=run.seed,
+            on_step=partial(self.finish_step, end),
+        )
+
+    def finish_step(self, end: int, step: int, figures: dict[str, float]) -> None:
+        """Records a step, and saves a checkpoint if one is due; that of an epoch's end waits for its score."""
+        self.history.append({"step": step, **figures})
+        dev = {"dev_F1": f"{self.epochs[-1]['dev_f1']:.3f}"} if self.epochs else {}
+        self.bar.set_postfix({"loss": f"{figures['loss']:.3f}"} | dev, refresh=False)
+        self.bar.update()
+        is_late = 0 < self.checkpoint_minutes <= (time.monotonic() - self.saved_at) / 60
+        if (self.stop.is_made or is_late) and step + 1 < end:
+            self.save()
+
+    def score_epoch(self, number: int) -> None:
+        """Scores dev, and keeps the weights if they are better, or if the last epoch's are wanted."""
+        scores = score(self.run, "dev", predict(self.run, "dev"))
+        names = dict.fromkeys(("f1", self.run.task.DEV_METRIC))
+        self.epochs.append({"epoch": number, **{f"dev_{name}": scores[name] for name in names}})
+        if not self.run.keeps_best_epoch or best_epoch(self.run, self.epochs) is self.epochs[-1]:
+            self.kept = {name: tensor.clone() for name, tensor in self.run.module.state_dict().items()}
+        logger.debug("epoch %d of %d: dev F1 %.4f", number, self.run.hyperparameters.epochs, scores["f1"])
+
+    def restore(self) -> None:
+        """Goes on from the last checkpoint, if any. Raises: ValueError where it is another run's."""
+        checkpoint = latest_checkpoint(self.folder, self.identity, device=self.run.device)
+        if checkpoint is None:
+            return
+        checkpoint.restore_model(self.run.module)
+        checkpoint.restore_optimizer(self.optimizer)
+        self.history, self.epochs = checkpoint.figures["history"], checkpoint.figures["epochs"]
+        self.kept = checkpoint.tensors(KEPT) if self.epochs else {}
+        logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
+
+    def save(self) -> None:
+        """Adds a checkpoint of all that is done. Raises: Stopped where SIGTERM came."""
+        done = len(self.history)
+        save_checkpoint(
+            self.folder,
+            step=done,
+            module=self.run.module,
+            optimizer=self.optimizer,
+            run=self.identity,
+            figures={"history": self.history, "epochs": self.epochs},
+            tensors={KEPT: self.kept} if self.kept else {},
+            device=self.run.device,
+        )
+        self.saved_at = time.monotonic()
+        if self.stop.is_made:
+            raise Stopped(
+                f"{self.folder.parent}: stopped by SIGTERM after step {done}; the same call goes on from there"
+            )
+
+
+def best_epoch(run: Run, epochs: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The first of the epochs with the best score on dev."""
+    return max(epochs, key=lambda epoch: epoch[f"dev_{run.task.DEV_METRIC}"])
+
+
+def optimizer_of(run: Run) -> Optimizer:
+    """AdamW for the pretrained part and the classifier, each with its learning rate."""
+    hyper = run.hyperparameters
+    head = nn.ModuleList(child for name, child in run.module.named_children() if name != "luke")
+    groups = [
+        {**group, "lr": learning_rate}
+        for part, learning_rate in ((run.module.luke, hyper.learning_rate), (head, hyper.head_learning_rate))
+        for group in parameter_groups(part, hyper.weight_decay)
+    ]
+    return make_optimizer(
+        groups,
+        learning_rate=hyper.learning_rate,
+        betas=hyper.betas,
+        epsilon=hyper.epsilon,
+        bias_correction=run.profile == "fixed",
+    )
+
+
+def items_of_step(run: Run, step: int) -> list[Any]:
+    """The features of an optimiser step; each epoch has an order of its own, its last step may be short."""
+    items = run.features["train"].items
+    epoch, batch = divmod(step, run.steps_per_epoch)
+    order = np.random.default_rng([run.seed, epoch]).permutation(len(items))
+    size = run.hyperparameters.batch_size
+    return [items[index] for index in order[batch * size : (batch + 1) * size]]
+
+
+def parts_of_step(run: Run, step: int) -> Sequence[Part]:
+    """The batch of a step, in parts that the budget of tokens allows."""
+    items = items_of_step(run, step)
+    terms = sum(map(run.task.loss_terms, items)) or 1  # none: no answer of the batch is known
+    hyper = run.hyperparameters
+    return [
+        Part(collate(run, part), sum(map(run.task.loss_terms, part)) / terms)
+        for part in batches(run.task, items, hyper.batch_size, hyper.tokens_per_batch)
+    ]
+
+
+def loss_of_part(run: Run, part: Part) -> dict[str, Tensor]:
+    """What a part adds to the loss of its step, which is the mean over all terms of the batch."""
+    return {name: loss * part.share for name, loss in run.task.loss(run.module, part.batch).items()}

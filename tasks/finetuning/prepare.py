@@ -1,0 +1,242 @@
+"""A task with its data and its model, ready to be trained or scored."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from model.exchange.load import entity_vocabulary, load_luke
+from model.luke.config import PAD_ENTITY
+from model.luke.encoder import LukeModel
+from model.pretraining.loader import cut_by_tokens
+from pipeline.lookup.entities import PAD, SPECIAL_ENTITIES
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.entities.annotations import Annotate
+from tasks.finetuning.variants import Variant
+from tasks.io.records import read_label_file
+from tasks.ner import task as ner
+from tasks.questions import cloze as cloze_qa
+from tasks.questions import extractive
+from tasks.task import SPLITS, Classifier, Features, Hyperparameters, Task, label_file, split_file
+from tasks.typing_and_relations import entity_typing, relation_classification
+from tasks.typing_and_relations.markers import add_word_markers
+
+TASKS: Mapping[str, Task[Any, Any]] = {
+    "entity_typing": entity_typing,
+    "relation_classification": relation_classification,
+    "ner": ner,
+    "cloze_qa": cloze_qa,
+    "extractive_qa": extractive,
+}
+
+OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that training and scoring need, resolved: nothing below looks at names or files."""
+
+    task: Task[Any, Any]
+    variant: Variant
+    hyperparameters: Hyperparameters
+    profile: str
+    labels: tuple[str, ...]
+    negative: str | None
+    tokenizer: Path
+    datasets: Mapping[str, Any]
+    features: Mapping[str, Features[Any]]
+    module: Classifier
+    pad_id: int
+    seed: int
+    device: str
+    progress: bool
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-len(self.features["train"].items) // self.hyperparameters.batch_size)
+
+    @property
+    def keeps_best_epoch(self) -> bool:
+        return self.profile == "fixed" or self.task.BEST_EPOCH_IN_PAPER
+
+
+def prepare(
+    task: Task[Any, Any],
+    variant: Variant,
+    hyperparameters: Hyperparameters,
+    data: Path,
+    weights: Path,
+    tokenizer: Path,
+    *,
+    seed: int,
+    device: str,
+    profile: str,
+    progress: bool,
+    negative_label: str = "",
+    annotate: Annotate | None = None,
+) -> Run:
+    """Reads the data and the weights, and builds the model and its inputs."""
+    check_annotator(task, annotate)
+    datasets = {split: task.read(split_file(data, split)) for split in SPLITS}
+    listed = label_file(data)
+    labels = task.label_names(datasets, read_label_file(listed) if listed else ())
+    negative = task.negative_label(labels, negative_label)
+    words = WordTokenizer.load(tokenizer)
+    torch.manual_seed(seed)
+    luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
+    if annotate and variant.entities:
+        size = luke.config.entity_vocab_size
+        datasets = {split: extractive.annotated(each, annotate, size) for split, each in datasets.items()}
+    max_words = min(hyperparameters.max_words, luke.config.max_words)
+    inputs: dict[str, Any] = {"markers": markers, "max_words": max_words, "profile": profile}
+    return Run(
+        task=task,
+        variant=variant,
+        hyperparameters=replace(hyperparameters, max_words=max_words),
+        profile=profile,
+        labels=labels,
+        negative=negative,
+        tokenizer=tokenizer,
+        datasets=datasets,
+        features={
+            split: task.featurize(dataset, words, labels, **inputs) for split, dataset in datasets.items()
+        },
+        module=task.head(luke, len(labels), entities=variant.entities).to(device),
+        pad_id=words.pad_id,
+        seed=seed,
+        device=device,
+        progress=progress,
+    )
+
+
+def load_pretrained(
+    task: Task[Any, Any], variant: Variant, weights: Path, words: WordTokenizer, tokenizer: Path
+) -> tuple[LukeModel, dict[str, int]]:
+    """The encoder with the entities and the word markers of the task, and the markers' word ids."""
+    luke = load_luke(
+        str(weights), use_entity_aware_attention=variant.entity_aware_attention, mask_word=words.mask_id
+    )
+    if words.vocab_size > luke.config.vocab_size:
+        raise ValueError(
+            f"{tokenizer}: vocabulary of {words.vocab_size}, but {weights} has {luke.config.vocab_size} word "
+            "embeddings; give the tokenizer that the weights were trained with"
+        )
+    shrink_entities(luke, task, variant, entity_vocabulary(str(weights)), str(weights))
+    return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
+
+
+def check_annotator(task: Task[Any, Any], annotate: Annotate | None) -> None:
+    """Raises: ValueError for an annotator where the task takes no entities of Wikipedia."""
+    if annotate and task.ENTITY_ROWS is not None:
+        raise ValueError(
+            "an annotator finds Wikipedia's entities, which extractive_qa alone takes; give none"
+        )
+
+
+def shrink_entities(
+    luke: LukeModel, task: Task[Any, Any], variant: Variant, vocabulary: Mapping[str, int], source: str
+) -> None:
+    """Leaves of the entity table the task's rows or, where it takes all, freezes it; [PAD] where it has no use.
+
+    `vocabulary` is that of `source`, empty where its rows stand as ours do.
+    """
+    if task.ENTITY_ROWS is None and variant.entities:
+        check_order(vocabulary, source)
+        luke.entity_embeddings.token.requires_grad_(False)
+    else:
+        names = [SPECIAL_ENTITIES[row] for row in task.ENTITY_ROWS or (PAD_ENTITY,)]
+        keep_entities(luke, vocabulary or OUR_ROWS, names, source)
+
+
+def keep_entities(luke: LukeModel, vocabulary: Mapping[str, int], names: Sequence[str], source: str) -> None:
+    """Leaves these special entities of the table of `source`, [PAD] first. Raises: ValueError for one that it lacks."""
+    if missing := [name for name in (PAD, *names) if name not in vocabulary]:
+        raise ValueError(f"{source}: no entity {missing[0]} in entity_vocab.json or tokenizer_config.json")
+    try:
+        luke.keep_entities([vocabulary[name] for name in names], pad=vocabulary[PAD])
+    except ValueError as error:
+        raise ValueError(
+            f"{source}: {error}; give the weights with the entity vocabulary that is theirs"
+        ) from error
+
+
+def check_order(vocabulary: Mapping[str, int], source: str) -> None:
+    """Raises: ValueError where a table that is kept whole does not begin with the special entities as ours do."""
+    found = {name: vocabulary.get(name) for name in SPECIAL_ENTITIES}
+    if vocabulary and found != OUR_ROWS:
+        raise ValueError(
+            f"{source}: entity_vocab.json or tokenizer_config.json has the special entities at {found}; wanted "
+            f"{OUR_ROWS}, since the task takes the whole table; give weights with that order"
+        )
+
+
+def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
+    """The scores of predictions for a split."""
+    return run.task.score(run.datasets[split], predictions, run.labels, run.negative)
+
+
+def collate(run: Run, items: Sequence[Any]) -> Any:
+    """A batch of features on the run's device."""
+    batch = run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id)
+    return checked(run.module, batch).to(run.device)
+
+
+def checked(module: Classifier, batch: Any) -> Any:
+    """The batch, once its ids are found in the model's tables: on a GPU a wrong one would end the process."""
+    batch.inputs.check(module.luke.config, "ids")
+    return batch
+
+
+def predict(run: Run, split: str) -> Sequence[Any]:
+    """The predictions for a split, one for each example."""
+    items = run.features[split].items
+    logits = logits_of(
+        run.task,
+        run.module,
+        items,
+        entities=run.variant.entities,
+        pad_id=run.pad_id,
+        device=run.device,
+        batch_size=run.hyperparameters.batch_size,
+        tokens_per_batch=run.hyperparameters.tokens_per_batch,
+    )
+    return run.task.decode(run.datasets[split], items, logits, run.labels)
+
+
+@torch.inference_mode()
+def logits_of(
+    task: Task[Any, Any],
+    module: Classifier,
+    items: Sequence[Any],
+    *,
+    entities: bool,
+    pad_id: int,
+    device: str,
+    batch_size: int,
+    tokens_per_batch: int = 0,
+    precision: str = "float32",
+) -> list[np.ndarray]:
+    """The logits of each feature; what is computed at once is said as in `Hyperparameters`.
+
+    Features keep their order: the model does no work on padding, and neighbours may share their words. With the
+    `precision` bf16 matrix products are narrow.
+    """
+    module.eval()
+    logits: list[np.ndarray] = []
+    with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
+        for part in batches(task, items, batch_size, tokens_per_batch):
+            batch = task.collate(part, entities=entities, pad_id=pad_id)
+            logits += task.logits(module, checked(module, batch).to(device))
+    return logits
+
+
+def batches(
+    task: Task[Any, Any], items: Sequence[Any], batch_size: int, tokens_per_batch: int
+) -> Iterator[Sequence[Any]]:
+    """Consecutive features, `batch_size` at a time or, where it is not 0, `tokens_per_batch` words and entities."""
+    if tokens_per_batch:
+        return cut_by_tokens(items, task.feature_size, tokens_per_batch)
+    return (items[start : start + batch_size] for start in range(0, len(items), batch_size))

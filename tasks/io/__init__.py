@@ -1,0 +1,6 @@
+"""What the tasks read and write.
+
+records   examples and questions of JSON files and lines
+metrics   precision, recall, F1
+score_command   the command line that scores files
+"""

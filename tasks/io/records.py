@@ -1,0 +1,236 @@
+"""JSON data files: an array of objects or an object a line; every record knows where it stands."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+CharacterSpan = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One object of a file; `where` names the file and the line for error messages."""
+
+    where: str
+    values: Mapping[str, Any]
+
+    def error(self, message: str) -> ValueError:
+        return ValueError(f"{self.where}: {message}")
+
+    def field(self, name: str, kind: type, wanted: str) -> Any:
+        """The value of a field of this type. Raises: ValueError where it is missing or of another type."""
+        if name not in self.values:
+            raise self.error(f"no field {name!r}; wanted {wanted}")
+        value = self.values[name]
+        if type(value) is not kind:
+            raise self.error(f"{name} is {json.dumps(value)[:80]}; wanted {wanted}")
+        return value
+
+    def text(self, name: str) -> str:
+        value: str = self.field(name, str, "a text")
+        return value
+
+    def texts(self, name: str) -> list[str]:
+        values: list[str] = self.field(name, list, "a list of texts")
+        for value in values:
+            if not isinstance(value, str):
+                raise self.error(f"{name} holds {json.dumps(value)[:80]}; wanted texts alone")
+        return values
+
+    def span(self, name: str, value: object, length: int, what: str) -> tuple[int, int]:
+        """`value` as a half-open span of a sequence of this length, which is not empty."""
+        is_pair = isinstance(value, list | tuple) and [type(part) for part in value] == [int, int]
+        if not is_pair:
+            raise self.error(f"{name} is {json.dumps(value)[:80]}; wanted two whole numbers [start, end]")
+        assert isinstance(value, list | tuple)
+        start, end = value
+        if not 0 <= start < end <= length:
+            raise self.error(f"{name} spans {start} to {end}; wanted at least one of the {length} {what}")
+        return start, end
+
+
+class FromRecord(Protocol):
+    """An example of a task, with the record that it was made from."""
+
+    @property
+    def record(self) -> Record: ...
+
+
+Example = TypeVar("Example", bound=FromRecord)
+
+
+@dataclass(frozen=True)
+class Examples(Generic[Example]):
+    """The examples of a file, in its order."""
+
+    path: Path
+    examples: tuple[Example, ...]
+
+
+def read_examples(path: Path, parse: Callable[[Record], Example]) -> Examples[Example]:
+    """The examples of a JSON file. Raises: ValueError naming file, line and field."""
+    return Examples(path, tuple(map(parse, read_records(path))))
+
+
+def lines_with_predictions(dataset: Examples[Any], predictions: Sequence[Any]) -> list[str]:
+    """JSON lines: the record of each example with its `prediction`."""
+    return [
+        json.dumps({**example.record.values, "prediction": prediction}, ensure_ascii=False)
+        for example, prediction in zip(dataset.examples, predictions, strict=True)
+    ]
+
+
+def read_records(path: Path) -> list[Record]:
+    """The objects of a JSON array or of JSON lines, told apart by the first character.
+
+    Raises: ValueError naming file and line for what is no JSON, no object, or empty.
+    """
+    text = read_text(path, "a JSON array of objects or a JSON object a line")
+    is_array = text.lstrip().startswith("[")
+    records = list(_array_records(path, text) if is_array else _line_records(path, text))
+    if not records:
+        raise ValueError(f"{path}: no examples; wanted a JSON array of objects or a JSON object a line")
+    return records
+
+
+def read_text(path: Path, wanted: str = "a text file") -> str:
+    """The text of a UTF-8 file. Raises: ValueError naming it, and what is `wanted` where there is none."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ValueError(f"{path}: no such file; expected {wanted}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
+
+
+def parse_line(where: str, line: str) -> Record:
+    """The record of one line of JSON. Raises: ValueError naming `where`."""
+    try:
+        return _record(where, json.loads(line))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{where}: not JSON ({error.msg}, column {error.colno})") from None
+
+
+def _line_records(path: Path, text: str) -> Iterator[Record]:
+    # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield parse_line(f"{path}:{number}", line)
+
+
+def _array_records(path: Path, text: str) -> Iterator[Record]:
+    """The array's objects one by one, since the parser of a whole array does not say where each stands."""
+    decoder = json.JSONDecoder()
+    position, line, number = text.index("[") + 1, 1 + text.count("\n", 0, text.index("[")), 0
+    while True:
+        start = _skip_blanks(text, position)
+        if number and text[start : start + 1] == ",":
+            start = _skip_blanks(text, start + 1)
+        elif text[start : start + 1] == "]":
+            break
+        elif number:
+            found = 1 + text.count("\n", 0, start)
+            raise ValueError(f"{path}:{found}: not JSON (',' or ']' wanted after example {number})")
+        line += text.count("\n", position, start)
+        number += 1
+        try:
+            value, position = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})") from None
+        yield _record(f"{path}:{line}: example {number}", value)
+        line += text.count("\n", start, position)
+    if rest := text[start + 1 :].strip():
+        raise ValueError(f"{path}: {rest[:40]!r} follows the array; wanted nothing after it")
+
+
+def _skip_blanks(text: str, position: int) -> int:
+    while text[position : position + 1] in (" ", "\t", "\r", "\n"):
+        position += 1
+    return position
+
+
+def _record(where: str, value: object) -> Record:
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: found {json.dumps(value)[:40]}; wanted a JSON object")
+    return Record(where, value)
+
+
+def character_span(words: Sequence[str], span: tuple[int, int]) -> CharacterSpan:
+    """Where the words of a half-open span stand in all words joined by blanks."""
+    starts = [*accumulate((len(word) + 1 for word in words), initial=0)]
+    return starts[span[0]], starts[span[1]] - 1
+
+
+def read_label_file(path: Path) -> tuple[str, ...]:
+    """Label names: a JSON list, a JSON object of name -> number (in the order of numbers), or a name a line."""
+    text = read_text(path, "names of labels")
+    if text.lstrip().startswith(("[", "{")):
+        try:
+            value = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+        if isinstance(value, dict):
+            if not all(type(number) is int for number in value.values()):
+                raise ValueError(f"{path}: wanted whole numbers as the values of all labels")
+            value = sorted(value, key=lambda name: value[name])
+        names = value
+    else:
+        names = [line.strip() for line in text.split("\n") if line.strip()]
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise ValueError(f"{path}: wanted names of labels, at least one")
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"{path}: label {repeated[0]!r} stands there twice")
+    return tuple(names)
+
+
+def check_same_inputs(gold: Sequence[Record], predictions: Sequence[Record], labels: Sequence[str]) -> None:
+    """Raises: ValueError naming the first record of `predictions` that differs from that of `gold`.
+
+    What is compared is every field that both have, except those named in `labels`.
+    """
+    for number, (wanted, found) in enumerate(zip(gold, predictions, strict=False), start=1):
+        for name in sorted(set(wanted.values) & set(found.values) - set(labels)):
+            if wanted.values[name] != found.values[name]:
+                raise found.error(f"{name} is not that of {wanted.where}; example {number} must be the same")
+    if len(gold) != len(predictions):
+        raise ValueError(
+            f"{predictions[-1].where}: {len(predictions)} predictions for {len(gold)} examples "
+            f"(the last at {gold[-1].where}); wanted one for each"
+        )
+
+
+# Files
+
+
+def read_object(path: Path) -> Record:
+    """The JSON object with a list `data` that fills a file. Raises: ValueError naming the file, and the line."""
+    try:
+        value = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})") from None
+    if not isinstance(value, dict) or "data" not in value:
+        raise ValueError(f"{path}: found no JSON object with a list 'data'; wanted the release's own layout")
+    return Record(str(path), value)
+
+
+def is_one_object(path: Path) -> bool:
+    """Whether a file is one JSON object with `data`, and not an object a line or an array of objects."""
+    first_line = read_text(path).lstrip().split("\n", 1)[0]
+    try:
+        value = json.loads(first_line)
+    except json.JSONDecodeError:
+        return first_line.startswith("{")
+    return isinstance(value, dict) and "data" in value
+
+
+def children(record: Record, name: str) -> list[Record]:
+    """The objects in a list of a record. Raises: ValueError naming the place of what is none."""
+    values = record.field(name, list, "a list of objects")
+    for number, value in enumerate(values):
+        if not isinstance(value, dict):
+            found = json.dumps(value)[:80]
+            raise record.error(f"{name}[{number}] is {found}; wanted an object")
+    return [Record(f"{record.where}: {name}[{number}]", value) for number, value in enumerate(values)]

@@ -1,0 +1,6 @@
+"""Named entity recognition (section 4.3 of the paper).
+
+task      the task, from examples to scores      columns     CoNLL files
+spans     tags and spans                         words       texts into words
+context   words around a sentence                classifier  the head over spans
+"""

@@ -1,0 +1,249 @@
+"""Named entity recognition by classification of all spans of a sentence (section 4.3 of the paper).
+
+`python -m tasks.ner score GOLD PREDICTIONS` prints the scores of one column file against another as JSON.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.records import Record
+from tasks.io.score_command import score_command
+from tasks.ner import classifier
+from tasks.ner.classifier import SpanClassifier, SpanFeature
+from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
+from tasks.ner.context import Piece, document_pieces, encode, with_context
+from tasks.ner.spans import Span, enumerate_spans, select_spans, span_scores, split_passes
+from tasks.ner.words import record_lines
+from tasks.task import LABEL_FILES, MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
+
+PRESETS = presets(
+    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5),
+    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96),
+    small_encoder=Hyperparameters(learning_rate=4e-4, head_learning_rate=2e-3, batch_size=8, epochs=4),
+)
+ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
+DEV_METRIC = "f1"
+BEST_EPOCH_IN_PAPER = False
+WORD_MARKERS: Mapping[str, str] = {}
+PREDICTIONS_SUFFIX = ".txt"
+FIRST_CLASS: Sequence[str] = ("o", "nil")
+ARCHITECTURE = "LukeForEntitySpanClassification"
+MAX_SPAN_LENGTH = 16
+MAX_SPANS = 128
+NO_ENTITY = "O"
+NO_ENTITY_CLASS = 0
+
+
+# Reader
+
+
+def read(path: Path) -> ColumnFile:
+    """A CoNLL file of 2 or 4 columns in IOB1, IOB2 or IOBES."""
+    return read_columns(path, column_counts=(2, 4))
+
+
+def describe(dataset: ColumnFile) -> dict[str, Any]:
+    """Sizes of a data set, the tag scheme that was found, and whether -DOCSTART- lines give documents."""
+    sentences = dataset.sentences
+    return {
+        "documents": sum(bool(document.sentences) for document in dataset.documents),
+        "has_document_boundaries": dataset.has_documents,
+        "sentences": len(sentences),
+        "words": sum(len(sentence.rows) for sentence in sentences),
+        "entities": sum(len(sentence.spans) for sentence in sentences),
+        "scheme": dataset.scheme,
+    }
+
+
+def label_names(datasets: Mapping[str, ColumnFile], listed: Sequence[str] = ()) -> tuple[str, ...]:
+    """The non-entity class, then the types `listed` (a label file) or else those of train in alphabetical order.
+
+    Raises: ValueError where train has no entity, or, naming file and line, one whose type is not listed.
+    """
+    train = datasets["train"]
+    types = {span.label for sentence in train.sentences for span in sentence.spans}
+    if not types:
+        raise ValueError(f"{train.path}: no entity in any sentence; the last column needs tags like B-PER")
+    for sentence in train.sentences if listed else ():
+        for span in sentence.spans:
+            if span.label not in listed:
+                raise ValueError(
+                    f"{train.path}:{sentence.line + span.start}: type {span.label!r} is not in the label file "
+                    f"beside it ({', '.join(LABEL_FILES)}), which lists {', '.join(listed)}; add it there"
+                )
+    return (NO_ENTITY, *(label for label in listed or sorted(types) if label != NO_ENTITY))
+
+
+def negative_label(labels: Sequence[str], given: str) -> str | None:
+    """The non-entity class. Raises: ValueError where another one is given."""
+    if given not in ("", NO_ENTITY):
+        raise ValueError(f"negative label {given!r}: that of entity recognition is {NO_ENTITY}")
+    return NO_ENTITY
+
+
+# Features
+
+
+def featurize(
+    dataset: ColumnFile,
+    tokenizer: WordTokenizer,
+    labels: Sequence[str],
+    *,
+    markers: Mapping[str, int],
+    max_words: int,
+    profile: str,
+) -> Features[SpanFeature]:
+    """All spans of all sentences, with as much of their document around them as fits (section 4.3).
+
+    A sentence of more than `max_words - 2` sub-words is looked at in consecutive pieces, and a word of more
+    is cut; entities that no span can express are never found. The profile `paper` limits spans to 16
+    sub-words, `fixed` to 16 words. The counts tell how often each of this happened.
+    """
+    counts: Counter[str] = Counter()
+    gold = [gold_classes(sentence, labels) for sentence in dataset.sentences]
+    items: list[SpanFeature] = []
+    index = 0
+    for document in dataset.documents:
+        encoded = encode(document, tokenizer, max_words - 2, counts)
+        found = list(document_pieces(document, encoded.offsets, index, max_words - 2))
+        for piece in found:
+            word_ids, left = with_context(encoded, piece, tokenizer, max_words - 2)
+            spans, positions = spans_of(encoded.offsets - left + 1, piece, profile)
+            classes = np.array([gold[piece.sentence].get((a, b), NO_ENTITY_CLASS) for a, b in spans.tolist()])
+            items.extend(
+                SpanFeature(piece.sentence, word_ids, spans[part], positions[part], classes[part])
+                for part in split_passes(len(spans), MAX_SPANS)
+            )
+        counts["sentences_split"] += len({piece.sentence for piece in found if piece.start > piece.first})
+        index += len(document.sentences)
+    return Features(items, {**counts, **coverage(dataset, labels, items)})
+
+
+def gold_classes(sentence: Sentence, labels: Sequence[str]) -> dict[tuple[int, int], int]:
+    """The class of each entity of a sentence, as far as its type is among `labels`."""
+    known = [span for span in sentence.spans if span.label in labels]
+    return {(span.start, span.end): labels.index(span.label) for span in known}
+
+
+def spans_of(word_positions: np.ndarray, piece: Piece, profile: str) -> tuple[np.ndarray, np.ndarray]:
+    """Spans (spans, 2) in words of the sentence, and their first and last word positions (spans, 2).
+
+    `word_positions` holds where each word of the document starts in the model's input.
+    """
+    spans = np.array(enumerate_spans(piece.end - piece.start, MAX_SPAN_LENGTH), dtype=np.int64) + piece.start
+    positions = np.stack([word_positions[spans[:, 0]], word_positions[spans[:, 1]] - 1], axis=1)
+    if profile == "paper":
+        short = positions[:, 1] - positions[:, 0] < MAX_SPAN_LENGTH
+        spans, positions = spans[short], positions[short]
+    return spans - piece.first, positions
+
+
+def coverage(dataset: ColumnFile, labels: Sequence[str], items: Sequence[SpanFeature]) -> dict[str, int]:
+    """How many passes and spans there are, and which entities are misses whatever the model says."""
+    types = {
+        (index, span.start, span.end): span.label
+        for index, sentence in enumerate(dataset.sentences)
+        for span in sentence.spans
+    }
+    reached = sum((item.sentence, *span) in types for item in items for span in item.spans.tolist())
+    cut = sum(int((np.ptp(item.positions, axis=1) >= MAX_MENTION_POSITIONS).sum()) for item in items)
+    return {
+        "passes": len(items),
+        "spans": sum(len(item.spans) for item in items),
+        "spans_with_positions_cut": cut,
+        "entities_out_of_reach": len(types) - reached,
+        "entities_of_unknown_type": sum(label not in labels for label in types.values()),
+    }
+
+
+# Head
+
+
+feature_size = classifier.feature_size
+loss_terms = classifier.loss_terms
+collate = classifier.collate
+head = SpanClassifier
+loss = classifier.loss
+logits = classifier.logits
+
+
+# Score
+
+
+def decode(
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+) -> list[list[Span]]:
+    """The entities of every sentence: all passes of a sentence together, chosen greedily by their logits."""
+    candidates: list[list[tuple[float, Span]]] = [[] for _ in dataset.sentences]
+    for feature, scores in zip(features, logits, strict=True):
+        best = scores.argmax(axis=1)
+        for row in np.flatnonzero(best != NO_ENTITY_CLASS):
+            start, end = feature.spans[row].tolist()
+            span = Span(start, end, labels[best[row]])
+            candidates[feature.sentence].append((float(scores[row, best[row]]), span))
+    return [select_spans(scored) for scored in candidates]
+
+
+def score(
+    dataset: ColumnFile,
+    predictions: Sequence[Sequence[Span]],
+    labels: Sequence[str] = (),
+    negative: str | None = NO_ENTITY,
+) -> dict[str, Any]:
+    """Precision, recall and F1 as `conlleval` computes them, overall and per type."""
+    return span_scores([sentence.spans for sentence in dataset.sentences], predictions)
+
+
+def from_records(records: Sequence[Record]) -> ColumnFile:
+    """Each record as a document: the words of a `text`, whose lines are its sentences, or a list `words`."""
+    documents = []
+    for record in records:
+        sentences = [[word for word, _, _ in line] for line in record_lines(record)]
+        rows = [tuple((word,) for word in words) for words in sentences]
+        documents.append(Document((), tuple(Sentence(row, 1, ()) for row in rows)))
+    return ColumnFile(Path("input"), tuple(documents), None, " ", has_documents=True)
+
+
+def answers(records: Sequence[Record], predictions: Sequence[Sequence[Span]]) -> list[dict[str, Any]]:
+    """`entities` of each record: `start` and `end` (characters of `text`, or numbers of `words`) and `label`."""
+    left = iter(predictions)
+    return [
+        {
+            "entities": [
+                {"start": line[span.start][1], "end": line[span.end - 1][2], "label": span.label}
+                for line in record_lines(record)
+                for span in next(left)
+            ]
+        }
+        for record in records
+    ]
+
+
+def prediction_lines(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:
+    """The input with the predicted tag as one more column."""
+    return lines_with_tags(dataset, predictions)
+
+
+def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
+    """Scores of a column file against another with the same words; the tags stand in the last column of both.
+
+    The gold tags must be in one scheme; those of the predictions are read as `conlleval` reads any tags.
+    """
+    gold = read_columns(gold_path)
+    predictions = read_columns(predictions_path, strict=False)
+    check_same_words(gold, predictions)
+    return score(gold, [sentence.spans for sentence in predictions.sentences])
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line: `score GOLD PREDICTIONS`."""
+    score_command("tasks.ner", score_files, {}, arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""What the question answering tasks share: nested JSON files, predictions, and the official scores."""
+
+import json
+import re
+import string
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tasks.io.records import Record, read_records, read_text
+
+ARTICLE = re.compile(r"\b(a|an|the)\b")
+NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+class Answer(NamedTuple):
+    """Characters of a passage (half open), the text there, and the score that a model gives it."""
+
+    text: str
+    start: int
+    end: int
+    score: float
+
+
+def filled_text(record: Record, name: str) -> str:
+    """A text that has more than blanks. Raises: ValueError naming the field."""
+    text = record.text(name)
+    if not text.strip():
+        raise record.error(f"{name} is empty; wanted a text")
+    return text
+
+
+def check_ids(records: Iterable[tuple[str, Record]]) -> None:
+    """Raises: ValueError naming the first question whose id another one has."""
+    seen: dict[str, Record] = {}
+    for name, record in records:
+        if name in seen:
+            raise record.error(f"id {name!r} is that of {seen[name].where}, too; wanted one id a question")
+        seen[name] = record
+
+
+def read_predictions(path: Path) -> dict[str, str]:
+    """Texts by question id: one JSON object, or SuperGLUE's lines with `idx` and `label`.
+
+    Raises: ValueError for anything else, and for a question that is answered twice.
+    """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise ValueError(f"{path}: {repeated[0]!r} stands there twice; wanted one text a question")
+        return dict(pairs)
+
+    try:
+        values = json.loads(read_text(path), object_pairs_hook=once)
+    except json.JSONDecodeError:
+        values = None
+    if isinstance(values, dict) and set(values) != {"idx", "label"}:
+        record = Record(str(path), values)
+        return {name: record.text(name) for name in values}
+    records = read_records(path)
+    named = [(str(record.field("idx", int, "a question's number")), record) for record in records]
+    check_ids(named)
+    return {name: record.text("label") for name, record in named}
+
+
+def check_no_classes(listed: Sequence[str], negative: str) -> None:
+    """Raises: ValueError where a label file or a negative label is given: answers have no classes."""
+    if listed:
+        names = ", ".join(listed[:3])
+        raise ValueError(f"label file with {names}: question answering has no classes; remove it")
+    if negative:
+        raise ValueError(f"negative label {negative!r}: question answering has none")
+
+
+def best_texts(names: Iterable[str], predictions: Sequence[Sequence[Answer]]) -> dict[str, str]:
+    """The text of the best answer to each question, by id; empty where there is no answer."""
+    return {name: best[0].text if best else "" for name, best in zip(names, predictions, strict=True)}
+
+
+def answer_object(best: Sequence[Answer]) -> dict[str, Any]:
+    """The best answer as JSON (`answer`, `start`, `end`, `score`), and all of them as `n_best`."""
+    ranked = [
+        {"answer": each.text, "start": each.start, "end": each.end, "score": each.score} for each in best
+    ]
+    return {**(ranked[0] if ranked else {"answer": ""}), "n_best": ranked}
+
+
+def prediction_object(texts: Mapping[str, str]) -> list[str]:
+    """The lines of a JSON object of texts by question id."""
+    return json.dumps(texts, ensure_ascii=False, indent=1).split("\n")
+
+
+# Scores
+
+
+def normalise(text: str) -> str:
+    """A text as the official scripts compare it: lower case, no ASCII punctuation, no a, an, the, single blanks."""
+    return " ".join(ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split())
+
+
+def exact_match(predicted: str, gold: str) -> float:
+    """1 where both are the same once they are normalised, else 0."""
+    return float(normalise(predicted) == normalise(gold))
+
+
+def token_f1(predicted: str, gold: str) -> float:
+    """F1 over the words of both, normalised, each as often as it is there; 0 where one has none."""
+    ours, theirs = normalise(predicted).split(), normalise(gold).split()
+    same = (Counter(ours) & Counter(theirs)).total()
+    return 2 * same / (len(ours) + len(theirs)) if same else 0.0
+
+
+def answer_scores(gold: Mapping[str, Sequence[str]], predicted: Mapping[str, str]) -> dict[str, Any]:
+    """`exact_match` and `f1` as SQuAD 1.1's and ReCoRD's scripts have them, but as fractions of 1.
+
+    The best over the gold answers, the mean over all questions of `gold` (answers by id); one that has no
+    prediction counts 0. `predicted` are the questions that have a text.
+    """
+    sums = {"exact_match": 0.0, "f1": 0.0}
+    for name, answers in gold.items():
+        if name in predicted:
+            sums["exact_match"] += max(exact_match(predicted[name], answer) for answer in answers)
+            sums["f1"] += max(token_f1(predicted[name], answer) for answer in answers)
+    return {
+        **{metric: total / len(gold) for metric, total in sums.items()},
+        "questions": len(gold),
+        "predicted": sum(bool(predicted.get(name)) for name in gold),
+        "missing": len(gold.keys() - predicted.keys()),
+    }
+
+
+def score_answers(gold: Mapping[str, Sequence[str]], predictions: Path) -> dict[str, Any]:
+    """Scores of a file of predictions; what it says of other questions is counted as `unknown`.
+
+    Raises: ValueError where it has a prediction for no question of `gold`.
+    """
+    predicted = read_predictions(predictions)
+    if not gold.keys() & predicted.keys():
+        found = next(iter(predicted), "nothing")
+        raise ValueError(
+            f"{predictions}: none of the {len(gold)} questions is answered (found {found!r}, wanted ids such "
+            f"as {next(iter(gold))!r}); give the predictions for this file"
+        )
+    return {**answer_scores(gold, predicted), "unknown": len(predicted.keys() - gold.keys())}
+
+
+def best_spans(
+    starts: np.ndarray, ends: np.ndarray, longest: int, count: int
+) -> list[tuple[float, int, int]]:
+    """The `count` spans with the largest sums (sum, first token, last token) of those of at most `longest` tokens.
+
+    `starts` and `ends` (tokens) are logits, -inf where none may be. Of equals the earlier, then the shorter is first.
+    """
+    if not len(starts):
+        return []
+    padded = np.pad(ends, (0, longest - 1), constant_values=-np.inf)
+    sums = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (tokens, longest)
+    sums = sums.ravel()
+    least = np.partition(sums, -count)[-count] if len(sums) > count else -np.inf
+    candidates = np.flatnonzero((sums >= least) & np.isfinite(sums))
+    chosen = candidates[np.argsort(-sums[candidates], kind="stable")[:count]]
+    return [
+        (score, place // longest, place // longest + place % longest)
+        for score, place in zip(sums[chosen].tolist(), chosen.tolist(), strict=True)
+    ]

@@ -1,0 +1,137 @@
+"""A question and a passage as model input: tokens, and the windows in which long passages are seen."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.entities.annotations import Mention
+
+STRIDE = 128
+DIFFERENT = re.compile(r"([^\w\s])(?!\1)(?=[^\w\s])")  # a character that is no letter, before another one
+
+Integers = NDArray[np.int64]
+
+
+def passage_room(question: int, max_words: int, tokenizer: WordTokenizer) -> int:
+    """How many tokens of a passage fit beside `question` tokens. Raises: ValueError where none does."""
+    room = max_words - question - special_count(tokenizer)
+    if room < 1:
+        raise ValueError(f"max_words {max_words} leaves no room for a passage; wanted a longer model")
+    return room
+
+
+def question_limit(limit: int, max_words: int, tokenizer: WordTokenizer) -> int:
+    """`limit`, or what leaves a short model half of its words for the passage."""
+    return max(1, min(limit, (max_words - special_count(tokenizer)) // 2))
+
+
+def special_count(tokenizer: WordTokenizer) -> int:
+    """How many special tokens an input of two texts has."""
+    return 2 + tokenizer.pair_separators
+
+
+def windows(length: int, room: int) -> list[tuple[int, int]]:
+    """Half-open windows of at most `room` tokens that cover a passage of `length`; none where that is 0.
+
+    They begin STRIDE apart, and in a short model half a window apart.
+    """
+    stride = min(STRIDE, max(1, room // 2))
+    starts = range(0, max(length - room, 0) + stride, stride) if length else ()
+    return [(start, min(start + room, length)) for start in starts]
+
+
+def widest_windows(spans: Sequence[tuple[int, int]]) -> Integers:
+    """The number of the window in which each token has the most context, as BERT counts it.
+
+    That is the context on its shorter side and, between equals, the longer window, then the first.
+    """
+    tokens = np.arange(spans[-1][1])
+    starts, ends = (np.array(side)[:, None] for side in zip(*spans, strict=True))  # (windows, 1)
+    context = np.minimum(tokens - starts, ends - 1 - tokens) + 0.01 * (ends - starts)
+    inside = (starts <= tokens) & (tokens < ends)
+    return np.where(inside, context, -1).argmax(axis=0)
+
+
+def joined(
+    question: Sequence[int], passage: Sequence[int] | Integers, tokenizer: WordTokenizer
+) -> tuple[Integers, int]:
+    """[CLS] question [SEP] passage [SEP], with two [SEP] in the middle where the tokenizer is RoBERTa's.
+
+    Also where the passage begins.
+    """
+    separators = [tokenizer.sep_id] * tokenizer.pair_separators
+    head = [tokenizer.cls_id, *question, *separators]
+    return np.concatenate([head, passage, [tokenizer.sep_id]]).astype(np.int64), len(head)
+
+
+def token_spans(characters: Integers, spans: Integers) -> Integers:
+    """The tokens (spans, 2) that share a character with each span (spans, 2) of characters; both half open.
+
+    `characters` (tokens, 2) are those of each token.
+    """
+    first = np.searchsorted(characters[:, 1], spans[:, 0], side="right")
+    return np.stack([first, np.searchsorted(characters[:, 0], spans[:, 1], side="left")], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """A question or a passage: token ids, the characters (tokens, 2) of each, mentions as tokens (mentions, 2)."""
+
+    ids: Sequence[int]
+    characters: Integers
+    entity_ids: Integers
+    entity_ends: Integers
+
+    def entities(self, start: int, end: int, place: int) -> tuple[Integers, Integers]:
+        """The entities within these tokens, and their word positions where the first of them is at `place`."""
+        inside = (self.entity_ends[:, 0] >= start) & (self.entity_ends[:, 1] <= end)
+        return self.entity_ids[inside], self.entity_ends[inside] - start + place
+
+
+def encode(
+    texts: Sequence[tuple[str, tuple[Mention, ...]]], tokenizer: WordTokenizer, *, split_marks: bool
+) -> dict[tuple[str, tuple[Mention, ...]], Text]:
+    """The tokens of each text, once; a mention that shares characters with no token is left out."""
+    encoded = {}
+    for key in dict.fromkeys(texts):
+        ids, characters = tokens_of(key[0], tokenizer, split_marks=split_marks)
+        mentions = np.array(key[1], dtype=np.int64).reshape(-1, 3)
+        ends = token_spans(characters, mentions[:, :2])
+        kept = ends[:, 0] < ends[:, 1]
+        encoded[key] = Text(ids, characters, mentions[kept, 2], ends[kept])
+    return encoded
+
+
+def tokens_of(text: str, tokenizer: WordTokenizer, *, split_marks: bool) -> tuple[list[int], Integers]:
+    """The token ids of a text, as after a blank, and the characters (tokens, 2) of each, half open.
+
+    With `split_marks` no token holds different punctuation marks, as otherwise `).` and its like may be one.
+    """
+    ids: list[int] = []
+    characters: list[tuple[int, int]] = []
+    start = len(text) - len(text.lstrip())
+    for piece in between_marks(text.strip()) if split_marks else [text.strip()]:
+        blank = "" if ids else " "
+        more, places = tokenizer.encode_with_offsets(f"{blank}{piece}" if piece else "")
+        ids += more
+        shift = start - len(blank)
+        characters += [(first + shift, last + shift) for first, last in places]
+        start += len(piece)
+    return ids, np.array(characters, dtype=np.int64).reshape(-1, 2)
+
+
+def between_marks(text: str) -> list[str]:
+    """The text, cut between punctuation marks that differ."""
+    ends = (match.end() for match in DIFFERENT.finditer(text))
+    cuts = [end for end in ends if is_mark(text[end - 1]) and is_mark(text[end])]
+    return [text[start:end] for start, end in pairwise([0, *cuts, len(text)])]
+
+
+def is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"

@@ -1,0 +1,4 @@
+"""Fine-tuned models in use.
+
+predict   answers to questions       export   folders for transformers
+"""

@@ -1,0 +1,212 @@
+"""Asks a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl` answers line by line in JSON.
+
+Entity typing: {"text", "start", "end"}. Relations: {"text", "head": [start, end], "tail": [start, end]}. Both
+also take the fields of their data sets, without the labels. Entity recognition: {"text"} or {"words"}. Cloze-style
+question answering: {"question" with @placeholder, "text", "entities": [[start, end], ...]}. Extractive question
+answering: {"question", "text"}, with "page" where the text is a Wikipedia page's, and, as `python -m tasks.annotate`
+prints them, "entities" of the text and "question_entities". Places are characters, ends are excluded.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from model.exchange.fine_tuned import load_fine_tuned
+from model.exchange.load import entity_vocabulary, load_strictly
+from model.files import CONFIG, read_json, read_optional, read_weights
+from model.luke.config import LukeConfig
+from model.luke.encoder import LukeModel
+from model.training.loop import resolve_device
+from pipeline.lookup.entities import MASK, PAD, SECOND_MASK
+from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
+from tasks.entities.annotations import Annotate
+from tasks.finetuning.prepare import TASKS, check_annotator, check_order, keep_entities, logits_of
+from tasks.io.records import Record, parse_line
+from tasks.questions import extractive
+from tasks.task import Classifier, Task
+from tasks.typing_and_relations.markers import marker_ids
+
+logger = logging.getLogger(__name__)
+
+BATCH_SIZE = 16  # where there is no budget of tokens
+TOKENS_PER_BATCH = 2048
+AT_ONCE = 256
+TOKENIZER = "tokenizer"
+THEIR_MARKERS = ("<ent>", "<ent2>")
+THEIR_ENTITIES = (PAD, MASK, SECOND_MASK)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A fine-tuned model with all that it needs to answer."""
+
+    task: Task[Any, Any]
+    module: Classifier
+    labels: tuple[str, ...]
+    tokenizer: WordTokenizer
+    markers: Mapping[str, int]
+    entities: bool
+    max_words: int
+    profile: str
+    device: str
+    tokens_per_batch: int = TOKENS_PER_BATCH
+    precision: str = "float32"
+    annotate: Annotate | None = None
+
+    def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The answer to each input: `labels`, `relation`, `entities` or `answer`.
+
+        Raises: ValueError naming the input.
+        """
+        return self.answer([Record(f"input {number}", each) for number, each in enumerate(inputs, start=1)])
+
+    def answer(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+        """As `predict`, for inputs that know where they stand."""
+        dataset = self.task.from_records(records)
+        if self.annotate and self.entities:
+            size = self.module.luke.config.entity_vocab_size
+            dataset = extractive.annotated(dataset, self.annotate, size)
+        features = self.task.featurize(
+            dataset,
+            self.tokenizer,
+            self.labels,
+            markers=self.markers,
+            max_words=self.max_words,
+            profile=self.profile,
+        )
+        logits = logits_of(
+            self.task,
+            self.module,
+            features.items,
+            entities=self.entities,
+            pad_id=self.tokenizer.pad_id,
+            device=self.device,
+            batch_size=BATCH_SIZE,
+            tokens_per_batch=self.tokens_per_batch,
+            precision=self.precision,
+        )
+        predictions = self.task.decode(dataset, features.items, logits, self.labels)
+        return self.task.answers(records, predictions)
+
+
+def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None) -> Predictor:
+    """The model of a folder that fine-tuning wrote, or of one that transformers reads as a fine-tuned LUKE.
+
+    `annotate` finds the Wikipedia entities of questions and passages, as `open_annotator` does. Raises: ValueError
+    for any other folder.
+    """
+    if not (folder / CONFIG).is_file():
+        raise ValueError(f"{folder / CONFIG}: no such file; give the folder of a fine-tuned model")
+    values = read_json(folder / CONFIG)
+    chosen = str(resolve_device(device))
+    if "model_type" not in values and values.get("task") not in TASKS:
+        raise ValueError(
+            f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}"
+        )
+    predictor = (
+        load_transformers(folder, chosen) if "model_type" in values else load_ours(folder, values, chosen)
+    )
+    check_annotator(predictor.task, annotate)
+    return replace(predictor, annotate=annotate)
+
+
+def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor:
+    """The model of a folder of this project, from its configuration's values."""
+    task = TASKS[values["task"]]
+    config = LukeConfig(**values["model"])
+    module = task.head(LukeModel(config), len(values["labels"]), entities=values["entities"])
+    load_strictly(module, read_weights(folder), source=str(folder), optional=set())
+    return Predictor(
+        task=task,
+        module=module.to(device).eval(),
+        labels=tuple(values["labels"]),
+        tokenizer=WordTokenizer.load(folder / TOKENIZER),
+        markers=marker_ids(config, task.WORD_MARKERS),
+        entities=values["entities"],
+        max_words=values["hyperparameters"]["max_words"],
+        profile=values["profile"],
+        device=device,
+    )
+
+
+def load_transformers(folder: Path, device: str) -> Predictor:
+    """The model of a folder of transformers; its markers are <ent> and <ent2>, its entities [MASK] and [MASK2]."""
+    fine_tuned = load_fine_tuned(str(folder))
+    tasks = {task.ARCHITECTURE: task for task in TASKS.values() if task.ARCHITECTURE}
+    if fine_tuned.architecture not in tasks:
+        raise ValueError(f"{folder}: {fine_tuned.architecture} is none of {', '.join(tasks)}")
+    task = tasks[fine_tuned.architecture]
+    luke, (tokenizer, words) = fine_tuned.luke, their_words(folder)
+    names = dict(zip(task.WORD_MARKERS, THEIR_MARKERS, strict=False))
+    if missing := [name for name in names.values() if name not in words]:
+        raise ValueError(f"{folder}: the tokenizer has no word {missing[0]}; give it beside the model")
+    vocabulary = entity_vocabulary(str(folder))
+    if task.ENTITY_ROWS is None:
+        check_order(vocabulary, str(folder))
+    else:
+        titles = THEIR_ENTITIES[: len(task.ENTITY_ROWS)]  # [PAD], and one for each mention
+        keep_entities(luke, vocabulary, titles, str(folder))
+    order = class_order(fine_tuned.labels, task.FIRST_CLASS, str(folder))
+    module = task.head(luke, len(order), entities=True)
+    head = {name: tensor[order] for name, tensor in fine_tuned.head.items()}
+    load_strictly(module.classifier, head, source=str(folder), optional=set())
+    return Predictor(
+        task=task,
+        module=module.to(device).eval(),
+        labels=tuple(fine_tuned.labels[row] for row in order),
+        tokenizer=tokenizer,
+        markers={marker: words[name] for marker, name in names.items()},
+        entities=True,
+        max_words=luke.config.max_words,
+        profile="fixed",
+        device=device,
+    )
+
+
+def class_order(labels: Sequence[str], first: Sequence[str], source: str) -> list[int]:
+    """The rows of a classifier with the class that has one of the names `first`, in any case, before the others.
+
+    Where none has, the rows stay as they are, and a warning says what the first one is taken for.
+    """
+    rows = list(range(len(labels)))
+    named = [row for row in rows if labels[row].lower() in first]
+    if first and not named:
+        names = " or ".join(first)
+        logger.warning(
+            "%s: no class of id2label is named %s; class 0, %s, is taken for it", source, names, labels[0]
+        )
+    return named[:1] + [row for row in rows if row not in named[:1]]
+
+
+def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:
+    """The tokenizer of a folder, and all of its words with those that were added to its vocabulary.
+
+    Versions of transformers write vocab.json, merges.txt and added_tokens.json, or tokenizer.json alone.
+    """
+    values = read_optional(folder / "tokenizer.json")
+    if (folder / "vocab.json").is_file() or not values:
+        tokenizer = WordTokenizer.load(folder)
+        return tokenizer, tokenizer.vocab | read_optional(folder / "added_tokens.json")
+    added = {token["content"]: token["id"] for token in values.get("added_tokens", [])}
+    if values["model"].get("type") != "BPE":
+        pieces = WordTokenizer.load(folder)
+        return pieces, pieces.vocab | added
+    merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in values["model"]["merges"]]
+    vocabulary: dict[str, int] = values["model"]["vocab"]
+    tokenizer = ByteLevelBPE(
+        vocabulary, [(left, right) for left, right in merges], str(folder / "tokenizer.json")
+    )
+    return tokenizer, vocabulary | added
+
+
+def answer_lines(predictor: Predictor, lines: Iterable[str], source: str) -> Iterator[str]:
+    """Each line of JSON with its answer added. Raises: ValueError naming `source` and the line."""
+    numbered = enumerate(lines, start=1)
+    records = (parse_line(f"{source}:{number}", line) for number, line in numbered if line.strip())
+    while chunk := list(islice(records, AT_ONCE)):
+        for record, answer in zip(chunk, predictor.answer(chunk), strict=True):
+            yield json.dumps({**record.values, **answer}, ensure_ascii=False)

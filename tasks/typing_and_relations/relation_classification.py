@@ -1,0 +1,274 @@
+"""Relation classification between a head and a tail entity (section 4.2 of the paper).
+
+`python -m tasks.relation_classification score GOLD PREDICTIONS` prints scores as JSON.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.metrics import label_scores, precision_recall_f1
+from tasks.io.records import (
+    CharacterSpan,
+    Examples,
+    Record,
+    character_span,
+    check_same_inputs,
+    lines_with_predictions,
+    read_examples,
+    read_records,
+)
+from tasks.io.score_command import score_command
+from tasks.task import IGNORED, Features, Hyperparameters, presets
+from tasks.typing_and_relations import markers as marked
+from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
+
+PRESETS = presets(
+    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=5),
+    demo=Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96),
+    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5),
+)
+WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
+ENTITY_ROWS: tuple[int, ...] = (0, 2, 2)  # [PAD]; [HEAD] and [TAIL] both start from [MASK]
+ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kept
+DEV_METRIC = "f1"
+BEST_EPOCH_IN_PAPER = True
+PREDICTIONS_SUFFIX = ".jsonl"
+FIRST_CLASS: Sequence[str] = ()
+ARCHITECTURE = "LukeForEntityPairClassification"
+NEGATIVE_LABELS = ("no_relation", "Other")  # of TACRED and of SemEval-2010 task 8
+DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
+
+
+# Reader
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, the characters of its head and its tail, and their relation (empty where it is asked for)."""
+
+    text: str
+    head: CharacterSpan
+    tail: CharacterSpan
+    relation: str
+    record: Record
+
+
+Dataset = Examples[Example]
+
+
+def read(path: Path) -> Dataset:
+    """Examples of TACRED's JSON or of JSON lines with `token`, `h.pos`, `t.pos` and `relation`."""
+    return read_examples(path, parse)
+
+
+def parse(record: Record, *, labelled: bool = True) -> Example:
+    """The example of a record, whose fields tell its format.
+
+    TACRED: `token`, `subj_start`, `subj_end`, `obj_start`, `obj_end` (the ends are included): the subject is
+    the head. SemEval: `token`, `h.pos`, `t.pos` (half open). Or `text`, `head`, `tail`: half-open spans of
+    characters. Raises: ValueError naming file, line and field.
+    """
+    if "text" in record.values:
+        text = record.text("text")
+        head, tail = (
+            record.span(name, record.values.get(name), len(text), "characters") for name in ("head", "tail")
+        )
+    else:
+        words = record.texts("token")
+        text = " ".join(words)
+        head, tail = (character_span(words, span) for span in word_spans(record, len(words)))
+    relation = record.text("relation") if labelled else ""
+    if labelled and not relation:
+        raise record.error("relation is empty; wanted the name of a relation")
+    return Example(text, head, tail, relation, record)
+
+
+def word_spans(record: Record, length: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Head and tail as half-open spans of words."""
+    found = []
+    for role, short in (("subj", "h"), ("obj", "t")):
+        if "subj_start" in record.values:
+            ends = [record.field(f"{role}_{side}", int, "a word's number") for side in ("start", "end")]
+            found.append(record.span(f"{role}_start, {role}_end", [ends[0], ends[1] + 1], length, "words"))
+        else:
+            mention = record.field(short, dict, "subj_start (as in TACRED), or h and t with pos")
+            found.append(record.span(f"{short}.pos", mention.get("pos"), length, "words of token"))
+    return found[0], found[1]
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Sizes, and how often the tail comes first or shares words with the head."""
+    examples = dataset.examples
+    apart = [each.head[1] <= each.tail[0] or each.tail[1] <= each.head[0] for each in examples]
+    return {
+        "examples": len(examples),
+        "relations": len({example.relation for example in examples}),
+        "tail_before_head": sum(example.tail < example.head for example in examples),
+        "overlapping": len(examples) - sum(apart),
+    }
+
+
+def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
+    """The relations `listed` (a label file) or else those of all splits, in alphabetical order.
+
+    Those of dev and test that are not listed count as misses. Raises: ValueError naming file and line for one
+    of train.
+    """
+    if not listed:
+        return tuple(sorted({each.relation for dataset in datasets.values() for each in dataset.examples}))
+    for example in datasets["train"].examples:
+        if example.relation not in listed:
+            raise example.record.error(f"relation {example.relation!r} is not in the label file")
+    return tuple(listed)
+
+
+def negative_label(labels: Sequence[str], given: str) -> str | None:
+    """The class that means no relation, which the scores leave out: `given`, or else the one that is known.
+
+    None where neither of the known names is among the labels. Raises: ValueError for one that is not a label.
+    """
+    if given and given not in labels:
+        raise ValueError(f"negative label {given!r} is no label; the data have {', '.join(labels)}")
+    known = [given] if given else [label for label in NEGATIVE_LABELS if label in labels]
+    if len(known) > 1:
+        raise ValueError(f"both {' and '.join(known)} are labels; name the negative one (--negative-label)")
+    return known[0] if known else None
+
+
+# Features
+
+
+def featurize(
+    dataset: Dataset,
+    tokenizer: WordTokenizer,
+    labels: Sequence[str],
+    *,
+    markers: Mapping[str, int],
+    max_words: int,
+    profile: str,
+) -> Features[MarkedFeature]:
+    """The text with [HEAD] and [TAIL] around head and tail; those of a long text keep what is around them."""
+    counts = Counter(mentions_cut=0, contexts_cut=0, labels_unknown=0)
+    marker_ids = [markers[marker] for marker in WORD_MARKERS]
+    items = []
+    for example in dataset.examples:
+        spans = (example.head, example.tail)
+        word_ids, ends = marked_input(example.text, spans, marker_ids, tokenizer, max_words - 2, counts)
+        is_known = example.relation in labels
+        counts["labels_unknown"] += not is_known
+        label = labels.index(example.relation) if is_known else IGNORED
+        items.append(MarkedFeature(word_ids, ends, np.array(label)))
+    return Features(items, counts)
+
+
+feature_size = marked.feature_size
+loss_terms = marked.loss_terms
+
+
+def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> marked.MarkedBatch:
+    """A padded batch; head and tail are the entities [HEAD] and [TAIL]."""
+    return marked.collate(features, ENTITIES, entities=entities, pad_id=pad_id)
+
+
+# Head
+
+
+def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
+    """LUKE with a linear classifier without bias over [h_head; h_tail]."""
+    return MentionClassifier(luke, label_count, mentions=2, bias=False)
+
+
+def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
+    """Cross-entropy, the mean over the batch."""
+    return {"loss": nn.functional.cross_entropy(module(batch), batch.labels, ignore_index=IGNORED)}
+
+
+logits = marked.logits
+
+
+# Score
+
+
+def decode(
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+) -> list[str]:
+    """The best relation of each example."""
+    return [labels[int(row.argmax())] for row in logits]
+
+
+def score(
+    dataset: Dataset, predictions: Sequence[str], labels: Sequence[str], negative: str | None
+) -> dict[str, Any]:
+    """Micro scores over all relations but the negative one; where they have a direction, SemEval's macro-F1."""
+    return relation_scores([example.relation for example in dataset.examples], predictions, negative)
+
+
+def relation_scores(gold: Sequence[str], predicted: Sequence[str], negative: str | None) -> dict[str, Any]:
+    """Precision, recall and F1 as TACRED's scorer computes them, and per relation under `types`."""
+    sides = [[{label} - {negative} for label in side] for side in (gold, predicted)]
+    scores = label_scores(*sides)
+    if any(DIRECTION.search(label) for label in gold):
+        scores["semeval_macro_f1"] = semeval_macro_f1(gold, predicted, negative)
+    return scores
+
+
+def semeval_macro_f1(gold: Sequence[str], predicted: Sequence[str], negative: str | None) -> float:
+    """The official score of SemEval-2010 task 8: the mean F1 of the relations without their directions.
+
+    A prediction with the wrong direction is wrong, and counts as a prediction of its relation all the same.
+    Relations that neither side has are left out, as is the negative label.
+    """
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for gold_label, predicted_label in zip(gold, predicted, strict=True):
+        if gold_label != negative:
+            counts[DIRECTION.sub("", gold_label)][0] += 1
+            counts[DIRECTION.sub("", gold_label)][2] += gold_label == predicted_label
+        if predicted_label != negative:
+            counts[DIRECTION.sub("", predicted_label)][1] += 1
+    scores = [precision_recall_f1(*numbers)["f1"] for numbers in counts.values()]
+    return sum(scores) / len(scores) if scores else 0.0
+
+
+def from_records(records: Sequence[Record]) -> Dataset:
+    """Examples without a relation, each in one of the formats of `parse`."""
+    return Dataset(Path("input"), tuple(parse(record, labelled=False) for record in records))
+
+
+def answers(records: Sequence[Record], predictions: Sequence[str]) -> list[dict[str, Any]]:
+    """`relation` of each record."""
+    return [{"relation": prediction} for prediction in predictions]
+
+
+prediction_lines = lines_with_predictions
+
+
+def score_files(gold_path: Path, predictions_path: Path, *, negative: str = "") -> dict[str, Any]:
+    """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
+    gold = read(gold_path).examples
+    records = read_records(predictions_path)
+    check_same_inputs([example.record for example in gold], records, ("relation", "prediction"))
+    predicted = [
+        record.text("prediction" if "prediction" in record.values else "relation") for record in records
+    ]
+    relations = [example.relation for example in gold]
+    chosen = negative_label(sorted({*relations, *predicted}), negative)
+    return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line: `score GOLD PREDICTIONS`."""
+    options = {"--negative-label": ("negative", "the class that is not scored; else no_relation or Other")}
+    score_command("tasks.relation_classification", score_files, options, arguments)
+
+
+if __name__ == "__main__":
+    main()

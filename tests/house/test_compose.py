@@ -1,0 +1,108 @@
+"""docker-compose.yml, the Dockerfile and .env against the project: no container engine is needed."""
+
+import re
+import shutil
+import string
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import workflows
+from tests.support import ROOT
+from workflows.base.commandline import _known_flags
+from workflows.engines import cluster
+
+TEXT = (ROOT / "docker-compose.yml").read_text()
+SETTINGS = dict(
+    line.split("=", 1) for line in (ROOT / ".env").read_text().splitlines() if line[:1] not in "#"
+)
+COMPOSE = yaml.safe_load(string.Template(TEXT).substitute(SETTINGS))
+SERVICES: dict[str, Any] = COMPOSE["services"]
+# What containers do not have: `make cluster` alone starts a Dask cluster.
+LOOPBACK_ALONE = {"DASK_PORT", "DASK_WORKERS"}
+
+
+def option(service: str, flag: str) -> str:
+    command = SERVICES[service]["command"]
+    return command[command.index(flag) + 1]
+
+
+def test_services() -> None:
+    assert set(SERVICES) == {"luigid", "spark-master", "spark-worker", "app"}
+    for service in SERVICES.values():
+        assert service["image"] == "luke-from-wikipedia"
+        assert service["volumes"] == [f"data:{SETTINGS['DATA_FOLDER']}"]
+    assert set(COMPOSE["volumes"]) == {"data"}
+
+
+def test_ports_sizes_and_folders_stand_in_one_place() -> None:
+    assert set(re.findall(r"\$\{(\w+)\}", TEXT)) == set(SETTINGS) - LOOPBACK_ALONE
+    plain = re.sub(r"#.*|\$\{\w+\}", "", TEXT)
+    assert not [value for value in SETTINGS.values() if len(value) > 1 and value in plain]
+    code = (ROOT / "workflows/engines/cluster.py").read_text()
+    assert not [name for name in SETTINGS if name.endswith("PORT") and SETTINGS[name] in code]
+
+
+def test_the_file_is_read_as_compose_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    assert cluster.read_settings() == SETTINGS
+    monkeypatch.setenv("LUIGI_PORT", "9000")
+    assert cluster.read_settings() == {**SETTINGS, "LUIGI_PORT": "9000"}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_commands_exist_where_the_project_is_installed(name: str) -> None:
+    program = SERVICES[name]["command"][0]
+    assert shutil.which(program, path=str(Path(sys.executable).parent)), program
+
+
+def test_containers_run_what_the_cluster_on_loopback_runs() -> None:
+    assert SERVICES["spark-master"]["command"][:2] == ["spark-class", cluster.SPARK_MASTER]
+    assert SERVICES["spark-worker"]["command"][:2] == ["spark-class", cluster.SPARK_WORKER]
+    assert SERVICES["spark-worker"]["deploy"]["replicas"] == cluster.worker_count(SETTINGS, "SPARK_WORKERS")
+    environment = {**SERVICES["spark-master"]["environment"], **SERVICES["spark-worker"]["environment"]}
+    # Those that Spark itself reads; the others stand on its command lines.
+    read_by_spark = {"SPARK_MASTER_OPTS", "SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY"}
+    assert {name: str(value) for name, value in environment.items()} == {
+        name: SETTINGS[name] for name in read_by_spark
+    }
+
+
+def test_the_application_uses_real_stages_and_parameters() -> None:
+    command = SERVICES["app"]["command"]
+    assert command[:4] == ["luigi", "--module", "workflows", "RunAll"]
+    assert hasattr(workflows, command[3])
+    assert {word for word in command[4:] if word.startswith("--")} <= set(_known_flags("RunAll"))
+    assert option("app", "--spark-master") == f"spark://spark-master:{SETTINGS['SPARK_MASTER_PORT']}"
+    assert option("app", "--scheduler-host") == "luigid"
+    assert option("app", "--scheduler-port") == SETTINGS["LUIGI_PORT"]
+    assert option("app", "--workdir") == SETTINGS["DATA_FOLDER"]
+    assert SERVICES["app"]["environment"]["SPARK_LOCAL_HOSTNAME"] == SERVICES["app"]["hostname"] == "app"
+    assert set(SERVICES["app"]["depends_on"]) == set(SERVICES) - {"app"}
+    assert SERVICES["app"]["depends_on"]["spark-master"] == {"condition": "service_healthy"}
+    probe = SERVICES["spark-master"]["healthcheck"]["test"]
+    assert probe[:3] == ["CMD", "python", "-c"]
+    assert f"('spark-master', {SETTINGS['SPARK_MASTER_PORT']})" in probe[3]
+
+
+def test_addresses_agree() -> None:
+    assert option("spark-master", "--host") == "spark-master"
+    assert option("spark-master", "--port") == SETTINGS["SPARK_MASTER_PORT"]
+    assert SERVICES["spark-worker"]["command"][-1] == option("app", "--spark-master")
+    for service, flag in (("luigid", "--port"), ("spark-master", "--webui-port")):
+        port = option(service, flag)
+        assert SERVICES[service]["ports"] == [f"127.0.0.1:{port}:{port}"]
+
+
+def test_the_image_holds_what_the_project_needs() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    for name in ("pipeline", "model", "tasks", "workflows", "examples"):
+        assert f"COPY {name} {name}" in text
+    copied = next(line for line in text.splitlines() if line.startswith("COPY setup.py")).split()[1:-1]
+    assert all((ROOT / name).is_file() for name in copied)
+    assert "luigi.cfg" not in copied, "it would keep the application from luigid"
+    assert not [value for value in SETTINGS.values() if len(value) > 1 and value in text]

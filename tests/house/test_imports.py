@@ -1,0 +1,193 @@
+"""Who may import whom, held against the syntax tree: `docs/explanation/architecture` says why."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+PACKAGES = ("pipeline", "model", "tasks", "workflows")
+MOST_MODULES = 9  # in a folder
+# For each folder the folders and files that it may import; its own are always allowed. Imports inside functions count.
+ALLOWED = {
+    "pipeline.schemas": set(),
+    "pipeline.storage.files": set(),
+    "pipeline.mediawiki": {"pipeline.storage.files"},
+    "pipeline.dump.pages": {"pipeline.storage.files", "pipeline.mediawiki"},
+    "pipeline.wikitext.extract": {"pipeline.mediawiki"},
+    "pipeline.lookup": {"pipeline.schemas", "pipeline.storage.files", "pipeline.mediawiki"},
+    "pipeline.sequences.packing": {
+        "pipeline.schemas",
+        "pipeline.storage.files",
+        "pipeline.mediawiki",
+        "pipeline.wikitext.extract",
+        "pipeline.lookup",
+    },
+    "pipeline.jobs": {"pipeline"},
+    "pipeline": {"pipeline"},
+    "model.kernels": set(),
+    "model.luke": {"model.kernels"},
+    "model.data": {"model.luke"},
+    "model.exchange.files": set(),
+    "model.exchange": {"model.exchange.files", "model.luke"},
+    "model.pretraining.phases": {"model.exchange.files"},
+    "model.pretraining": {
+        "model.exchange.files",
+        "model.kernels",
+        "model.luke",
+        "model.data",
+        "model.exchange",
+        "model.pretraining.phases",
+    },
+    "model": {"model"},
+    "tasks.io": {"model", "pipeline.storage.files"},
+    "tasks.task": {"model", "tasks.io", "pipeline.sequences.tokenizer"},
+    "tasks.ner": {"model", "tasks.io", "tasks.task", "pipeline.sequences.tokenizer"},
+    "tasks.typing_and_relations": {"model", "tasks.io", "tasks.task", "pipeline.sequences.tokenizer"},
+    "tasks.questions.answers": {
+        "model",
+        "tasks.io",
+        "tasks.task",
+        "tasks.entities",
+        "pipeline.lookup",
+        "pipeline.sequences.tokenizer",
+    },
+    "tasks.entities": {"model", "tasks.io", "tasks.task", "pipeline.lookup", "pipeline.storage.files"},
+    "tasks.finetuning": {
+        "pipeline.storage.files",
+        "pipeline.sequences.tokenizer_files",
+        "model",
+        "tasks.io",
+        "tasks.task",
+        "tasks.ner",
+        "tasks.typing_and_relations",
+        "tasks.questions.answers",
+        "tasks.entities",
+        "pipeline.lookup",
+        "pipeline.sequences.tokenizer",
+    },
+    "tasks.serving": {"model", "tasks", "pipeline.lookup", "pipeline.sequences.tokenizer"},
+    "tasks": {"model", "tasks", "pipeline.lookup", "pipeline.storage.files"},
+    "workflows.base": {"pipeline", "model", "tasks"},
+    "workflows.engines.beam": {"pipeline", "model", "tasks", "workflows.base"},
+    "workflows.stages.report": {"pipeline", "model", "tasks", "workflows.base"},
+    "workflows.stages": {"pipeline", "model", "tasks", "workflows"},
+    "workflows": {"workflows"},
+}
+ENGINES = {"apache_beam": "pipeline/jobs/", "pyspark": "pipeline/jobs/", "luigi": "workflows/"}
+# What a machine that only trains has; all else is imported inside the functions that need it.
+TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers"}
+
+SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+MODULES = {module_name(path): path for path in SOURCES}
+
+
+def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
+    """Full names of what a file imports; of `from x import y` x.y. Imports for type checks alone are left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    left_out: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        is_deferred = top_level and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_deferred or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
+            left_out.update(ast.walk(node))
+    for node in ast.walk(tree):
+        if node in left_out:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def our_modules(path: Path) -> set[str]:
+    """The modules of ours that a file imports: x.y is x where y is a name inside of it."""
+    found = set()
+    for name in imports(path):
+        if name.split(".")[0] in PACKAGES:
+            found.add(name if name in MODULES else name.rpartition(".")[0])
+    return found - {module_name(path)}
+
+
+def room_of(module: str) -> str:
+    """The longest entry of ALLOWED that the module is in."""
+    return max((room for room in ALLOWED if f"{module}.".startswith(f"{room}.")), key=len)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_arrows(path: Path) -> None:
+    room = room_of(module_name(path))
+    allowed = ALLOWED[room] | {room}
+    wrong = {
+        name for name in our_modules(path) if not any(f"{name}.".startswith(f"{each}.") for each in allowed)
+    }
+    assert not wrong, f"{room} may import {', '.join(sorted(allowed))} only"
+
+
+def test_no_circle() -> None:
+    """No file imports itself by way of others, imports inside functions included."""
+    graph = {name: our_modules(path) for name, path in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in SOURCES}), ids=lambda folder: str(folder.relative_to(ROOT))
+)
+def test_folders_are_small_and_say_what_is_in_them(folder: Path) -> None:
+    modules = sorted(path.stem for path in folder.glob("*.py") if path.stem not in ("__init__", "__main__"))
+    assert len(modules) <= MOST_MODULES
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    unnamed = [name for name in modules if name not in text]
+    assert not unnamed, f"{folder.relative_to(ROOT)}/__init__.py does not name them"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_engines_stay_in_their_folders(engine: str) -> None:
+    users = {
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if any(name.split(".")[0] == engine for name in imports(path))
+    }
+    assert users
+    assert all(user.startswith(ENGINES[engine]) for user in users)
+
+
+@pytest.mark.parametrize("package", ["model", "tasks"])
+def test_training_needs_few_packages(package: str) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        roots = {name.split(".")[0] for name in imports(path, top_level=True)}
+        foreign = roots - set(sys.stdlib_module_names) - set(PACKAGES)
+        assert foreign <= TRAINING_MACHINE, path
+
+
+def loaded(module: str, heavy: list[str]) -> str:
+    code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout.strip()
+
+
+def test_luigi_starts_at_once() -> None:
+    assert (
+        loaded("workflows", ["torch", "transformers", "pyspark", "apache_beam", "plotly", "pandas"]) == "[]"
+    )
+
+
+def test_the_model_needs_torch_alone() -> None:
+    assert loaded("model.luke.heads", ["pyarrow", "transformers", "tokenizers", "safetensors"]) == "[]"
+    assert loaded("model.luke", ["pyarrow", "transformers", "tokenizers", "safetensors"]) == "[]"

@@ -1,0 +1,124 @@
+"""Unpadded batches: the padded result in states, losses and gradients, in every form."""
+
+from dataclasses import fields, replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.kernels import packing
+from model.kernels.packing import Packed
+from model.luke.batch import Batch
+from model.luke.config import LukeConfig
+from model.luke.encoder import LukeModel
+from model.luke.heads import LukeForPretraining
+from tests.support.models import TINY, random_batch, shake
+
+STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+
+
+@pytest.fixture(params=["in turn", "jagged"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How CPUs go through the sequences, and how one call of a GPU's kernel does (here: torch's stand-in)."""
+    if request.param == "jagged":
+        if not packing.JAGGED_DEVICES:
+            pytest.skip("this torch has no jagged tensors")
+        monkeypatch.setattr(packing, "JAGGED_DEVICES", ("cpu",))
+    return request.param
+
+
+def without_entities_in(batch: Batch, row: int) -> Batch:
+    """A sequence without entities beside others with some."""
+    mask, positions = batch.entity_mask.clone(), batch.entity_positions.clone()
+    labels = batch.entity_labels.clone()
+    mask[row], positions[row], labels[row] = False, -1, -100
+    return replace(batch, entity_mask=mask, entity_positions=positions, entity_labels=labels)
+
+
+def batches() -> dict[str, Batch]:
+    torch.manual_seed(0)
+    batch = random_batch(STILL)
+    assert not batch.word_mask.all()
+    return {
+        "padding on either side": batch,
+        "one sequence": Batch(*(getattr(batch, field.name)[:1] for field in fields(batch)[:-1])),
+        "a sequence without entities": without_entities_in(batch, 1),
+        "no entities at all": random_batch(STILL, entities=0),
+    }
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("name", batches())
+@pytest.mark.parametrize("entity_aware", [False, True])
+def test_unpadded_equals_padded(name: str, entity_aware: bool) -> None:
+    torch.manual_seed(1)
+    config = replace(STILL, use_entity_aware_attention=entity_aware)
+    module, batch = shake(LukeForPretraining(config)).double(), batches()[name]
+    results = []
+    for given in (batch, batch.unpadded()):
+        module.zero_grad()
+        output = module(given)
+        sum(output.losses.values()).backward()
+        gradients = {key: value.grad for key, value in module.named_parameters() if value.grad is not None}
+        results.append((real_states(module.luke, given), output.losses, output.correct, gradients))
+    torch.testing.assert_close(results[0], results[1], atol=1e-10, rtol=1e-8)
+    assert results[0][3]
+
+
+def real_states(module: LukeModel, batch: Batch) -> list[Tensor]:
+    """The states of real words and entities."""
+    words, entities = module(batch)
+    if entities is None:
+        return [words[batch.word_mask]]
+    return [words[batch.word_mask], entities[batch.entity_mask]]
+
+
+def test_padding_has_states_of_zero() -> None:
+    torch.manual_seed(0)
+    batch = random_batch().unpadded()
+    words, entities = LukeModel(TINY).eval()(batch)
+    assert words.shape == (*batch.word_ids.shape, TINY.hidden_size)
+    assert entities.shape == (*batch.entity_ids.shape, TINY.hidden_size)
+    assert not words[~batch.word_mask].any()
+    assert not entities[~batch.entity_mask].any()
+    assert words[batch.word_mask].any(dim=1).all()
+
+
+def test_no_work_is_done_on_padding(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = random_batch().unpadded()
+    tokens = int(batch.word_mask.sum() + batch.entity_mask.sum())
+    module = LukeModel(TINY).eval()
+    rows: list[int] = []
+    for layer in module.layers:
+        for part in (layer.intermediate, layer.output_norm, layer.attention.key, layer.dropout):
+            part.register_forward_hook(lambda *call: rows.append(call[1][0].shape[:-1].numel()))
+    module(batch)
+    assert set(rows) == {tokens}
+    assert tokens < batch.word_ids.numel() + batch.entity_ids.numel()
+
+
+def test_tokens_are_found_again() -> None:
+    word_mask = torch.tensor([[True, True, False], [False, True, True]])
+    entity_mask = torch.tensor([[True, False], [True, True]])
+    packed = Packed.of(word_mask, entity_mask)
+    assert packed.word_indices.tolist() == [0, 1, 4, 5]
+    assert packed.entity_indices.tolist() == [0, 2, 3]
+    assert packed.order.tolist() == [0, 1, 4, 2, 3, 5, 6]
+    assert packed.order[packed.places].tolist() == list(range(7))
+    assert packed.offsets.tolist() == [0, 3, 7]
+    assert (packed.lengths, packed.word_count) == (((2, 1), (2, 2)), 4)
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("entity_aware", [False, True])
+def test_dropout_in_training(entity_aware: bool) -> None:
+    config: LukeConfig = replace(TINY, use_entity_aware_attention=entity_aware)
+    torch.manual_seed(0)
+    module, batch = LukeForPretraining(config).train(), random_batch(config).unpadded()
+    losses = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        losses.append(sum(module(batch).losses.values()).item())
+    assert losses[0] == losses[1] != losses[2]
+    sum(module(batch).losses.values()).backward()
+    assert all(value.grad.isfinite().all() for value in module.parameters() if value.grad is not None)

@@ -1,0 +1,194 @@
+"""Entity-aware attention: the fused form against the four-product form and against the paper's equation."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.kernels import packing
+from model.kernels.attention_cpu import attend_by_products, dropout_noise
+from model.kernels.packing import Padded, kernel_of
+from model.luke.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
+from tests.support.models import TINY
+
+WORDS, ENTITIES = 6, 3
+
+
+def make_input(seed: int = 0) -> tuple[Tensor, Tensor]:
+    torch.manual_seed(seed)
+    states = torch.randn(2, WORDS + ENTITIES, TINY.hidden_size, requires_grad=True)
+    key_mask = torch.ones(2, WORDS + ENTITIES, dtype=torch.bool)
+    key_mask[0, WORDS - 2 : WORDS] = False
+    key_mask[1, -1] = False
+    return states, key_mask
+
+
+def make_attention(seed: int = 1) -> EntityAwareAttention:
+    torch.manual_seed(seed)
+    return EntityAwareAttention(replace(TINY, use_entity_aware_attention=True)).eval()
+
+
+def literal_attention(attention: EntityAwareAttention, states: Tensor, key_mask: Tensor) -> Tensor:
+    """Section 3.2 written out: for each token i, head and token j a score by the types of i and j."""
+    size = attention.head_size
+    output = torch.zeros_like(states)
+    for row in range(states.shape[0]):
+        for head in range(attention.heads):
+            part = slice(head * size, (head + 1) * size)
+            for i in range(states.shape[1]):
+                scores = []
+                for j in range(states.shape[1]):
+                    matrix = {
+                        (True, True): attention.query,
+                        (True, False): attention.word_to_entity_query,
+                        (False, True): attention.entity_to_word_query,
+                        (False, False): attention.entity_to_entity_query,
+                    }[i < WORDS, j < WORDS]
+                    key = attention.key(states[row, j])[part]
+                    score = key @ matrix(states[row, i])[part] / math.sqrt(size)
+                    scores.append(score if key_mask[row, j] else torch.tensor(-math.inf))
+                weights = torch.stack(scores).softmax(dim=0)
+                values = torch.stack([attention.value(states[row, j])[part] for j in range(states.shape[1])])
+                output[row, i, part] = weights @ values
+    return output
+
+
+@pytest.fixture(params=["products", "fused"])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How CPUs compute it, and how other devices do."""
+    if request.param == "fused":
+        monkeypatch.setattr(packing, "PLAIN_DEVICES", ())
+    return request.param
+
+
+@pytest.mark.usefixtures("form")
+def test_attention_equals_the_paper_s_equation() -> None:
+    attention = make_attention()
+    states, key_mask = make_input()
+    with torch.no_grad():
+        expected = literal_attention(attention, states, key_mask)
+        torch.testing.assert_close(attention(states, Padded(key_mask, WORDS)), expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("form")
+def test_attention_equals_the_four_products_in_value_and_gradient() -> None:
+    attention = make_attention().double()
+    states, key_mask = make_input()
+    results = []
+    for form in (attention.forward, attention.reference):
+        attention.zero_grad()
+        inputs = states.detach().double().requires_grad_()
+        output = form(inputs, Padded(key_mask, WORDS))
+        weights = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
+        (output * weights).sum().backward()
+        gradients = {name: parameter.grad for name, parameter in attention.named_parameters()}
+        results.append((output, inputs.grad, gradients))
+    torch.testing.assert_close(results[0], results[1], atol=1e-12, rtol=1e-10)
+    assert all(gradient.abs().max() > 0 for name, gradient in results[0][2].items() if name != "key.bias")
+
+
+@pytest.mark.usefixtures("form")
+def test_equal_matrices_are_the_original_attention() -> None:
+    attention = make_attention()
+    original = SelfAttention(TINY).eval()
+    original.load_state_dict({key: attention.state_dict()[key] for key in original.state_dict()})
+    states, key_mask = make_input()
+    assert not torch.allclose(
+        attention(states, Padded(key_mask, WORDS)), original(states, Padded(key_mask, WORDS)), atol=1e-3
+    )
+    copy_missing_queries(attention)
+    torch.testing.assert_close(
+        attention(states, Padded(key_mask, WORDS)),
+        original(states, Padded(key_mask, WORDS)),
+        atol=1e-6,
+        rtol=1e-5,
+    )
+
+
+def test_without_entities_only_the_word_query_counts() -> None:
+    attention = make_attention()
+    states, key_mask = make_input()
+    words, word_mask = states[:, :WORDS], key_mask[:, :WORDS]
+    torch.testing.assert_close(
+        attention(words, Padded(word_mask, WORDS)),
+        SelfAttention.forward(attention, words, Padded(word_mask, WORDS)),
+    )
+
+
+@pytest.mark.usefixtures("form")
+def test_masked_keys_have_no_influence() -> None:
+    attention = make_attention()
+    states, key_mask = make_input()
+    changed = states.detach().clone()
+    changed[~key_mask] += 5.0
+    before, after = attention(states, Padded(key_mask, WORDS)), attention(changed, Padded(key_mask, WORDS))
+    torch.testing.assert_close(before[key_mask], after[key_mask])
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+def test_attention_dropout_is_applied_in_training_only(entity_aware: bool) -> None:
+    config = replace(TINY, attention_probs_dropout_prob=0.5)
+    torch.manual_seed(0)
+    attention = (EntityAwareAttention if entity_aware else SelfAttention)(config)
+    states, key_mask = make_input()
+    assert not torch.equal(
+        attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS))
+    )
+    attention.eval()
+    assert torch.equal(attention(states, Padded(key_mask, WORDS)), attention(states, Padded(key_mask, WORDS)))
+
+
+def dropped_weights(dropout: float, seed: int = 0) -> Tensor:
+    """Weights of 40 equal keys after dropout: values of the identity let them through."""
+    torch.manual_seed(seed)
+    zeros = torch.zeros(2, 3, 40, 40, dtype=torch.float64)
+    return attend_by_products(zeros, None, zeros, torch.eye(40).double().expand_as(zeros), 40, None, dropout)
+
+
+@pytest.mark.parametrize("dropout", [0.1, 0.5, 0.25])
+def test_dropout_drops_its_share_and_scales_the_rest(dropout: float) -> None:
+    weights = dropped_weights(dropout)
+    kept = weights[weights > 0]
+    threshold = round(dropout * 2**16)
+    torch.testing.assert_close(kept, torch.full_like(kept, 2**16 / (2**16 - threshold) / 40))
+    # 9,600 draws: a standard deviation is at most 0.0051.
+    assert abs(1 - len(kept) / weights.numel() - dropout) < 0.025
+    assert torch.equal(weights, dropped_weights(dropout))
+    assert not torch.equal(weights, dropped_weights(dropout, seed=1))
+
+
+def test_draws_of_dropout_are_independent_of_their_place() -> None:
+    draws = dropout_noise(torch.empty(4, 50_000), 0.25)[0] < 0
+    shares = draws.view(-1, 4).double().mean(dim=0)  # the four lanes of a draw
+    assert (abs(shares - 0.25) < 0.01).all()
+    both = draws.view(-1, 4).double()
+    assert abs(torch.corrcoef(both.T) - torch.eye(4)).max() < 0.03
+
+
+@pytest.mark.parametrize("with_entities", [True, False])
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_gradients_of_the_products(with_entities: bool, dropout: float) -> None:
+    torch.manual_seed(0)
+    inputs = [torch.randn(2, 2, 5, 3, dtype=torch.float64, requires_grad=True) for _ in range(4)]
+    mask = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    mask[0, ..., 1] = False
+
+    def function(for_words: Tensor, for_entities: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        torch.manual_seed(1)
+        entities = for_entities if with_entities else None
+        return attend_by_products(for_words, entities, keys, values, 3, mask, dropout)
+
+    assert torch.autograd.gradcheck(function, inputs)
+
+
+def test_report_says_which_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    padded, device = Padded(torch.ones(2, 5, dtype=torch.bool), 3), torch.device("cpu")
+    aware = make_attention()
+    original = SelfAttention(replace(TINY, attention_probs_dropout_prob=0.1))
+    assert kernel_of(original.eval(), padded, 16, device) == "the CPU's flash attention"
+    assert kernel_of(original.train(), padded, 16, device) == "plain products"
+    assert kernel_of(aware, padded, 16, device) == "plain products"
+    packed = packing.Packed.of(torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool))
+    assert kernel_of(original.eval(), packed, 16, device) == "the CPU's flash attention"

@@ -1,0 +1,98 @@
+"""What is no batch is refused where it is made, by name; what lies on another device is not looked into."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from model.luke.heads import LukeForPretraining
+from tests.support.models import TINY, random_batch
+
+
+def changed(name: str, place: tuple[int, ...], value: int) -> dict[str, Any]:
+    tensor = getattr(batch(), name).clone()
+    tensor[place] = value
+    return {name: tensor}
+
+
+def batch() -> Any:
+    torch.manual_seed(0)
+    return random_batch()
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"word_ids": torch.zeros(4).long()}, r"word_ids has shape \(4,\), wanted \(batch, tokens\)"),
+    ({"word_ids": torch.zeros(4, 14)}, r"word_ids has type torch.float32, wanted torch.int64"),
+    ({"word_mask": torch.ones(4, 14).long()}, r"word_mask has type torch.int64, wanted torch.bool"),
+    ({"word_mask": torch.ones(4, 13).bool()}, r"word_mask has shape \(4, 13\), but its ids want \(4, 14\)"),
+    ({"word_labels": torch.zeros(14, 4).long()}, r"word_labels has shape \(14, 4\), but its ids want"),
+    ({"word_labels": torch.zeros(4, 14)}, r"word_labels has type torch.float32"),
+    (
+        {"word_labels": None} | changed("word_mask", (2,), 0),
+        r"word_mask of shape \(4, 14\) has no word in sequence 2",
+    ),
+    (
+        changed("word_labels", (0, 13), 7),
+        r"word_labels of shape \(4, 14\) has 7 at \[0, 13\], wanted -100 at padding",
+    ),
+    (changed("entity_labels", (0, 4), 7), r"entity_labels of shape \(4, 5\) has 7 at \[0, 4\], wanted -100"),
+    ({"entity_mask": None}, "entity_ids, entity_positions, entity_mask come together; one is None"),
+    (
+        {"entity_mask": torch.ones(4, 6).bool()},
+        r"entity_mask has shape \(4, 6\), but its ids want \(4, 5\)",
+    ),
+    ({"entity_positions": torch.zeros(4, 6, 2).long()}, r"entity_positions has shape \(4, 6, 2\)"),
+    ({"entity_positions": torch.zeros(4, 5, 2)}, r"entity_positions has type torch.float32"),
+    (
+        changed("entity_positions", (3, 1, 0), 14),
+        r"entity_positions of shape \(4, 5, 4\) has 14 at \[3, 1, 0\], wanted -1 to 13 for 14 words",
+    ),
+    (changed("entity_positions", (3, 1, 0), -2), r"entity_positions .* has -2 at \[3, 1, 0\]"),
+    (
+        changed("entity_positions", (1, 2, 0), 3),
+        r"entity_positions .* has 3 at \[1, 2, 0\], wanted positions where word_mask is True",
+    ),
+    (
+        changed("entity_positions", (3, 1), -1),
+        r"entity_positions of shape \(4, 5, 4\): the mention of entity 1 of sequence 3 is empty",
+    ),
+    (
+        {"entity_ids": torch.ones(3, 5).long(), "entity_mask": torch.ones(3, 5).bool()}
+        | {"entity_positions": torch.ones(3, 5, 1).long(), "entity_labels": None},
+        "entity_ids has 3 sequences, but word_ids has 4",
+    ),
+    ({"word_mask": torch.ones(4, 14, dtype=torch.bool, device="meta")}, "word_mask is on meta, but its ids"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_what_is_no_batch_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(batch(), **changes)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize(
+    ("name", "rows"), [("word_ids", 60), ("entity_ids", 12), ("word_labels", 60), ("entity_labels", 12)]
+)
+@pytest.mark.parametrize("beyond", [True, False])
+def test_ids_without_a_row_are_refused(name: str, rows: int, beyond: bool, is_packed: bool) -> None:
+    value = rows if beyond else -3
+    bad = replace(batch(), **changed(name, (3, 0), value))
+    shape = tuple(getattr(bad, name).shape)
+    found, wanted = f"{name} of shape {shape} has {value} at [3, 0], wanted", f"0 to {rows - 1}, the rows of"
+    with pytest.raises(ValueError, match=re.escape(f"{found} {wanted}")):
+        LukeForPretraining(TINY)(bad.unpadded() if is_packed else bad)
+
+
+def test_other_devices_are_not_waited_for() -> None:
+    # The meta device has no values: whoever looks at one fails.
+    moved = batch().unpadded().to("meta")
+    assert {getattr(moved, name).device.type for name in ("word_ids", "entity_positions")} == {"meta"}
+    assert moved.packed.order.device.type == "meta"
+    with torch.device("meta"):
+        module = LukeForPretraining(TINY)
+    words, entities = module.luke(moved)
+    assert (words.shape, entities.shape) == ((4, 14, 16), (4, 5, 16))

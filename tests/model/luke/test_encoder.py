@@ -1,0 +1,220 @@
+"""The encoder and its embeddings: against transformers' LukeModel, and what a caller may rely on."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from model.exchange.keys import from_transformers
+from model.luke.batch import Batch
+from model.luke.config import PRESETS, LukeConfig
+from model.luke.encoder import LukeModel
+from tests.support.models import TINY, random_batch, run_transformers, transformers_pair
+
+VOCABULARIES = {"vocab_size": 60, "entity_vocab_size": 12}
+SIZES = {
+    "tiny": TINY,
+    "relu": replace(TINY, entity_emb_size=16, hidden_act="relu", type_vocab_size=2),
+    "demo": replace(PRESETS["demo"], **VOCABULARIES),
+    "base": replace(PRESETS["base"], num_hidden_layers=2, **VOCABULARIES),
+}
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("entities", [5, 0])
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_hidden_states_equal_transformers(
+    entity_aware: bool, entities: int, is_packed: bool, size: str
+) -> None:
+    check_hidden_states(replace(SIZES[size], use_entity_aware_attention=entity_aware), entities, is_packed)
+
+
+def test_hidden_states_equal_transformers_in_full_depth() -> None:
+    check_hidden_states(replace(PRESETS["base"], use_entity_aware_attention=True, **VOCABULARIES), 5, True)
+
+
+def check_hidden_states(config: LukeConfig, entities: int, is_packed: bool) -> None:
+    """Both sides of padding, and mentions of several words, are in every random batch."""
+    ours, theirs = transformers_pair(config)
+    batch = random_batch(config, entities=entities)
+    with torch.no_grad():
+        words, entity_states = ours(batch.unpadded() if is_packed else batch)
+        their_words, their_entities = run_transformers(theirs, batch)
+    real = batch.word_mask if is_packed else torch.ones_like(batch.word_mask)
+    torch.testing.assert_close(words[real], their_words[real], atol=1e-5, rtol=0)
+    assert (entity_states is None) == (entities == 0)
+    if entity_states is not None:
+        real = batch.entity_mask if is_packed else torch.ones_like(batch.entity_mask)
+        torch.testing.assert_close(entity_states[real], their_entities[real], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("size", ["tiny", "demo", "base"])
+def test_gradients_equal_transformers(size: str, entity_aware: bool) -> None:
+    config = replace(SIZES[size], use_entity_aware_attention=entity_aware)
+    ours, theirs = transformers_pair(config)
+    batch = random_batch(config)
+    for states in (ours(batch.unpadded()), run_transformers(theirs, batch)):
+        real = (states[0][batch.word_mask], states[1][batch.entity_mask])
+        sum(
+            (state * torch.linspace(-1, 1, state.numel()).view_as(state)).sum() / state.numel() ** 0.5
+            for state in real
+        ).backward()
+    wanted = from_transformers({name: p.grad for name, p in theirs.named_parameters()}, "", with_heads=False)
+    for name, parameter in ours.named_parameters():
+        torch.testing.assert_close(parameter.grad, wanted[f"luke.{name}"], atol=1e-4, rtol=1e-4)
+
+
+def test_entity_input_is_the_paper_s_sum() -> None:
+    torch.manual_seed(0)
+    embeddings = LukeModel(TINY).eval().entity_embeddings
+    with torch.no_grad():
+        output = embeddings(torch.tensor([[5, 7]]), torch.tensor([[[2, 3, 4], [9, -1, -1]]]))[0]
+        table, position = embeddings.token.weight, embeddings.position.weight
+        for row, (entity, words) in enumerate([(5, [2, 3, 4]), (7, [9])]):
+            mean = sum(position[word] for word in words) / len(words)
+            summed = embeddings.projection.weight @ table[entity] + mean + embeddings.token_type.weight[0]
+            normed = (summed - summed.mean()) / (summed.var(correction=0) + TINY.layer_norm_eps).sqrt()
+            torch.testing.assert_close(output[row], normed, atol=1e-5, rtol=1e-5)
+
+
+def test_padding_changes_nothing() -> None:
+    torch.manual_seed(0)
+    module = LukeModel(replace(TINY, use_entity_aware_attention=True)).eval()
+    batch = random_batch()
+    with torch.no_grad():
+        words, entities = module(batch)
+        # Row 1 is padded on its left, where entity positions count the padding: nothing to compare it with.
+        for row in (0, 2, 3):
+            word_mask, entity_mask = batch.word_mask[row], batch.entity_mask[row]
+            alone = Batch(
+                batch.word_ids[row : row + 1, word_mask],
+                torch.ones(1, int(word_mask.sum()), dtype=torch.bool),
+                batch.entity_ids[row : row + 1, entity_mask],
+                batch.entity_positions[row : row + 1, entity_mask],
+                torch.ones(1, int(entity_mask.sum()), dtype=torch.bool),
+            )
+            alone_words, alone_entities = module(alone)
+            torch.testing.assert_close(alone_words[0], words[row, word_mask], atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(alone_entities[0], entities[row, entity_mask], atol=1e-5, rtol=1e-5)
+
+
+def test_keep_entities_takes_rows_in_order() -> None:
+    torch.manual_seed(0)
+    module = LukeModel(TINY).eval()
+    table = module.entity_embeddings.token.weight.detach().clone()
+    batch = random_batch()
+    before = module(replace(batch, entity_ids=torch.full_like(batch.entity_ids, 2)))
+    module.keep_entities([0, 2, 2, 7])
+    assert torch.equal(module.entity_embeddings.token.weight, table[[0, 2, 2, 7]])
+    assert module.entity_embeddings.token.weight.requires_grad
+    assert module.config.entity_vocab_size == 4
+    after = module(replace(batch, entity_ids=torch.full_like(batch.entity_ids, 1)))
+    assert torch.equal(before[1], after[1])
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"), [([2], "must begin with 0"), ([], "must begin"), ([0, 99], "has 99")]
+)
+def test_keep_entities_refuses(ids: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LukeModel(TINY).keep_entities(ids)
+
+
+def test_first_weights_come_from_the_caller_s_seed() -> None:
+    states = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        states.append(LukeModel(TINY).state_dict())
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+    assert not torch.equal(states[0]["layers.0.output.weight"], states[2]["layers.0.output.weight"])
+    assert states[0]["word_embeddings.token.weight"][TINY.pad_token_id].abs().max() == 0
+    assert states[0]["entity_embeddings.token.weight"][0].abs().max() == 0
+    assert abs(states[0]["layers.0.output.weight"].std().item() - TINY.initializer_range) < 0.004
+
+
+def test_too_long_input_is_refused() -> None:
+    words = torch.zeros(1, TINY.max_words + 1, dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"word_ids has 39 words, but the model has positions for 38"):
+        LukeModel(TINY)(Batch(words, torch.ones_like(words, dtype=torch.bool)))
+
+
+def test_batch_refuses_shapes_that_do_not_fit() -> None:
+    ids = torch.zeros(2, 3, dtype=torch.int64)
+    with pytest.raises(ValueError, match=r"word_mask has shape \(2, 4\), but its ids want \(2, 3\)"):
+        Batch(ids, torch.ones(2, 4, dtype=torch.bool))
+    with pytest.raises(ValueError, match="come together"):
+        Batch(ids, torch.ones(2, 3, dtype=torch.bool), entity_ids=ids)
+    with pytest.raises(ValueError, match=r"entity_positions has shape \(2, 1, 4\)"):
+        Batch(
+            ids, ids > -1, entity_ids=ids, entity_positions=torch.zeros(2, 1, 4).long(), entity_mask=ids > -1
+        )
+
+
+@pytest.fixture(params=[False, True], ids=["original", "entity-aware"])
+def module(request: pytest.FixtureRequest) -> LukeModel:
+    """A random encoder in training, its dropout on."""
+    torch.manual_seed(0)
+    return LukeModel(replace(TINY, use_entity_aware_attention=request.param)).train()
+
+
+def states_and_gradients(module: torch.nn.Module, batch: Batch) -> list[torch.Tensor]:
+    """Outputs and all gradients, with the dropout of a fixed seed."""
+    module.zero_grad()
+    torch.manual_seed(7)
+    words, entities = module(batch)
+    (words.float().pow(3).sum() + entities.float().pow(3).sum()).backward()
+    return [words.detach(), entities.detach(), *(parameter.grad for parameter in module.parameters())]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_checkpointed_gradients_have_the_same_bits(module: LukeModel, is_packed: bool) -> None:
+    batch = random_batch().unpadded() if is_packed else random_batch()
+    plain = states_and_gradients(module, batch)
+    runs: list[int] = []
+    module.layers[0].register_forward_pre_hook(lambda *call: runs.append(1))
+    module.gradient_checkpointing = True
+    checkpointed = states_and_gradients(module, batch)
+    assert len(runs) == 2
+    assert all(torch.equal(one, other) for one, other in zip(plain, checkpointed, strict=True))
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_bf16_autocast_is_finite_and_close(module: LukeModel, is_packed: bool) -> None:
+    batch = random_batch().unpadded() if is_packed else random_batch()
+    module.eval()
+    wanted = states_and_gradients(module, batch)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = states_and_gradients(module, batch)
+    assert all(tensor.isfinite().all() for tensor in found)
+    assert not torch.equal(found[0], wanted[0])
+    for name, one, other in zip(("words", "entities"), found[:2], wanted[:2], strict=True):
+        assert (one - other).abs().max() < 0.1, name
+    module.train()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert all(tensor.isfinite().all() for tensor in states_and_gradients(module, batch))
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("is_training", [False, True])
+def test_compiled_encoder_is_one_graph(module: LukeModel, is_training: bool, is_packed: bool) -> None:
+    torch._dynamo.reset()
+    batch = random_batch().unpadded() if is_packed else random_batch()
+    compiled = torch.compile(module.train(is_training), fullgraph=True, backend="aot_eager")
+    found, wanted = states_and_gradients(compiled, batch), states_and_gradients(module, batch)
+    if is_training:  # dropout draws otherwise there
+        assert all(tensor.isfinite().all() for tensor in found)
+    else:
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_deterministic_mode(module: LukeModel, is_packed: bool) -> None:
+    batch = random_batch().unpadded() if is_packed else random_batch()
+    torch.use_deterministic_algorithms(True)
+    try:
+        first, second = (states_and_gradients(module, batch) for _ in range(2))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))

@@ -1,0 +1,203 @@
+"""The pretraining heads: against transformers' LukeForMaskedLM and the paper's equations."""
+
+from dataclasses import replace
+from math import erf, exp, log, sqrt
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.exchange.keys import from_transformers
+from model.exchange.load import load_strictly
+from model.luke.batch import Batch
+from model.luke.config import PRESETS
+from model.luke.heads import LukeForPretraining
+from tests.support.models import TINY, random_batch, shake, transformers_values
+
+VOCABULARIES = {"vocab_size": 60, "entity_vocab_size": 12}
+SIZES = {
+    "tiny": TINY,
+    "demo": replace(PRESETS["demo"], **VOCABULARIES),
+    "base": replace(PRESETS["base"], num_hidden_layers=2, **VOCABULARIES),
+}
+
+
+def pretraining_pair(size: str, *, entity_aware: bool) -> tuple[LukeForPretraining, torch.nn.Module]:
+    """Our pretraining model and transformers' with the same random weights, its word head tied."""
+    import transformers
+
+    config = replace(SIZES[size], use_entity_aware_attention=entity_aware)
+    torch.manual_seed(5)
+    theirs = transformers.LukeForMaskedLM(transformers.LukeConfig(**transformers_values(config))).eval()
+    shake(theirs)
+    theirs.lm_head.decoder.weight = theirs.luke.embeddings.word_embeddings.weight
+    ours = LukeForPretraining(config).eval()
+    weights = from_transformers(theirs.state_dict(), "theirs", with_heads=True)
+    load_strictly(ours, weights, source="theirs", optional=set())
+    return ours, theirs
+
+
+def run_transformers(theirs: torch.nn.Module, batch: Batch) -> object:
+    return theirs(
+        input_ids=batch.word_ids,
+        attention_mask=batch.word_mask.long(),
+        entity_ids=batch.entity_ids,
+        entity_attention_mask=batch.entity_mask.long(),
+        entity_position_ids=batch.entity_positions,
+        labels=batch.word_labels,
+        entity_labels=batch.entity_labels,
+    )
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_logits_and_losses_equal_transformers(size: str, entity_aware: bool) -> None:
+    ours, theirs = pretraining_pair(size, entity_aware=entity_aware)
+    batch = random_batch()
+    with torch.no_grad():
+        wanted = run_transformers(theirs, batch)
+        output = ours(batch)
+        words, entities = ours.luke(batch)
+        word_logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
+        entity_logits = ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
+    torch.testing.assert_close(word_logits, wanted.logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(entity_logits, wanted.entity_logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(output.losses["masked_word"], wanted.mlm_loss, atol=1e-5, rtol=0)
+    torch.testing.assert_close(output.losses["masked_entity"], wanted.mep_loss, atol=1e-5, rtol=0)
+    for name, logits, labels in (
+        ("masked_word", wanted.logits, batch.word_labels),
+        ("masked_entity", wanted.entity_logits, batch.entity_labels),
+    ):
+        assert output.total[name] == int((labels != -100).sum())
+        assert output.correct[name] == (logits.argmax(-1) == labels).sum()
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("size", SIZES)
+def test_gradients_equal_transformers(size: str, entity_aware: bool, is_packed: bool) -> None:
+    ours, theirs = pretraining_pair(size, entity_aware=entity_aware)
+    batch = random_batch()
+    sum(ours(batch.unpadded() if is_packed else batch).losses.values()).backward()
+    run_transformers(theirs, batch).loss.backward()
+    gradients = {
+        name: parameter.grad for name, parameter in theirs.named_parameters() if parameter.grad is not None
+    }
+    wanted = from_transformers(gradients, "", with_heads=True)
+    for name, parameter in ours.named_parameters():
+        torch.testing.assert_close(parameter.grad, wanted[name], atol=1e-4, rtol=1e-4)
+
+
+def test_words_equal_transformers_roberta() -> None:
+    import transformers
+
+    values = transformers_values(TINY)
+    for name in ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention"):
+        del values[name]
+    torch.manual_seed(6)
+    theirs = shake(transformers.RobertaForMaskedLM(transformers.RobertaConfig(**values)).eval())
+    ours = LukeForPretraining(TINY).eval()
+    weights = from_transformers(theirs.state_dict(), "theirs", with_heads=True)
+    absent = {key for key in ours.state_dict() if "entity" in key}
+    load_strictly(ours, weights, source="theirs", optional=absent)
+    batch = random_batch(entities=0)
+    with torch.no_grad():
+        wanted = theirs(
+            input_ids=batch.word_ids, attention_mask=batch.word_mask.long(), labels=batch.word_labels
+        )
+        words, entities = ours.luke(batch)
+        logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
+    assert entities is None
+    torch.testing.assert_close(logits, wanted.logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(ours(batch).losses["masked_word"], wanted.loss, atol=1e-5, rtol=0)
+    assert set(ours(batch).losses) == {"masked_word"}
+
+
+def literal_entity_logits(module: LukeForPretraining, state: Tensor) -> list[float]:
+    """The logits of one entity by sums over scalars; "released" leaves T out and has W_h of H x D."""
+    weights = {key: tensor.tolist() for key, tensor in module.entity_head.state_dict().items()}
+    hidden = [sum(w * x for w, x in zip(row, state.tolist(), strict=True)) for row in weights["dense.weight"]]
+    hidden = [value + bias for value, bias in zip(hidden, weights["dense.bias"], strict=True)]
+    hidden = [value * 0.5 * (1 + erf(value / sqrt(2))) for value in hidden]
+    mean = sum(hidden) / len(hidden)
+    deviation = sqrt(sum((value - mean) ** 2 for value in hidden) / len(hidden) + TINY.layer_norm_eps)
+    scales, shifts = weights["norm.weight"], weights["norm.bias"]
+    m = [(value - mean) / deviation * s + b for value, s, b in zip(hidden, scales, shifts, strict=True)]
+    if "projection.weight" in weights:
+        m = [sum(t * x for t, x in zip(row, m, strict=True)) for row in weights["projection.weight"]]
+    table = module.luke.entity_embeddings.token.weight.tolist()
+    logits = [sum(b * x for b, x in zip(row, m, strict=True)) for row in table]
+    return [logit + bias for logit, bias in zip(logits, weights["bias"], strict=True)]
+
+
+@pytest.mark.parametrize("entity_head", ["released", "paper"])
+def test_entity_head_is_the_equation(entity_head: str) -> None:
+    torch.manual_seed(0)
+    module = shake(LukeForPretraining(replace(TINY, entity_head=entity_head)).eval())
+    widths = {name: tuple(tensor.shape) for name, tensor in module.entity_head.named_parameters()}
+    assert widths["dense.weight"] == ((16, 16) if entity_head == "paper" else (8, 16))
+    state = torch.randn(TINY.hidden_size)
+    with torch.no_grad():
+        logits = module.entity_head(state, module.luke.entity_embeddings.token.weight)
+    expected = torch.tensor(literal_entity_logits(module, state))
+    torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("entity_head", ["released", "paper"])
+def test_entity_loss_is_the_paper_s(entity_head: str) -> None:
+    """Section 3.3: softmax over all entities, cross-entropy, the mean over the masked ones."""
+    torch.manual_seed(0)
+    module = shake(LukeForPretraining(replace(TINY, entity_head=entity_head)).eval())
+    batch = random_batch().unpadded()
+    with torch.no_grad():
+        states = module.luke(batch)[1]
+        loss = module(batch).losses["masked_entity"].item()
+    losses = []
+    for row, entity in (batch.entity_labels != -100).nonzero().tolist():
+        logits = literal_entity_logits(module, states[row, entity])
+        total = sum(exp(logit) for logit in logits)
+        losses.append(-log(exp(logits[batch.entity_labels[row, entity]]) / total))
+    assert len(losses) > 5
+    assert loss == pytest.approx(sum(losses) / len(losses), rel=1e-5)
+
+
+def test_losses_of_parts_add_up_to_the_loss_of_the_whole() -> None:
+    torch.manual_seed(0)
+    module = LukeForPretraining(TINY).eval()
+    batch = random_batch()
+    whole = module(batch)
+    fields = (
+        "word_ids",
+        "word_mask",
+        "entity_ids",
+        "entity_positions",
+        "entity_mask",
+        "word_labels",
+        "entity_labels",
+    )
+    parts = [
+        module(Batch(*(getattr(batch, field)[rows] for field in fields)), whole.total)
+        for rows in (slice(0, 1), slice(1, 4))
+    ]
+    for name, loss in whole.losses.items():
+        torch.testing.assert_close(sum(part.losses[name] for part in parts), loss)
+        assert sum(int(part.correct[name]) for part in parts) == whole.correct[name]
+
+
+def test_nothing_masked_is_no_loss_and_not_a_nan() -> None:
+    torch.manual_seed(0)
+    batch = random_batch()
+    empty = replace(batch, entity_labels=torch.full_like(batch.entity_labels, -100))
+    output = LukeForPretraining(TINY)(empty)
+    assert output.losses["masked_entity"] == 0
+    sum(output.losses.values()).backward()
+
+
+def test_tables_are_tied() -> None:
+    names = [name for name, _ in LukeForPretraining(TINY).named_parameters()]
+    assert sum("vocab" in name or "decoder" in name for name in names) == 0
+    module = LukeForPretraining(TINY)
+    sum(module(random_batch()).losses.values()).backward()
+    # Rows that are nowhere in the input get a gradient through the heads.
+    assert (module.luke.word_embeddings.token.weight.grad.abs().sum(1) > 0).all()
+    assert (module.luke.entity_embeddings.token.weight.grad.abs().sum(1) > 0).all()

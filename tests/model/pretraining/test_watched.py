@@ -1,0 +1,130 @@
+"""Evaluation within a run: the same bits with and without it, and each step evaluated once, also when resumed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from model.data.held_out import HeldOut
+from model.luke.config import PRESETS
+from model.pretraining import run as watch
+from model.pretraining.evaluation import evaluate, read_pretrained
+from model.pretraining.recipes import RECIPES
+from model.training.metrics_log import read_lines
+from tests.model.pretraining.test_run import SHORT, contents, interrupt_at, run
+from tests.support.models import TINY
+from tests.support.shards import random_rows, write_sequences
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make "demo" a tiny model that is trained for 13 steps."""
+    monkeypatch.setitem(PRESETS, "demo", TINY)
+    monkeypatch.setitem(RECIPES, "demo", SHORT)
+
+
+@pytest.fixture(scope="module")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sequences")
+    return write_sequences(folder, random_rows(11), held_out=random_rows(30, seed=4))
+
+
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many sequences each evaluation of a run saw."""
+    seen: list[int] = []
+
+    def watched(*arguments: object, sequences: int, batch_size: int) -> dict[str, float]:
+        seen.append(sequences)
+        return evaluate(*arguments, sequences=sequences, batch_size=batch_size)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(watch, "evaluate", watched)
+    return seen
+
+
+def test_evaluation_changes_no_bit_of_the_model(
+    sequences: Path, tmp_path: Path, evaluated: list[int]
+) -> None:
+    figures = run(sequences, tmp_path / "with", evaluate_every=3)
+    assert len(evaluated) == 5
+    run(sequences, tmp_path / "without", evaluate_every=0)
+    assert len(evaluated) == 5
+    given, alone = contents(tmp_path / "with"), contents(tmp_path / "without")
+    assert set(given) - set(alone) == {"evaluation.jsonl"}
+    assert all(given[name] == content for name, content in alone.items())
+    lines = read_lines(tmp_path / "with" / "evaluation.jsonl")
+    assert [line["step"] for line in lines] == [3, 6, 9, 12, 13]
+    assert {f"held_out_{name}": value for name, value in lines[-1].items()}.items() <= figures.items()
+
+
+def test_the_last_figures_are_those_of_the_finished_model(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path)
+    last = read_lines(tmp_path / "evaluation.jsonl")[-1]
+    module = read_pretrained(tmp_path)
+    # A quarter of 13 steps of 5 sequences, 2 at a time.
+    assert last == {"step": 13} | evaluate(module, HeldOut.open(sequences), sequences=16, batch_size=2)
+
+
+@pytest.mark.parametrize("step", [3, 6, 7, 12])
+def test_resumed_run_evaluates_each_step_once(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    run(sequences, tmp_path / "whole", evaluate_every=2)
+    undo: Callable[[], None] = interrupt_at(monkeypatch, step)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken", evaluate_every=2)
+    undo()
+    run(sequences, tmp_path / "broken", evaluate_every=2)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_killed_between_evaluation_and_checkpoint(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int]
+) -> None:
+    run(sequences, tmp_path / "whole")
+    from model.pretraining import phases
+
+    original = phases.save_checkpoint
+    calls = iter(range(20))
+
+    def fail(*arguments: object, **named: object) -> None:
+        if next(calls) == 2:
+            raise KeyboardInterrupt
+        original(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(phases, "save_checkpoint", fail)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken")
+    assert [line["step"] for line in read_lines(tmp_path / "broken" / "evaluation.jsonl")] == [2, 4, 6]
+    run(sequences, tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+def test_baseline_is_judged_on_the_same_words(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path / "luke")
+    run(sequences, tmp_path / "words", entities=False)
+    luke, words = (read_lines(tmp_path / name / "evaluation.jsonl")[-1] for name in ("luke", "words"))
+    assert luke["masked_word_count"] == words["masked_word_count"]
+    assert "masked_entity_count" in luke
+    assert not any("entity" in name for name in words)
+
+
+def test_speed_is_kept_apart(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path)
+    first, *lines = read_lines(tmp_path / "log" / "speed.jsonl")
+    assert first["step"] == 0
+    assert {"device", "torch", "matrix_flops_per_second"} <= set(first)
+    assert [line["step"] for line in lines] == list(range(1, 14))
+    assert all(line["words_per_second"] > 0 and line["memory_bytes"] > 0 for line in lines)
+    assert {"seconds_of_evaluation", "seconds_of_checkpoint"} <= set(lines[-1])
+
+
+def test_the_bar_says_how_fast_and_how_long(
+    sequences: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(sequences, tmp_path, progress=True)
+    text = capsys.readouterr().err
+    assert "pretraining, phase 2" in text
+    assert "6 of 6, masked word" in text
+    assert "words/s" in text
+    assert "0:00 left" in text

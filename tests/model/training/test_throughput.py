@@ -1,0 +1,172 @@
+"""The model's work against torch's own count, the machine's rate, and what the progress bar says."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from model.luke.batch import Batch
+from model.luke.config import LukeConfig
+from model.luke.heads import LukeForPretraining
+from model.pretraining.throughput import (
+    WINDOW,
+    Meter,
+    Work,
+    duration,
+    matrix_rate,
+    peak_memory,
+    progress_text,
+    training_flops,
+    work_of,
+)
+from tests.support.models import TINY, random_batch
+
+CPU = torch.device("cpu")
+SMALL = replace(TINY, hidden_size=64, entity_emb_size=32, intermediate_size=96, hidden_dropout_prob=0.0)
+
+
+def full_batch(config: LukeConfig, *, entities: int = 6) -> Batch:
+    """A batch without padding."""
+    words = torch.ones(3, 20, dtype=torch.bool)
+    batch = random_batch(config, size=4, words=20, entities=entities)
+    parts = {name: None if value is None else value[1:] for name, value in vars(batch).items()} | {
+        "word_mask": words
+    }
+    if entities:
+        parts["entity_mask"] = torch.ones(3, entities, dtype=torch.bool)
+        positions = batch.entity_positions[1:].clone()
+        positions[..., 0] = positions[..., 0].clamp(min=5)
+        parts["entity_positions"] = positions
+    return Batch(**parts)
+
+
+def counted_flops(config: LukeConfig, batch: Batch, *, frozen: bool) -> int:
+    torch.manual_seed(2)
+    module = LukeForPretraining(config)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(not frozen or name.startswith(("luke.entity_embeddings.", "entity_head.")))
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        torch.stack(list(module(batch).losses.values())).sum().backward()
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"entity_emb_size": 64},
+        {"entity_head": "paper"},
+        {"use_entity_aware_attention": True},
+        {"num_hidden_layers": 3, "vocab_size": 500, "entity_vocab_size": 300},
+    ],
+)
+def test_work_is_what_torch_counts(changes: dict[str, object], frozen: bool) -> None:
+    config = replace(SMALL, attention_probs_dropout_prob=0.0, **changes)
+    batch = full_batch(config)
+    expected = counted_flops(config, batch, frozen=frozen)
+    found = training_flops(config, work_of(batch), encoder_trains=not frozen)
+    assert found == pytest.approx(expected, rel=0.03)
+
+
+def test_work_without_entities_is_what_torch_counts() -> None:
+    config = replace(SMALL, attention_probs_dropout_prob=0.0, entity_vocab_size=3)
+    batch = full_batch(config, entities=0)
+    found = training_flops(config, work_of(batch))
+    assert found == pytest.approx(counted_flops(config, batch, frozen=False), rel=0.03)
+
+
+def test_padding_is_no_work() -> None:
+    work = work_of(random_batch())
+    assert work.sequences == 4
+    assert work.words == 4 * 14 - 3 - 4
+    assert work.entities == 4 * 5 - 2 - 1
+    assert work.pairs == 14**2 + 15**2 + 18**2 + 19**2
+    assert Work(1, 2, 3, 4, 5, 6) + Work(1, 1, 1, 1, 1, 1) == Work(2, 3, 4, 5, 6, 7)
+
+
+def test_attention_grows_with_the_square_of_the_length() -> None:
+    one, two = Work(words=512, pairs=512**2), Work(words=512, pairs=2 * 256**2)
+    attention = 3 * 2 * 2 * SMALL.num_hidden_layers * SMALL.hidden_size * 512**2
+    assert 2 * (training_flops(SMALL, one) - training_flops(SMALL, two)) == attention
+
+
+def test_matrix_rate_is_measured_and_draws_nothing() -> None:
+    state = torch.get_rng_state()
+    single = matrix_rate(CPU, torch.float32, seconds=0.05)
+    assert 1e8 < single < 1e14
+    assert matrix_rate(CPU, torch.float32, seconds=0.05) == single, "once a process"
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_memory_is_in_bytes() -> None:
+    assert 2**24 < peak_memory(CPU) < 2**45
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_rates_leave_out_what_is_done_aside() -> None:
+    clock = Clock()
+    meter = Meter(SMALL, peak=1e6, ranks=2, clock=clock)
+    work = Work(sequences=2, words=30, entities=4, pairs=500, masked_words=5, masked_entities=1)
+    for _ in range(4):
+        meter.add(work)
+        meter.add(work)
+        clock.now += 0.5
+        meter.step()
+        with meter.aside("evaluation"):
+            clock.now += 10
+    figures = meter.figures()
+    flops = 2 * training_flops(SMALL, work) / 0.5
+    assert figures == {
+        "seconds_per_step": 0.5,
+        "sequences_per_second": 2 * 8,
+        "words_per_second": 2 * 120,
+        "flops_per_second": pytest.approx(2 * flops),
+        "share_of_peak": pytest.approx(flops / 1e6),
+        "seconds_of_evaluation": 40,
+    }
+    assert meter.seconds_left(6) == 6 * 10.5
+
+
+def test_rates_are_those_of_the_last_steps() -> None:
+    clock = Clock()
+    meter = Meter(SMALL, peak=1.0, clock=clock)
+    for step in range(3 * WINDOW):
+        meter.add(Work(words=1))
+        clock.now += 1 if step < 2 * WINDOW else 0.25
+        meter.step()
+    assert meter.figures()["words_per_second"] == 4
+
+
+def test_frozen_weights_are_less_work() -> None:
+    clock = Clock()
+    shares = []
+    for trains in (True, False):
+        meter = Meter(SMALL, peak=1.0, clock=clock)
+        meter.add(Work(words=10, pairs=100))
+        clock.now += 1
+        meter.step(encoder_trains=trains)
+        shares.append(meter.figures()["share_of_peak"])
+    assert shares[1] < shares[0]
+
+
+def test_text_of_the_progress_bar() -> None:
+    figures = {"words_per_second": 12345.6, "share_of_peak": 0.384}
+    text = progress_text({"masked_word": 3.25, "masked_entity": 2.0}, figures, 3 * 3600 + 245)
+    assert text == "masked word 3.250, masked entity 2.000, 12,346 words/s, 38% of peak, 3:04:05 left"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(5.4, "0:05"), (245, "4:05"), (3600, "1:00:00"), (2 * 86400 + 3 * 3600 + 240, "2 d 03:04")],
+)
+def test_duration(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

@@ -1,0 +1,207 @@
+"""Finding and downloading dumps, against a server on this machine."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from pipeline.dump import download
+from pipeline.dump.download import Source
+
+CONTENT = bytes(range(256)) * 20_000
+
+
+class Site:
+    """A dump site: files by path; `cut` closes the first answer after that many bytes."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.cut: int | None = None
+        self.ranges: list[str | None] = []
+        self.version = '"1"'
+        self.url = ""
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    site = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = site.files.get(self.path)
+            if data is None:
+                self.send_error(404)
+                return
+            wanted = self.headers.get("Range")
+            site.ranges.append(wanted)
+            if self.headers.get("If-Range") not in (None, site.version):
+                wanted = None
+            start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
+            if start >= len(data) > 0:
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(data)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206 if wanted else 200)
+            self.send_header("Content-Length", str(len(data) - start))
+            self.send_header("ETag", site.version)
+            self.end_headers()
+            cut, site.cut = site.cut, None
+            self.wfile.write(data[start:cut])
+            if cut is not None:
+                self.connection.close()
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    site.url = f"http://127.0.0.1:{server.server_port}"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(download.time, "sleep", lambda seconds: None)
+    yield site
+    server.shutdown()
+    server.server_close()
+
+
+def test_download_with_progress(site: Site, tmp_path: Path) -> None:
+    site.files["/x"] = CONTENT
+    shown: list[tuple[int, int | None]] = []
+    source = Source("x", site.url + "/x", len(CONTENT), hashlib.sha1(CONTENT).hexdigest())
+    download.download(source, str(tmp_path / "x"), lambda done, total: shown.append((done, total)))
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert shown[-1] == (len(CONTENT), len(CONTENT))
+    assert len(shown) > 1
+
+
+def test_a_broken_connection_goes_on_where_it_stopped(site: Site, tmp_path: Path) -> None:
+    site.files["/x"] = CONTENT
+    site.cut = 2_000_000
+    download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert site.ranges[0] is None
+    start = int(str(site.ranges[1]).removeprefix("bytes=").removesuffix("-"))
+    assert 0 < start <= 2_000_000
+    assert len(site.ranges) == 2
+
+
+def attempt(folder: Path, content: bytes, version: str = '"1"') -> None:
+    """What an interrupted download leaves."""
+    (folder / "x.part").write_bytes(content)
+    (folder / "x.part.version").write_text(version)
+
+
+def test_an_earlier_attempt_is_resumed(site: Site, tmp_path: Path) -> None:
+    site.files["/x"] = CONTENT
+    attempt(tmp_path, CONTENT[:1000])
+    download.download(Source("x", site.url + "/x", len(CONTENT)), str(tmp_path / "x"))
+    assert site.ranges == ["bytes=1000-"]
+    assert (tmp_path / "x").read_bytes() == CONTENT
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_an_attempt_at_another_version_is_not_continued(site: Site, tmp_path: Path) -> None:
+    site.files["/x"] = CONTENT
+    attempt(tmp_path, b"old" * 1000, version='"0"')
+    download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("part", [CONTENT, CONTENT + b"more"])
+def test_a_part_that_is_complete_or_too_long(site: Site, tmp_path: Path, part: bytes) -> None:
+    site.files["/x"] = CONTENT
+    attempt(tmp_path, part)
+    download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
+    assert (tmp_path / "x").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("size", "sha1", "message"),
+    [(None, "0" * 40, "SHA-1 is .*published is 0000"), (5, None, "5 were announced")],
+)
+def test_what_does_not_match_is_removed(
+    site: Site, tmp_path: Path, size: int | None, sha1: str | None, message: str
+) -> None:
+    site.files["/x"] = CONTENT
+    with pytest.raises(ValueError, match=message):
+        download.download(Source("x", site.url + "/x", size, sha1), str(tmp_path / "x"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unknown_address(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"/nothing: the server answers 404 .*--dump"):
+        download.download(Source("x", site.url + "/nothing"), str(tmp_path / "x"))
+
+
+def status(wiki: str, date: str, state: str = "done") -> bytes:
+    names = [f"{wiki}-{date}-pages-articles-multistream{part}.xml.bz2" for part in (10, 2, 1)]
+    files = {name: {"url": f"/{wiki}/{date}/{name}", "size": 7, "sha1": "ab"} for name in names}
+    files[f"{wiki}-{date}-pages-articles-multistream-index1.txt.bz2"] = {"url": "/x", "size": 1, "sha1": "cd"}
+    return json.dumps({"jobs": {"articlesmultistreamdump": {"status": state, "files": files}}}).encode()
+
+
+def test_a_wikis_name_becomes_its_newest_finished_dump(site: Site) -> None:
+    site.files["/simplewiki/"] = (
+        b'<a href="20260901/">x</a> <a href="20261101/">x</a> <a href="latest/">x</a>'
+    )
+    site.files["/simplewiki/20261101/dumpstatus.json"] = status("simplewiki", "20261101", "in-progress")
+    site.files["/simplewiki/20260901/dumpstatus.json"] = status("simplewiki", "20260901")
+    sources = download.remote_sources("simplewiki", site.url)
+    assert [source.name for source in sources] == [
+        f"simplewiki-20260901-pages-articles-multistream{part}.xml.bz2" for part in (1, 2, 10)
+    ]
+    assert sources[0].location == f"{site.url}/simplewiki/20260901/{sources[0].name}"
+    assert (sources[0].size, sources[0].sha1) == (7, "ab")
+    assert download.remote_sources("simplewiki/20260901", site.url) == sources
+    with pytest.raises(ValueError, match=r"simplewiki/20261101: .* no finished dump"):
+        download.remote_sources("simplewiki/20261101", site.url)
+
+
+@pytest.mark.parametrize(
+    ("dump", "remote"),
+    [
+        ("simplewiki", True),
+        ("enwiki/20181220", True),
+        ("zh_min_nanwiki", True),
+        ("https://example.org/x.xml.bz2", True),
+        ("enwiki.xml.bz2", False),
+        ("demo", False),
+        ("../enwiki", False),
+    ],
+)
+def test_what_is_downloaded(dump: str, remote: bool) -> None:
+    assert download.is_remote(dump) is remote
+
+
+def test_local_parts_come_in_natural_order(tmp_path: Path) -> None:
+    for name in ("d10.xml", "d2.xml", "d1.xml", "d-multistream-index1.xml"):
+        (tmp_path / name).write_text("x")
+    sources = download.local_sources(str(tmp_path / "d*.xml"))
+    assert [source.name for source in sources] == ["d1.xml", "d2.xml", "d10.xml"]
+    assert sources[0] == Source("d1.xml", str(tmp_path / "d1.xml"), 1)
+
+
+@pytest.mark.parametrize(
+    ("dump", "message"), [("nothing.xml", "no such file"), (".", "a folder"), ("x*.y", "no such")]
+)
+def test_no_local_file(dump: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        download.local_sources(dump)
+
+
+def test_parts_need_different_names(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "wiki.xml").write_text("x")
+    with pytest.raises(ValueError, match=r"2 files are named wiki\.xml"):
+        download.local_sources(str(tmp_path / "*/wiki.xml"))
+
+
+def test_a_wikis_name_beside_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "simplewiki").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert download.is_remote("simplewiki")

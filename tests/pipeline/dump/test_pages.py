@@ -1,0 +1,322 @@
+"""Reading dumps: every container and schema gives the same pages, and every cut is noticed."""
+
+import bz2
+import gzip
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.dump import containers
+from pipeline.dump import pages as dump
+from pipeline.dump.containers import Block, TruncatedDump
+from pipeline.dump.pages import Page, Rejected
+from pipeline.mediawiki.site import SiteInfo
+
+SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (1, "Talk"), (4, "Wikipedia"), (10, "Template")))
+HEAD = (
+    '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">\n'
+    "<siteinfo><dbname>enwiki</dbname><case>first-letter</case><namespaces>"
+    '<namespace key="0" case="first-letter" /><namespace key="1" case="first-letter">Talk</namespace>'
+    "</namespaces></siteinfo>\n"
+)
+
+
+def page_xml(number: int, text: str = "Some text.", *, title: str = "", ns: int = 0, extra: str = "") -> str:
+    return (
+        f"<page><title>{title or f'Page {number}'}</title><ns>{ns}</ns><id>{number}</id>{extra}<revision>"
+        f"<id>{number}</id><timestamp>2020-01-01T00:00:00Z</timestamp><model>wikitext</model>"
+        f'<text xml:space="preserve">{text}</text></revision></page>\n'
+    )
+
+
+def export(*pages: str) -> bytes:
+    return (HEAD + "".join(pages) + "</mediawiki>\n").encode()
+
+
+def parse(xml: str, profile: str = "fixed") -> tuple[Page | Rejected | None, Counter[str]]:
+    counts: Counter[str] = Counter()
+    return dump.parse_page(xml.strip().encode(), SITE, counts, profile=profile), +counts
+
+
+def read_all(path: Path, block_size: int, **options: bool) -> tuple[list[Page | Rejected], Counter[str]]:
+    counts: Counter[str] = Counter()
+    indexes = {}
+    if containers.detect_format(str(path)) == "gz" and path.name == "indexed":
+        indexes = {str(path): f"{path}.gzi"}
+        containers.index_gzip(str(path), f"{path}.gzi")
+    blocks = containers.plan_blocks([str(path)], block_size, indexes)
+    pages = [page for block in blocks for page in dump.read_pages(block, SITE, counts, **options)]
+    return pages, counts
+
+
+@pytest.fixture(scope="module")
+def long_export() -> bytes:
+    """Pages of all sizes, 300 of them, with text beyond ASCII."""
+    return export(*(page_xml(number, f"Wört {number} 😀 " * (number % 97)) for number in range(1, 301)))
+
+
+def packed(data: bytes, container: str) -> bytes:
+    if container in ("gz", "indexed"):
+        return gzip.compress(data[:5000], mtime=0) + gzip.compress(data[5000:], mtime=0)
+    if container == "bz2":
+        return bz2.compress(data, 1)
+    if container == "multistream":
+        cuts = [0, *(data.find(b"<page>", at) for at in range(0, len(data) - 500, 40_000)), len(data)]
+        return b"".join(bz2.compress(data[low:high]) for low, high in pairwise(cuts))
+    return data
+
+
+@pytest.mark.parametrize("container", ["xml", "bz2", "multistream", "gz", "indexed"])
+@pytest.mark.parametrize("block_size", [4096, 50_000, 10**9])
+def test_containers_and_blocks_give_the_same_pages(
+    tmp_path: Path, long_export: bytes, container: str, block_size: int
+) -> None:
+    path = tmp_path / container
+    path.write_bytes(packed(long_export, container))
+    pages, counts = read_all(path, block_size)
+    assert [page.page_id for page in pages] == [number for number in range(1, 301) if number % 97]
+    assert counts == {"pages_read": 300, "pages:empty_text": 3, "revisions:superseded": 0}
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 3000), st.sampled_from(["xml", "bz2", "multistream", "indexed"]))
+def test_no_block_size_loses_or_doubles_a_page(
+    tmp_path_factory: pytest.TempPathFactory, block_size: int, container: str
+) -> None:
+    data = export(*(page_xml(number, "x" * (number * 37 % 400)) for number in range(1, 13)))
+    path = tmp_path_factory.mktemp("dump") / container
+    path.write_bytes(packed(data, container))
+    pages, _ = read_all(path, block_size)
+    assert [page.page_id for page in pages] == list(range(1, 13))
+
+
+def test_an_indexed_gzip_file_is_entered_at_many_points(tmp_path: Path, shared: Path) -> None:
+    data = bz2.decompress((shared / "data/wikipedia/enwiki-2006-500.xml.bz2").read_bytes())
+    path, index = str(tmp_path / "dump.gz"), str(tmp_path / "dump.gzi")
+    Path(path).write_bytes(gzip.compress(data, 1))
+    containers.index_gzip(path, index)
+    dump.check_end(path, index)
+    site = dump.read_site_info(path)
+    one = list(dump.read_pages(Block(0, path, 0, 1 << 30), site, Counter()))
+    blocks = containers.plan_blocks([path], 100_000, {path: index})
+    assert len(blocks) >= 9
+    assert [page for block in blocks for page in dump.read_pages(block, site, Counter())] == one
+
+
+def test_a_cut_or_damaged_gzip_file_is_noticed_by_its_index(tmp_path: Path, long_export: bytes) -> None:
+    whole = gzip.compress(long_export)
+    path, index = tmp_path / "dump.gz", str(tmp_path / "dump.gzi")
+    path.write_bytes(whole[: len(whole) // 2])
+    containers.index_gzip(str(path), index)
+    with pytest.raises(
+        TruncatedDump, match=r"gzip stream ends in the middle, after \d+ bytes .*--allow-truncated"
+    ):
+        dump.check_end(str(path), index)
+    counts: Counter[str] = Counter()
+    blocks = containers.plan_blocks([str(path)], 20_000, {str(path): index})
+    pages = [page for block in blocks for page in dump.read_pages(block, SITE, counts, allow_truncated=True)]
+    assert 50 < len(pages) < 300
+    assert counts["pages:truncated"] == 1
+    path.write_bytes(whole[:-6] + b"\0\0" + whole[-4:])
+    with pytest.raises(ValueError, match=r"dump\.gz: damaged"):
+        containers.index_gzip(str(path), index)
+
+
+def test_real_dump_against_the_library(shared: Path) -> None:
+    """Every block size gives the pages that ElementTree finds in the whole file."""
+    from xml.etree import ElementTree
+
+    path = shared / "data/wikipedia/enwiki-2016-206.xml.bz2"
+    site = dump.read_site_info(str(path))
+    namespace = "{http://www.mediawiki.org/xml/export-0.10/}"
+    with bz2.open(path) as stream:
+        expected = [
+            (int(page.findtext(f"{namespace}id")), page.findtext(f"{namespace}revision/{namespace}text"))
+            for page in ElementTree.parse(stream).iter(f"{namespace}page")
+            if page.findtext(f"{namespace}ns") == "0"
+        ]
+    for block_size in (100_000, 1 << 30):
+        counts: Counter[str] = Counter()
+        pages = [
+            page
+            for block in containers.plan_blocks([str(path)], block_size)
+            for page in dump.read_pages(block, site, counts)
+        ]
+        assert [(page.page_id, page.text) for page in pages] == expected
+        assert counts["pages_read"] == 206
+
+
+def test_old_schema_has_namespaces_and_redirects_too(shared: Path) -> None:
+    path = str(shared / "data/wikipedia/enwiki-2006-old-schema-3MB.xml.bz2")
+    site = dump.read_site_info(path)
+    counts: Counter[str] = Counter()
+    pages = list(dump.read_pages(Block(0, path, 0, 1 << 30), site, counts, allow_truncated=True))
+    redirects = [page for page in pages if isinstance(page, Page) and page.redirect]
+    assert len(redirects) > 50
+    assert counts["pages:other_namespace"] > 0
+    assert counts["pages:truncated"] == 1
+    with pytest.raises(TruncatedDump, match=r"ends in the middle of a page .*--allow-truncated"):
+        list(dump.read_pages(Block(0, path, 0, 1 << 30), site, Counter()))
+    with pytest.raises(TruncatedDump, match="--allow-truncated"):
+        dump.check_end(path)
+
+
+# Pages
+
+
+def test_newest_revision_wins_and_the_others_are_counted() -> None:
+    older = "<revision><id>9</id><timestamp>2001-01-01T00:00:00Z</timestamp><text>old</text></revision>"
+    page, counts = parse(page_xml(1, "new", extra=older))
+    assert isinstance(page, Page)
+    assert page.text == "new"
+    assert counts == {"revisions:superseded": 1}
+
+
+@pytest.mark.parametrize(
+    ("xml", "reason"),
+    [
+        (page_xml(1, ns=1), "pages:other_namespace"),
+        (page_xml(1, "  \n "), "pages:empty_text"),
+        (page_xml(1).replace("<text", '<text deleted="deleted"'), "pages:deleted_text"),
+        (page_xml(1).replace("wikitext", "Scribunto"), "pages:not_wikitext"),
+        ("<page><title>A</title><ns>0</ns><id>1</id></page>", "pages:no_revision"),
+        ("<page><title>Talk:A</title><id>1</id></page>", "pages:other_namespace"),
+    ],
+)
+def test_dropped_pages_are_counted(xml: str, reason: str) -> None:
+    assert parse(xml) == (None, {reason: 1})
+
+
+@pytest.mark.parametrize(
+    ("xml", "rejected"),
+    [
+        (page_xml(7, "a & b"), Rejected(7, "Page 7", "broken_xml")),
+        (page_xml(7, "&undefined;"), Rejected(7, "Page 7", "broken_xml")),
+        (page_xml(7).replace("<ns>0", "<ns>zero"), Rejected(7, "Page 7", "broken_xml")),
+        ("<page><ns>0</ns><id>7</id></page>", Rejected(7, "", "no_title")),
+        ("<page><title>A</title><id>x</id></page>", Rejected(0, "A", "broken_xml")),
+    ],
+)
+def test_unreadable_pages_are_rejected_with_their_title(xml: str, rejected: Rejected) -> None:
+    assert parse(xml)[0] == rejected
+
+
+def test_entities_are_not_expanded() -> None:
+    bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaa">]>' + page_xml(1, "&a;")
+    assert parse(page_xml(1, "&a;"))[0] == Rejected(1, "Page 1", "broken_xml")
+    with_doctype = page_xml(1, bomb)
+    assert isinstance(parse(with_doctype)[0], Rejected)
+
+
+def test_namespace_by_prefix_in_the_papers_profile() -> None:
+    xml = page_xml(1, title="Talk:A", ns=0)
+    assert isinstance(parse(xml)[0], Page)
+    assert parse(xml, "paper") == (None, {"pages:other_namespace": 1})
+
+
+def test_too_large_a_page_hurts_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dump, "MAX_PAGE_BYTES", 100_000)
+    monkeypatch.setattr(containers, "_CHUNK", 10_000)
+    path = tmp_path / "dump.xml"
+    path.write_bytes(export(page_xml(1), page_xml(2, "x" * 1_000_000), page_xml(3)))
+    pages, _ = read_all(path, 1 << 20)
+    assert [type(page).__name__ for page in pages] == ["Page", "Rejected", "Page"]
+    assert pages[1] == Rejected(2, "Page 2", "page_too_large")
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"<!DOCTYPE html><html></html>", "an HTML page, not a dump"),
+        (b"\n<HTML><head>", "an HTML page, not a dump"),
+        (b"PK\x03\x04 a zip file", "wanted a MediaWiki export"),
+        (b"<?xml version='1.0'?><rss></rss>", "no <mediawiki> element"),
+        (export(), "no <page>"),
+    ],
+)
+def test_what_is_no_dump_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as error:
+        dump.read_site_info(str(path))
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_file() -> None:
+    with pytest.raises(ValueError, match=r"nowhere\.xml: no such dump file"):
+        containers.detect_format("nowhere.xml")
+
+
+@pytest.mark.parametrize("container", ["xml", "bz2", "multistream", "gz"])
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_a_cut_dump_is_an_error_or_counted(
+    tmp_path: Path, long_export: bytes, container: str, share: float
+) -> None:
+    data = packed(long_export, container)
+    path = tmp_path / "dump"
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(TruncatedDump, match="allow-truncated") as error:
+        read_all(path, 50_000)
+    assert str(path) in str(error.value)
+    if container != "gz":
+        with pytest.raises(TruncatedDump, match="allow-truncated"):
+            dump.check_end(str(path))
+    pages, counts = read_all(path, 50_000, allow_truncated=True)
+    ids = [page.page_id for page in pages]
+    assert ids == [number for number in range(1, 301) if number % 97][: len(ids)]
+    assert counts["pages:truncated"] + counts["dump:end_missing"] >= 1
+
+
+def test_a_whole_dump_passes_the_check(tmp_path: Path, long_export: bytes) -> None:
+    for container in ("xml", "bz2", "multistream", "gz"):
+        path = tmp_path / container
+        path.write_bytes(packed(long_export, container))
+        dump.check_end(str(path))
+
+
+def test_damage_inside_is_an_error_even_when_cuts_are_allowed(tmp_path: Path, long_export: bytes) -> None:
+    for container in ("bz2", "gz"):
+        data = bytearray(packed(long_export, container))
+        data[len(data) // 2] ^= 16
+        path = tmp_path / container
+        path.write_bytes(data)
+        with pytest.raises(ValueError, match="damaged"):
+            read_all(path, 50_000, allow_truncated=True)
+
+
+def test_site_info(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(export(page_xml(1)))
+    site = dump.read_site_info(str(path))
+    assert (site.language, site.dbname, site.case) == ("en", "enwiki", "first-letter")
+    assert site.namespaces == ((0, ""), (1, "Talk"))
+
+
+@pytest.mark.parametrize("container", ["xml", "bz2", "gz"])
+def test_blanks_and_padding_behind_the_end_do_no_harm(
+    tmp_path: Path, long_export: bytes, container: str
+) -> None:
+    path = tmp_path / "dump"
+    data = packed(long_export + b"\n" * 10_000, container)
+    path.write_bytes(data + (b"\0" * 512 if container == "gz" else b""))
+    dump.check_end(str(path))
+    assert len(read_all(path, 50_000)[0]) == 297
+
+
+@pytest.mark.parametrize(
+    "siteinfo", ["<siteinfo><dbname>x & y</dbname></siteinfo>", '<siteinfo><namespace key="a"/></siteinfo>']
+)
+def test_broken_siteinfo_is_named(tmp_path: Path, siteinfo: str) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_text(f"<mediawiki>{siteinfo}<page></page></mediawiki>")
+    with pytest.raises(ValueError, match=r"dump\.xml: its <siteinfo> is broken"):
+        dump.read_site_info(str(path))

@@ -1,0 +1,293 @@
+"""Titles, vocabulary, mention table and sequences as the stages make them, beside the oracle's, row for row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.lookup.page_names import PageNames
+from tests.support import DATA
+from tests.support import oracle_tables as oracle
+from tests.support.oracle_sequences import SequenceMaker, Tokenizer, is_held_out
+from tests.support.oracle_tables import Pages, Row
+from tests.workflows.stages.test_stages import run_in_process
+from workflows import BuildEntityVocab, BuildMentionTable, BuildSequences, ExtractPages, ResolveRedirects
+from workflows.base.stage import Stage
+
+pytestmark = pytest.mark.slow
+
+REAL = "enwiki-2016-206"
+TIGHT: dict[str, Any] = {
+    "vocab_size": "8",
+    "min_count": 2,
+    "disambiguation": "out",
+    "missing_pages": "in",
+    "min_links": 2,
+    "max_mention_characters": 9,
+    "max_words": 48,
+    "max_entities": 3,
+    "max_mention_words": 2,
+    "min_sentence_words": 7,
+    "held_out": 0.3,
+}
+LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A dump, the parameters of the stages, and the reasons for which something has to be dropped."""
+
+    dump: str
+    profile: str
+    drops: frozenset[str]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.dump}-{self.profile}{'-tight' if self.parameters else ''}"
+
+
+NO_LINKS = frozenset({"sentences:no_links", "sequences:no_links"})
+LENGTH = frozenset({"sentences:too_short", "links:sentence_too_short"})
+LONG = frozenset({"sentences:too_long", "links:sentence_too_long"})
+CASES = [
+    Case("wiki-40", "fixed", NO_LINKS),
+    Case("wiki-40", "paper", NO_LINKS | {"links:out_of_vocabulary"}),
+    Case(REAL, "fixed", NO_LINKS | LENGTH | {"links:crosses_sentence"}),
+    Case(REAL, "paper", NO_LINKS | LENGTH | {"links:out_of_vocabulary"}),
+    Case(REAL, "fixed", LENGTH | LONG | {"entities:over_limit", "mentions:cut_to_limit"}, TIGHT),
+]
+
+
+class Made:
+    """What the stages made of a case, and what the oracle makes of the same pages."""
+
+    def __init__(self, case: Case, stages: Mapping[type[Stage], Stage]) -> None:
+        self.case = case
+        self.stages = stages
+
+    def paths(self, kind: type[Stage], table: str) -> list[str]:
+        """The files of a stage's table."""
+        stage = self.stages[kind]
+        return stage.manifest().paths(stage.folder, table)
+
+    @cached_property
+    def pages(self) -> Pages:
+        return Pages.read(self.stages[ExtractPages].folder)
+
+    @cached_property
+    def titles(self) -> dict[str, Row]:
+        return oracle.resolve_titles(self.pages, self.case.profile)
+
+    @cached_property
+    def vocab(self) -> list[Row]:
+        settings = {name: self.given[name] for name in ("min_count", "disambiguation", "missing_pages")}
+        size = 10_000 if self.given["vocab_size"] == "auto" else int(self.given["vocab_size"])
+        return oracle.build_vocab(self.pages, self.titles, size=size, **settings)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The parameters of the stages, defaults included."""
+        return self.stages[BuildSequences].param_kwargs
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("tables")
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def made(request: pytest.FixtureRequest, workdir: Path) -> Made:
+    case = request.param
+    # Blocks are small enough for every table to have several files.
+    settings = {"dump": str(DATA / "wiki-40.xml"), "block_size": "4096", "tokenizer": ""}
+    if case.dump == REAL:
+        data = request.getfixturevalue("shared") / "data"
+        settings = {
+            "dump": str(data / "wikipedia" / f"{REAL}.xml.bz2"),
+            "block_size": str(512 << 10),
+            "tokenizer": str(data / "roberta-tokenizer"),
+        }
+    sequences = BuildSequences(
+        workdir=str(workdir),
+        processes=1,
+        profile=case.profile,
+        max_dropped_sentences=1,
+        **settings,
+        **case.parameters,
+    )
+    run_in_process(sequences)
+    run_in_process(sequences.clone(BuildMentionTable))
+    kinds = (ExtractPages, ResolveRedirects, BuildEntityVocab, BuildMentionTable, BuildSequences)
+    return Made(case, {kind: sequences.clone(kind) for kind in kinds})
+
+
+def parquet_rows(paths: list[str], *order: str) -> list[Row]:
+    """The rows of all parts together in the table's order; each part has to be in that order."""
+
+    def key(row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in order)
+
+    parts = [pq.read_table(path).to_pylist() for path in paths]
+    assert all(part == sorted(part, key=key) for part in parts)
+    return sorted((row for part in parts for row in part), key=key)
+
+
+def same(found: list[Row], expected: list[Row]) -> bool:
+    """Whether the rows are equal, and are any; what differs first is printed."""
+    for number, (row, wanted) in enumerate(zip(found, expected, strict=False)):
+        if row != wanted:
+            print(f"row {number}: found {row}, wanted {wanted}")
+            return False
+    print(f"{len(found)} rows, wanted {len(expected)}")
+    return len(found) == len(expected) > 0
+
+
+def test_titles(made: Made) -> None:
+    found = parquet_rows(made.paths(ResolveRedirects, "titles/"), "title")
+    assert same(found, [made.titles[title] for title in sorted(made.titles)])
+
+
+def test_vocabulary(made: Made) -> None:
+    assert same(parquet_rows(made.paths(BuildEntityVocab, "entity_vocab.parquet"), "entity_id"), made.vocab)
+    facts = made.stages[BuildEntityVocab].manifest().facts
+    assert facts["links_by_status"] == oracle.coverage(made.pages, made.titles)
+
+
+def test_mention_table(made: Made) -> None:
+    found = parquet_rows(made.paths(BuildMentionTable, "mentions/"), "mention", "title")
+    settings = {name: made.given[name] for name in ("min_links", "max_mention_characters")}
+    expected = oracle.mention_table(made.pages, made.titles, made.vocab, made.case.profile, **settings)
+    assert same(found, expected)
+    assert any(row["entity_id"] is not None and row["link_probability"] < 1 for row in found)
+
+
+def test_page_names(made: Made) -> None:
+    found = parquet_rows(made.paths(BuildMentionTable, "page_names/"), "page")
+    settings = {"max_mention_characters": made.given["max_mention_characters"]}
+    expected = oracle.page_names(made.pages, made.titles, made.case.profile, **settings)
+    assert same(found, expected)
+    stage = made.stages[BuildMentionTable]
+    assert stage.manifest().drops.get("names:ambiguous_on_page", 0) == sum(
+        row["ambiguous"] for row in expected
+    )
+    names = PageNames(stage.folder, stage.manifest())
+    for row in expected:
+        assert titles_of(names, row["page"]) == {each["mention"]: each["title"] for each in row["names"]}
+    for title, row in made.titles.items():
+        reached = row["canonical"] if row["status"] in ("page", "redirect") else None
+        assert titles_of(names, title) == (titles_of(names, reached) if reached else None)
+
+
+def titles_of(names: PageNames, page: str) -> Mapping[str, str] | None:
+    found = names.get(page)
+    return found.titles if found else None
+
+
+def test_sequences(made: Made) -> None:
+    stage = made.stages[BuildSequences]
+    manifest = stage.manifest()
+    maker = SequenceMaker(
+        Tokenizer(stage.tokenizer_folder()),
+        oracle.aliases(made.titles, made.vocab),
+        manifest.facts["language"],
+        made.case.profile,
+        **{name: made.given[name] for name in (*LIMITS, "held_out")},
+    )
+    expected = [maker.block(block) for block in made.pages.blocks]
+    for part in ("sequences", "held_out"):
+        paths = manifest.paths(stage.folder, f"{part}/")
+        assert len(paths) == len(expected) > 1
+        for path, block in zip(paths, expected, strict=True):
+            with pa.memory_map(path) as source:
+                rows = pa.ipc.open_stream(source).read_all().to_pylist()
+            assert rows == block[part], path
+    assert sum(len(block["sequences"]) for block in expected) > 20
+    assert manifest.drops == +maker.drops
+    assert made.case.drops <= manifest.drops.keys()
+
+
+# The oracle itself
+
+
+def test_the_tokenizer_of_the_oracle_is_robertas(shared: Path) -> None:
+    """Not only the library that the pipeline uses: ids as transformers' own tokenizer gives them."""
+    from transformers import RobertaTokenizer
+
+    folder = shared / "data/roberta-tokenizer"
+    tokenizer = Tokenizer(folder)
+    ids = [40401, 261, 12695, 1074, 11, 1287, 1422, 4]
+    assert tokenizer.encode("Beyoncé lives in Los Angeles.", leading_space=False) == ids
+    texts = (DATA / "wiki-40.xml").read_text().split("\n")
+    texts = [text.strip() for text in texts if text.strip()]
+    for leading_space in (False, True):
+        theirs = RobertaTokenizer(
+            vocab=str(folder / "vocab.json"),
+            merges=str(folder / "merges.txt"),
+            add_prefix_space=leading_space,
+        )
+        expected = theirs(texts, add_special_tokens=False)["input_ids"]
+        assert [tokenizer.encode(text, leading_space) for text in texts] == expected
+        assert sum(map(len, expected)) > 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("well-read 2nd", ["well", "-", "read", " ", "2nd"]),
+        ("e\u0301te\u0301,a", ["e\u0301te\u0301", ",", "a"]),
+        ("日本go", ["日", "本", "go"]),
+        ("か\u3099a", ["か\u3099", "a"]),
+        ("ドクターX", ["ド", "ク", "タ", "ー", "X"]),
+        ("ที่นี่", ["ที่", "นี่"]),
+        ("", []),
+    ],
+)
+def test_word_boundaries(text: str, words: list[str]) -> None:
+    boundaries = oracle.word_boundaries(text)
+    assert [text[start:end] for start, end in pairwise(boundaries)] == words
+
+
+def small_pages() -> Pages:
+    """Five articles: A and D are linked twice, B and the disambiguation page E once, C never."""
+    pages = [
+        {"page_id": number, "title": title, "is_disambiguation": title == "E"}
+        for number, title in enumerate("ABCDE")
+    ]
+    links = [{"start": 0, "end": 1, "target": target} for target in ("D", "A", "To d", "A", "B", "E", "N")]
+    redirects = [
+        {"source": "To d", "target": "D", "fragment": ""},
+        {"source": "X", "target": "C", "fragment": ""},
+    ]
+    return Pages(pages, redirects, [[{"page_id": 0, "text": "x", "links": links}]])
+
+
+@pytest.mark.parametrize(
+    ("options", "entities"),
+    [
+        ({}, "ADBE"),
+        ({"size": 6}, "ADB"),
+        ({"min_count": 2}, "AD"),
+        ({"disambiguation": "out"}, "ADB"),
+        ({"missing_pages": "in"}, "ADBEN"),
+        ({"white_list": [" x#Part", "unknown"]}, "ADBEC"),
+        ({"white_list": ["X"], "size": 5}, "AC"),
+        ({"white_list": ["E"], "disambiguation": "out", "min_count": 2}, "ADE"),
+    ],
+)
+def test_choice_of_entities(options: dict[str, Any], entities: str) -> None:
+    pages = small_pages()
+    rows = oracle.build_vocab(pages, oracle.resolve_titles(pages, "fixed"), **{"size": 10, **options})
+    assert [row["title"] for row in rows] == [*oracle.SPECIAL_ENTITIES, *entities]
+    assert [row["entity_id"] for row in rows] == list(range(len(rows)))
+
+
+def test_held_out_pages_are_the_share() -> None:
+    assert sum(is_held_out(number, 0.01) for number in range(100_000)) == pytest.approx(1000, rel=0.1)
+    assert not is_held_out(7, 0)
+    assert is_held_out(7, 1)

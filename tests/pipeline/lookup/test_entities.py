@@ -1,0 +1,191 @@
+"""The entity vocabulary and its files."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.lookup.entities import MASK_ID, Aliases, EntityVocab, alias_rows, read_titles
+from pipeline.storage.tries import write_numbers
+
+COUNTS = [
+    ("Zebra", 5, 30),
+    ("Ape", 5, 10),
+    ("😀", 5, 40),
+    ("Ångström", 5, 20),
+    ("Rare", 1, 50),
+    ("Top", 9, 60),
+]
+
+
+def test_ranked_by_count_then_title_in_code_points() -> None:
+    vocab = EntityVocab.rank(COUNTS, 8)
+    assert vocab.titles == ("[PAD]", "[UNK]", "[MASK]", "Top", "Ape", "Zebra", "Ångström", "😀")
+    assert vocab.link_counts == (0, 0, 0, 9, 5, 5, 5, 5)
+    assert vocab.page_ids == (-1, -1, -1, 60, 10, 30, 20, 40)
+    assert vocab.ids()["[MASK]"] == MASK_ID == 2
+
+
+@given(st.permutations(COUNTS), st.integers(4, 12))
+def test_order_of_the_counts_does_not_matter(counts: list[tuple[str, int, int]], size: int) -> None:
+    assert EntityVocab.rank(counts, size) == EntityVocab.rank(COUNTS, size)
+
+
+def test_written_formats(tmp_path: Path) -> None:
+    vocab = EntityVocab.rank(COUNTS, 6)
+    files = vocab.write(str(tmp_path))
+    assert {entry.path for entry in files} == {
+        f"entity_vocab.{end}" for end in ("parquet", "tsv", "jsonl", "json")
+    }
+    assert EntityVocab.load(str(tmp_path)) == vocab
+    tsv = (tmp_path / "entity_vocab.tsv").read_text().splitlines()
+    assert tsv == ["[PAD]\t0", "[UNK]\t0", "[MASK]\t0", "Top\t9", "Ape\t5", "Zebra\t5"]
+    lines = [json.loads(line) for line in (tmp_path / "entity_vocab.jsonl").read_text().splitlines()]
+    assert lines[3] == {"id": 3, "entities": [["Top", None]], "count": 9}
+    assert json.loads((tmp_path / "entity_vocab.json").read_text()) == {**vocab.ids(), "[MASK2]": 6}
+
+
+def test_forced_titles_take_places_of_others() -> None:
+    vocab = EntityVocab.rank(COUNTS, 6, {"Rare", "Zebra"})
+    assert vocab.titles[3:] == ("Top", "Zebra", "Rare")
+
+
+def test_special_entities_come_first() -> None:
+    with pytest.raises(ValueError, match=r"\[PAD\]"):
+        EntityVocab(("A",), (1,), (1,))
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "page_ids"),
+    [
+        ("", True, True),
+        ("entity_vocab.parquet", True, True),
+        ("entity_vocab.tsv", True, False),
+        ("entity_vocab.jsonl", True, False),
+        ("entity_vocab.json", False, False),
+    ],
+)
+def test_every_format_is_read_back(tmp_path: Path, name: str, counts: bool, page_ids: bool) -> None:
+    vocab = EntityVocab.rank(COUNTS, 9)
+    vocab.write(str(tmp_path))
+    back = EntityVocab.load(str(tmp_path / name))
+    assert back.titles == vocab.titles
+    assert back.link_counts == (vocab.link_counts if counts else (0,) * 9)
+    assert back.page_ids == (vocab.page_ids if page_ids else (-1,) * 9)
+
+
+def test_transformers_finds_the_ids(shared: Path, tmp_path: Path) -> None:
+    from transformers import LukeTokenizer
+
+    vocab = EntityVocab.rank(COUNTS, 9)
+    vocab.write(str(tmp_path))
+    words = shared / "data/roberta-tokenizer"
+    tokenizer = LukeTokenizer(
+        vocab=json.loads((words / "vocab.json").read_text()),
+        merges=[tuple(line.split()) for line in (words / "merges.txt").read_text().splitlines()[1:]],
+        entity_vocab=json.loads((tmp_path / "entity_vocab.json").read_text()),
+        task=None,
+    )
+    titles = list(vocab.titles[3:])
+    encoded = tokenizer("x " * 6, entities=[*titles, "Elsewhere"], entity_spans=[(0, 1)] * 7)
+    assert encoded["entity_ids"] == [3, 4, 5, 6, 7, 8, 1]
+
+
+def test_a_multilingual_release(tmp_path: Path) -> None:
+    """An entity has a title a language; one without a title in ours is there under a name nobody links to."""
+    path = tmp_path / "vocab.jsonl"
+    entities = [
+        *([[title, language] for language in ("en", "de")] for title in ("[PAD]", "[UNK]", "[MASK]")),
+        [["Vienna", "en"], ["Wien", "de"]],
+        [["Only English", "en"]],
+    ]
+    path.write_text(
+        "".join(
+            json.dumps({"id": number, "entities": titles, "count": 5}) + "\n"
+            for number, titles in reversed(list(enumerate(entities)))
+        )
+    )
+    assert EntityVocab.load(str(path), "de").titles[3:] == ("Wien", "en:Only English")
+    assert EntityVocab.load(str(path), "en").titles[3:] == ("Vienna", "Only English")
+
+
+SPECIAL_LINES = "[PAD]\t0\n[UNK]\t0\n[MASK]\t0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("v.tsv", SPECIAL_LINES + "Ape\n", "line 4 is 'Ape'; wanted a title, a tab and a count"),
+        ("v.tsv", SPECIAL_LINES + "Ape\tmany\n", "line 4"),
+        ("v.tsv", SPECIAL_LINES + "Ape\t2\nApe\t1\n", "'Ape' has the ids 3 and 4"),
+        ("v.tsv", "Ape\t2\n", r"begins with \('Ape',\)"),
+        ("v.tsv", "", "holds no entity"),
+        ("v.json", '{"[MASK]": 0, "[UNK]": 1, "[PAD]": 2}', r"begins with \('\[MASK\]'"),
+        ("v.json", '{"[PAD]": 0, "[UNK]": 1, "[MASK]": 3}', "the entity id 2 is missing or there twice"),
+        ("v.json", '{"[PAD]": 0, "[UNK]": 1, "[MASK]": 1}', "the entity id 2 is missing or there twice"),
+        ("v.json", "[]", r"not an entity vocabulary in the format \.json"),
+        ("v.json", "{", r"not an entity vocabulary in the format \.json"),
+        ("v.json", '{"[PAD]": "x"}', r"found the entity \('x', '\[PAD\]', 0\); wanted a whole number"),
+        ("v.json", '{"[PAD]": 0.5}', r"found the entity \(0\.5, "),
+        ("v.jsonl", '{"id": 0, "entities": [[5, null]], "count": 1}\n', r"found the entity \(0, 5, 1\)"),
+        ("v.jsonl", '{"id": 0, "entities": [], "count": 1}\n', r"not an entity vocabulary in the format"),
+        (
+            "v.jsonl",
+            '{"id": 0, "entities": ["Ape"], "count": 1}\n',
+            r"not an entity vocabulary in the format",
+        ),
+        ("v.jsonl", '{"id": 0}\n', r"not an entity vocabulary in the format \.jsonl"),
+        ("v.parquet", "PAR1", "not readable as Parquet"),
+        ("v.txt", "Ape", r"wanted a file \.parquet, \.tsv, \.jsonl or \.json"),
+    ],
+)
+def test_bad_vocabularies_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message) as error:
+        EntityVocab.load(str(tmp_path / name))
+    assert name in str(error.value)
+
+
+def test_a_vocabulary_that_is_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "missing.tsv"):
+        with pytest.raises(ValueError, match="no entity vocabulary; wanted a file"):
+            EntityVocab.load(str(path))
+
+
+def test_white_lists(tmp_path: Path) -> None:
+    path = tmp_path / "white.txt"
+    path.write_bytes("Ape\r\n\n  Zebra \nÅngström".encode())
+    assert read_titles(str(path)) == ["Ape", "Zebra", "Ångström"]
+    path.write_bytes(b"\xff\xfe")
+    for broken in (path, tmp_path, tmp_path / "missing.txt"):
+        with pytest.raises(ValueError, match="not to be read as a list of titles"):
+            read_titles(str(broken))
+
+
+def test_aliases(tmp_path: Path) -> None:
+    titles = [
+        {"title": "Ape", "canonical": "Ape", "status": "page"},
+        {"title": "Apes", "canonical": "Ape", "status": "redirect"},
+        {"title": "Loop", "canonical": None, "status": "loop"},
+        {"title": "Gone", "canonical": "Nowhere", "status": "missing"},
+        {"title": "Small", "canonical": "Small", "status": "page"},
+        {"title": "[MASK]", "canonical": "[MASK]", "status": "page"},
+        {"title": "😀", "canonical": "😀", "status": "page"},
+    ]
+    ids = {"Ape": 3, "😀": 4}
+    path = str(tmp_path / "aliases.tries")
+    assert write_numbers(path, alias_rows(titles, ids)) == 3
+    aliases = Aliases(path)
+    assert len(aliases) == 3
+    found = {
+        title: aliases.get(title)
+        for title in ("Ape", "Apes", "😀", "Loop", "Gone", "Small", "[MASK]", "", "Ap")
+    }
+    assert found == {
+        "Ape": 3,
+        "Apes": 3,
+        "😀": 4,
+        **dict.fromkeys(("Loop", "Gone", "Small", "[MASK]", "", "Ap")),
+    }

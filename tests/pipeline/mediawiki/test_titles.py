@@ -1,0 +1,164 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.titles import is_disambiguation, normalize_title, redirect_target
+
+NAMESPACES = (
+    (0, ""),
+    (1, "Talk"),
+    (4, "Wikipedia"),
+    (6, "File"),
+    (10, "Template"),
+    (14, "Category"),
+    (100, "Portal"),
+)
+ENGLISH = SiteInfo("en", "enwiki", "first-letter", NAMESPACES)
+WIKTIONARY = SiteInfo("en", "enwiktionary", "case-sensitive", NAMESPACES)
+GERMAN = SiteInfo("de", "dewiki", "first-letter", ((0, ""), (2, "Benutzer"), (6, "Datei"), (14, "Kategorie")))
+TURKISH = SiteInfo("tr", "trwiki", "first-letter", ((0, ""), (6, "Dosya")))
+
+
+@pytest.mark.parametrize(
+    ("raw", "title", "fragment"),
+    [
+        ("Port Sorrel", "Port Sorrel", ""),
+        ("port_Sorrel", "Port Sorrel", ""),
+        ("  gull \t  Bay\n", "Gull Bay", ""),
+        (":Gull Bay", "Gull Bay", ""),
+        (" : gull Bay", "Gull Bay", ""),
+        ("Gull Bay#School_house", "Gull Bay", "School house"),
+        ("#Notes", "", "Notes"),
+        ("Tern%20Rock", "Tern Rock", ""),
+        ("Caf%C3%A9", "Café", ""),
+        ("100%", "100%", ""),
+        ("AT&amp;T", "AT&T", ""),
+        ("A&#66;&#x43;", "ABC", ""),
+        ("A&nbsp;B", "A B", ""),
+        ("A\u00a0\u2003B", "A B", ""),
+        ("\u200eRock\u200f", "Rock", ""),
+        ("cafe\u0301", "Café", ""),
+        ("élan", "Élan", ""),
+        ("ßtraße", "ßtraße", ""),
+        ("ǆ", "Ǆ", ""),
+        ("ა", "ა", ""),
+        ("category: islands", "Category:Islands", ""),
+        ("CATEGORY:islands#x", "Category:Islands", "x"),
+        ("image:rock.jpg", "File:Rock.jpg", ""),
+        ("portal:sea", "Portal:Sea", ""),
+        ("Star: A film", "Star: A film", ""),
+        ("", "", ""),
+    ],
+)
+def test_titles_are_read_as_mediawiki_reads_them(raw: str, title: str, fragment: str) -> None:
+    assert normalize_title(raw, ENGLISH) == (title, fragment)
+
+
+def test_case_sensitive_wikis_keep_the_first_letter() -> None:
+    assert normalize_title("quay", WIKTIONARY) == ("quay", "")
+    assert normalize_title("category:quay", WIKTIONARY) == ("Category:quay", "")
+
+
+def test_turkish_has_a_dotted_capital() -> None:
+    assert normalize_title("istanbul", TURKISH)[0] == "İstanbul"
+    assert normalize_title("istanbul", ENGLISH)[0] == "Istanbul"
+
+
+@given(st.text(max_size=40))
+def test_normal_titles_stay_as_they_are(raw: str) -> None:
+    title, _ = normalize_title(raw, ENGLISH)
+    if "%" not in title and "&" not in title and not title.startswith(":"):
+        assert normalize_title(title, ENGLISH) == (title, "")
+
+
+@pytest.mark.parametrize(
+    ("site", "title", "key"),
+    [
+        (ENGLISH, "Category:Islands", 14),
+        (ENGLISH, "cAtegory : Islands", 14),
+        (ENGLISH, "Template talk:Infobox", 11),
+        (ENGLISH, "User_talk:Mara", 3),
+        (ENGLISH, "Image:Rock.jpg", 6),
+        (ENGLISH, "Portal:Sea", 100),
+        (ENGLISH, "Datei:Rock.jpg", 0),
+        (ENGLISH, "Category", 0),
+        (ENGLISH, "Star: A film", 0),
+        (GERMAN, "Datei:Rock.jpg", 6),
+        (GERMAN, "Bild:Rock.jpg", 6),
+        (GERMAN, "File:Rock.jpg", 6),
+        (GERMAN, "Benutzer:Mara", 2),
+        (GERMAN, "Kategorie:Insel", 14),
+    ],
+)
+def test_namespaces_by_prefix(site: SiteInfo, title: str, key: int) -> None:
+    assert site.namespace_of(title) == key
+
+
+def test_site_info_goes_through_json() -> None:
+    assert SiteInfo.from_dict(json.loads(json.dumps(GERMAN.to_dict()))) == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "target"),
+    [
+        ("en", "#REDIRECT [[Port Sorrel]]", ("Port Sorrel", "")),
+        ("en", "\n #redirect: [[port_Sorrel#Light house|x]]\n{{R}}", ("Port Sorrel", "Light house")),
+        ("en", "#REDIRECT[[Port Sorrel]]", ("Port Sorrel", "")),
+        ("en", "#WEITERLEITUNG [[Port Sorrel]]", None),
+        ("de", "#WEITERLEITUNG [[Port Sorrel]]", ("Port Sorrel", "")),
+        ("de", "#REDIRECT [[Port Sorrel]]", ("Port Sorrel", "")),
+        ("fr", "#REDIRECTION [[Port]]", ("Port", "")),
+        ("ja", "#転送 [[港]]", ("港", "")),
+        ("ja", "＃転送[[港]]", ("港", "")),
+        ("hi", "#पुनर्प्रेषित [[बंदरगाह]]", ("बंदरगाह", "")),
+        ("th", "#เปลี่ยนทาง [[ท่าเรือ]]", ("ท่าเรือ", "")),
+        ("ar", "#تحويل [[ميناء]]", ("ميناء", "")),
+        ("ru", "#ПЕРЕНАПРАВЛЕНИЕ [[Порт]]", ("Порт", "")),
+        ("en", "# [[Port Sorrel]]", None),
+        ("en", "#REDIRECT Port Sorrel", None),
+        ("en", "Text #REDIRECT [[Port Sorrel]]", None),
+        ("en", "#REDIRECT [[#x]]", None),
+        ("en", "", None),
+    ],
+)
+def test_redirects(language: str, text: str, target: tuple[str, str] | None) -> None:
+    site = SiteInfo(language, "", "first-letter", NAMESPACES)
+    assert redirect_target(text, site) == target
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{disambiguation}}",
+        "a\n{{ Disambig \n}}",
+        "{{Hndis|name=Smith}}",
+        "{{Template:Geodis}}",
+        "{{place_name disambiguation}}",
+        "{{Begriffsklärung}}",
+        "{{Homonymie}}",
+        "{{曖昧さ回避}}",
+        "{{توضيح}}",
+        "{{פירושונים}}",
+        "__DISAMBIG__",
+        "<!-- a --> {{dab}} <!-- b",
+    ],
+)
+def test_disambiguation_pages(text: str) -> None:
+    assert is_disambiguation(text, ENGLISH)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{disambiguation needed}}",
+        "<!-- {{disambig}} -->",
+        "disambig",
+        "{{Infobox|disambig}}",
+        "<!-- {{dab}}",
+    ],
+)
+def test_other_pages(text: str) -> None:
+    assert not is_disambiguation(text, ENGLISH)

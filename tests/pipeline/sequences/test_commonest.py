@@ -1,0 +1,113 @@
+"""The commonest labels of held-out mentions: whose links count, ties, names that are not there."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipeline import storage
+from pipeline.sequences.commonest import write_commonest
+from pipeline.sequences.packing import Sequence
+from pipeline.sequences.shards import sequence_schema, shard
+from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tests.pipeline.lookup.test_mentions import finished
+
+# Mention, entity id, title, links to the title, links of the mention, occurrences.
+ROWS = [
+    ("Paris", 3, "Paris", 6, 15, 20),
+    ("Paris", 5, "Paris (Texas)", 4, 15, 20),
+    ("Paris", None, "Paris (hero)", 3, 15, 20),
+    ("Paris", None, "Paris (plant)", 2, 15, 20),
+    ("Rome", 4, "Rome", 1, 1, 9),
+    ("Éire", 6, "Ireland", 2, 2, 2),
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer(["Paris Rome Oslo Éire and a few other words"] * 3, folder, 300)
+    return folder
+
+
+def write_held_out(folder: Path, tokenizer: Path, *files: list[list[tuple[str, int]]]) -> None:
+    """Files of sequences, each of mentions with their labels, between other words."""
+    encode = WordTokenizer.load(tokenizer).encode
+    schema = sequence_schema(300)
+    entries = []
+    for number, rows in enumerate(files):
+        path = f"held_out/block-{number:05d}.arrow"
+        with shard(str(folder / path), schema) as writer:
+            for row in rows:
+                words, starts, ends = list[int](), list[int](), list[int]()
+                for text, _ in row:
+                    (before, mention) = encode(["and a few", text], [True, True])
+                    words += before
+                    starts.append(len(words))
+                    words += mention
+                    ends.append(len(words))
+                writer.extend(number, [Sequence(words, [label for _, label in row], starts, ends)])
+        entries.append(storage.describe(str(folder), path, len(rows)))
+    manifest = storage.Manifest(
+        stage="BuildSequences", version=1, parameters={}, inputs={}, files=tuple(entries)
+    )
+    storage.write_manifest(str(folder), manifest)
+
+
+def labels(
+    tmp_path: Path,
+    tokenizer: Path,
+    *files: list[list[tuple[str, int]]],
+    profile: str = "fixed",
+    rows: Any = ROWS,
+) -> pa.Table:
+    finished(tmp_path / "mentions", profile, rows)
+    write_held_out(tmp_path / "sequences", tokenizer, *files)
+    path = tmp_path / "commonest.arrow"
+    count = write_commonest(
+        str(path),
+        sequences=str(tmp_path / "sequences"),
+        mentions=str(tmp_path / "mentions"),
+        tokenizer=str(tokenizer),
+    )
+    table = storage.open_arrow(path)
+    assert count == len(table)
+    return table
+
+
+def test_labels_are_parallel_to_the_annotations(tmp_path: Path, tokenizer: Path) -> None:
+    table = labels(
+        tmp_path, tokenizer, [[("Paris", 5), ("Oslo", 1)], [("Éire", 6)]], [], [[("Paris", 3), ("Paris", 1)]]
+    )
+    # Six links of Paris end at 3 and five outside the vocabulary; the held-out pages' own are taken off: 5 and 4.
+    assert table["commonest"].to_pylist() == [[3, -1], [6], [3, 3]]
+    assert table["commonest_known"].to_pylist() == [[3, -1], [6], [3, 3]]
+    assert table.schema.metadata == {
+        b"sequences": storage.manifest_sha256(str(tmp_path / "sequences")).encode()
+    }
+
+
+def test_links_of_held_out_pages_do_not_count(tmp_path: Path, tokenizer: Path) -> None:
+    table = labels(tmp_path, tokenizer, [[("Paris", 3)] * 3, [("Rome", 4)]])
+    # Three of the six links to Paris are these: Texas has four, the two outside the vocabulary five together.
+    assert table["commonest"].to_pylist() == [[1, 1, 1], [-1]]
+    assert table["commonest_known"].to_pylist() == [[5, 5, 5], [-1]]
+
+
+def test_of_equals_the_first_in_the_table_wins(tmp_path: Path, tokenizer: Path) -> None:
+    table = labels(tmp_path, tokenizer, [[("Paris", 3)] * 2 + [("Paris", 1)]])
+    assert table["commonest"].to_pylist() == [[3] * 3]
+    assert table["commonest_known"].to_pylist() == [[3] * 3]
+
+
+def test_names_are_folded_where_the_table_s_are(tmp_path: Path, tokenizer: Path) -> None:
+    rows = [("eire", 6, "Ireland", 2, 2, 2)]
+    assert labels(tmp_path, tokenizer, [[("Éire", 6)]], profile="paper", rows=rows)[
+        "commonest"
+    ].to_pylist() == [[6]]
+
+
+def test_nothing_held_out(tmp_path: Path, tokenizer: Path) -> None:
+    assert len(labels(tmp_path, tokenizer)) == 0
+    assert len(labels(tmp_path / "empty", tokenizer, [])) == 0

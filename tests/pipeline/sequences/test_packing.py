@@ -1,0 +1,292 @@
+import bz2
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.titles import redirect_target
+from pipeline.sequences.packing import Limits, Sequence, build_page
+from pipeline.sequences.sentences import split
+from pipeline.sequences.tokenizer import WordPiece, WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer_files import Normalizer
+from pipeline.wikitext.extract import extract
+from pipeline.wikitext.paragraphs import Link, Paragraph
+
+TITLES = {"Port Sorrel": 3, "Gull Bay": 4, "Tern Rock": 5}
+TEXT = "The ferry sails from Port Sorrel to Gull Bay. The birds of Tern Rock sing every single morning."
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
+    """256 bytes and a few merges: texts become many tokens, and every string can be encoded."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer([TEXT] * 3, folder, 400)
+    return WordTokenizer.load(folder)
+
+
+def paragraph(text: str, *anchors: tuple[str, str]) -> Paragraph:
+    links = [Link(text.index(anchor), text.index(anchor) + len(anchor), target) for anchor, target in anchors]
+    return Paragraph("", text, tuple(links))
+
+
+PLACES = paragraph(TEXT, ("Port Sorrel", "Port Sorrel"), ("Gull Bay", "Gull Bay"), ("Tern Rock", "Tern Rock"))
+
+
+def build(
+    tokenizer: WordTokenizer, *paragraphs: Paragraph, profile: str = "fixed", **limits: int
+) -> tuple[list[Sequence], Counter[str], Counter[str]]:
+    return build_page(
+        paragraphs,
+        language="en",
+        tokenizer=tokenizer,
+        entity_id=TITLES.get,
+        limits=Limits(**limits),
+        profile=profile,
+    )
+
+
+def mentions(sequence: Sequence, tokenizer: WordTokenizer) -> list[tuple[str, int]]:
+    spans = zip(sequence.entity_ids, sequence.entity_starts, sequence.entity_ends, strict=True)
+    return [
+        (tokenizer.decode(sequence.word_ids[start:end]).strip(), entity_id) for entity_id, start, end in spans
+    ]
+
+
+def test_links_become_annotations(tokenizer: WordTokenizer) -> None:
+    sequences, drops, facts = build(tokenizer, PLACES)
+    assert [mentions(sequence, tokenizer) for sequence in sequences] == [
+        [("Port Sorrel", 3), ("Gull Bay", 4), ("Tern Rock", 5)]
+    ]
+    assert tokenizer.decode(sequences[0].word_ids) == " " + TEXT
+    assert not +drops
+    words = len(sequences[0].word_ids)
+    assert +facts == {"sentences": 2, "sentences_read": 2, "sequences": 1, "words": words, "annotations": 3}
+
+
+def test_words_of_bert_are_annotated_alike() -> None:
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *sorted({*TEXT.lower().replace(".", " .").split(), "##s"}),
+    ]
+    words.remove("birds")
+    vocab = {word: number for number, word in enumerate([*words, "bird"])}
+    tokenizer = WordPiece(vocab, Normalizer())
+    [sequence], drops, _ = build(tokenizer, PLACES)
+    assert mentions(sequence, tokenizer) == [("port sorrel", 3), ("gull bay", 4), ("tern rock", 5)]
+    assert tokenizer.decode(sequence.word_ids) == TEXT.lower().replace(".", " .")
+    assert vocab["##s"] in sequence.word_ids
+    assert not +drops
+
+
+def test_unknown_titles_by_profile(tokenizer: WordTokenizer) -> None:
+    page = paragraph(TEXT, ("Port Sorrel", "Port Sorrel"), ("birds", "Bird"))
+    sequences, drops, facts = build(tokenizer, page)
+    assert mentions(sequences[0], tokenizer) == [("Port Sorrel", 3), ("birds", 1)]
+    assert facts["unknown_entities"] == 1
+    sequences, drops, facts = build(tokenizer, page, profile="paper")
+    assert mentions(sequences[0], tokenizer) == [("Port Sorrel", 3)]
+    assert +drops == {"links:out_of_vocabulary": 1}
+    assert facts["unknown_entities"] == 0
+
+
+def test_links_inside_words_are_tokenised_without_a_blank(tokenizer: WordTokenizer) -> None:
+    text = "Boats leave(Gull Bay)every day at noon."
+    sequence = build(tokenizer, paragraph(text, ("Gull Bay", "Gull Bay")))[0][0]
+    wanted = tokenizer.encode(["Boats leave(", "Gull Bay", ")every day at noon."], [True, False, False])
+    assert sequence.word_ids == wanted[0] + wanted[1] + wanted[2]
+    assert (sequence.entity_starts, sequence.entity_ends) == ([len(wanted[0])], [len(wanted[0] + wanted[1])])
+
+
+def test_short_and_long_sentences_are_dropped(tokenizer: WordTokenizer) -> None:
+    short = paragraph("Gull Bay.", ("Gull Bay", "Gull Bay"))
+    sequences, drops, _ = build(tokenizer, short, min_sentence_words=20)
+    assert (sequences, +drops) == ([], {"sentences:too_short": 1, "links:sentence_too_short": 1})
+    sequences, drops, _ = build(tokenizer, PLACES, max_words=11)
+    assert (sequences, +drops) == ([], {"sentences:too_long": 2, "links:sentence_too_long": 3})
+
+
+def test_sentence_lengths_at_the_limits(tokenizer: WordTokenizer) -> None:
+    page = paragraph("The ferry sails to Gull Bay.", ("Gull Bay", "Gull Bay"))
+    words = len(build(tokenizer, page)[0][0].word_ids)
+    assert len(build(tokenizer, page, min_sentence_words=words, max_words=words + 2)[0]) == 1
+    assert build(tokenizer, page, min_sentence_words=words + 1)[0] == []
+    assert build(tokenizer, page, max_words=words + 1)[0] == []
+
+
+def test_sequences_without_links_are_dropped(tokenizer: WordTokenizer) -> None:
+    sequences, drops, facts = build(tokenizer, Paragraph("", TEXT, ()))
+    assert (sequences, +drops, facts["sentences"]) == (
+        [],
+        {"sequences:no_links": 1, "sentences:no_links": 2},
+        0,
+    )
+    assert facts["sentences_read"] == 2
+
+
+def test_links_across_sentences_are_dropped(tokenizer: WordTokenizer) -> None:
+    page = paragraph(TEXT, ("Gull Bay. The birds", "Gull Bay"), ("Tern Rock", "Tern Rock"))
+    sequences, drops, _ = build(tokenizer, page)
+    assert mentions(sequences[0], tokenizer) == [("Tern Rock", 5)]
+    assert +drops == {"links:crosses_sentence": 1}
+
+
+def test_many_and_long_mentions_are_cut(tokenizer: WordTokenizer) -> None:
+    sequences, drops, _ = build(tokenizer, PLACES, max_entities=2, max_mention_words=1)
+    assert sequences[0].entity_ids == [3, 4]
+    assert all(
+        end - start == 1
+        for start, end in zip(sequences[0].entity_starts, sequences[0].entity_ends, strict=True)
+    )
+    whole = build(tokenizer, PLACES)[0][0]
+    longer = sum(end - start > 1 for start, end in zip(whole.entity_starts, whole.entity_ends, strict=True))
+    assert +drops == {"entities:over_limit": 1, "mentions:cut_to_limit": longer}
+
+
+def test_mentions_without_tokens_are_counted(tokenizer: WordTokenizer) -> None:
+    blank = Paragraph("", TEXT, (Link(3, 4, "Gull Bay"), Link(21, 32, "Port Sorrel")))
+    sequences, drops, _ = build(tokenizer, blank)
+    assert mentions(sequences[0], tokenizer) == [("Port Sorrel", 3)]
+    assert +drops == {"links:empty_after_tokenising": 1}
+
+
+def test_positions_have_sixteen_bits() -> None:
+    Limits(max_words=32769)
+    with pytest.raises(ValueError, match="max_words: found 32770, wanted at most 32769"):
+        Limits(max_words=32770)
+
+
+def test_bad_limits_are_refused() -> None:
+    with pytest.raises(ValueError, match="max_words: found 2, wanted at least 3"):
+        Limits(max_words=2)
+    with pytest.raises(ValueError, match="max_entities: found 0"):
+        Limits(max_entities=0)
+
+
+# The rules once more, in the plainest form
+
+
+def oracle(
+    paragraphs: list[Paragraph], language: str, tokenizer: WordTokenizer, limits: Limits, profile: str
+) -> list[Sequence]:
+    room = limits.max_words - 2
+    done: list[tuple[list[int], list[tuple[int, int, int]]]] = []
+    words: list[int] = []
+    spans: list[tuple[int, int, int]] = []
+    for page_paragraph in paragraphs:
+        text = page_paragraph.text
+        for first, last in split(text, language):
+            sentence: list[int] = []
+            found = []
+            position = first
+            inside = [link for link in page_paragraph.links if first <= link.start and link.end <= last]
+            if profile == "paper":
+                inside = [link for link in inside if link.target in TITLES]
+            pieces: list[tuple[int, int, int | None]] = []
+            for link in inside:
+                pieces += [(position, link.start, None), (link.start, link.end, TITLES.get(link.target, 1))]
+                position = link.end
+            for start, end, entity_id in [*pieces, (position, last, None)]:
+                blank_before = (
+                    start == 0 or text[start - 1 : start].isspace() or text[start : start + 1].isspace()
+                )
+                ids = tokenizer.encode([text[start:end]], [blank_before])[0]
+                if entity_id is not None and ids:
+                    width = min(len(ids), limits.max_mention_words)
+                    found.append((entity_id, len(sentence), len(sentence) + width))
+                sentence = sentence + ids
+            if limits.min_sentence_words <= len(sentence) <= room:
+                if len(words) + len(sentence) > room:
+                    done.append((words, spans))
+                    words, spans = [], []
+                spans = spans + [(entity, a + len(words), b + len(words)) for entity, a, b in found]
+                words = words + sentence
+    done.append((words, spans))
+    kept = [(words, spans[: limits.max_entities]) for words, spans in done if spans]
+    return [
+        Sequence(words, [s[0] for s in spans], [s[1] for s in spans], [s[2] for s in spans])
+        for words, spans in kept
+    ]
+
+
+PARTS = st.sampled_from(
+    ["Port Sorrel", "a", "Mr.", " ", "  ", ". ", "! ", "é", "😀", "日本。", "ferry", '"', "(", ")", "'s"]
+)
+
+
+@st.composite
+def paragraphs(draw: st.DrawFn) -> Paragraph:
+    parts = draw(
+        st.lists(st.tuples(PARTS, st.booleans(), st.sampled_from([*TITLES, "Nowhere"])), max_size=30)
+    )
+    text, links = "", []
+    for part, linked, target in parts:
+        if linked and part.strip():
+            links.append(Link(len(text), len(text) + len(part), target))
+        text += part
+    return Paragraph("", text, tuple(links))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(paragraphs(), max_size=4),
+    st.builds(Limits, st.integers(8, 60), st.integers(1, 6), st.integers(1, 5), st.integers(1, 6)),
+    st.sampled_from(["fixed", "paper"]),
+    st.sampled_from(["en", "ja"]),
+)
+def test_any_page_agrees_with_the_plain_rules(
+    tokenizer: WordTokenizer, page: list[Paragraph], limits: Limits, profile: str, language: str
+) -> None:
+    sequences, drops, facts = build_page(
+        page, language=language, tokenizer=tokenizer, entity_id=TITLES.get, limits=limits, profile=profile
+    )
+    assert sequences == oracle(page, language, tokenizer, limits, profile)
+    assert all(count >= 0 for count in drops.values())
+    links = sum(len(one.links) for one in page)
+    lost = sum(drops[reason] for reason in drops if reason.startswith(("links:", "entities:")))
+    assert facts["annotations"] + lost == links
+
+
+def real_pages(path: Path, language: str) -> Iterator[list[Paragraph]]:
+    names: list[tuple[int, str]] = []
+    with bz2.open(path) as file:
+        for _, element in ElementTree.iterparse(file):
+            tag = element.tag.rpartition("}")[2]
+            if tag == "namespace":
+                names.append((int(element.attrib["key"]), element.text or ""))
+            elif tag == "text":
+                site = SiteInfo(language, "", "first-letter", tuple(names))
+                if not redirect_target(element.text or "", site):
+                    yield list(extract(element.text or "", site).paragraphs)
+            elif tag == "page":
+                element.clear()
+
+
+@pytest.mark.parametrize(
+    ("dump", "language", "count"),
+    [("enwiki-2016-206", "en", 4), ("arwiki-mini", "ar", 1), ("jawiki-mini", "ja", 1)],
+)
+def test_real_pages_agree_with_the_plain_rules(shared: Path, dump: str, language: str, count: int) -> None:
+    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
+    limits = Limits()
+    pages = real_pages(shared / "data" / "wikipedia" / f"{dump}.xml.bz2", language)
+    total = 0
+    for page in [next(pages) for _ in range(count)]:
+        sequences, _, facts = build_page(
+            page, language=language, tokenizer=roberta, entity_id=TITLES.get, limits=limits, profile="fixed"
+        )
+        assert sequences == oracle(page, language, roberta, limits, "fixed")
+        assert facts["words"] == sum(len(sequence.word_ids) for sequence in sequences)
+        anchors = iter(one.text[link.start : link.end] for one in page for link in one.links)
+        for mention, _ in (pair for sequence in sequences for pair in mentions(sequence, roberta)):
+            assert any(anchor.startswith(mention.rstrip("\ufffd")) for anchor in anchors)
+        total += facts["annotations"]
+    assert total > 100

@@ -1,0 +1,88 @@
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.sequences.sentences import split, splitter_identity
+
+
+def sentences(text: str, language: str) -> list[str]:
+    return [text[start:end] for start, end in split(text, language)]
+
+
+def test_sentences_are_split_by_language() -> None:
+    assert sentences("Dr. Smith came. He left at 5 p.m. sharp.  Why?", "en") == [
+        "Dr. Smith came.",
+        "He left at 5 p.m. sharp.",
+        "Why?",
+    ]
+    assert sentences("島々である。港に住む。", "ja") == ["島々である。", "港に住む。"]
+    assert sentences("أين الميناء؟ هو هنا.", "ar") == ["أين الميناء؟", "هو هنا."]
+    assert sentences("One. Two.", "no-such-language") == ["One.", "Two."]
+
+
+def test_offsets_are_code_points_beyond_the_bmp() -> None:
+    text = "😀😀 Birds 🐦 sing. 𝒜𝓁𝓁 fly. 日本。"
+    assert sentences(text, "en") == ["😀😀 Birds 🐦 sing.", "𝒜𝓁𝓁 fly.", "日本。"]
+
+
+def test_blank_texts_have_no_sentences() -> None:
+    assert split("", "en") == split(" \n ", "en") == []
+
+
+PIECES = st.sampled_from(
+    ["a", "Mr.", "é", "e\u0301", "😀", " ", "  ", ".", "?", "。", "!", '"', ")", "(", "\n", "\u200f", "أ"]
+)
+
+
+@given(st.lists(PIECES).map("".join), st.sampled_from(["en", "de", "ja", "ar", "he", "xx"]))
+def test_spans_cover_all_but_blanks_in_order(text: str, language: str) -> None:
+    spans = split(text, language)
+    edges = [edge for span in spans for edge in span]
+    assert edges == sorted(edges)
+    assert all(text[start:end].strip() == text[start:end] != "" for start, end in spans)
+    assert "".join("".join(text[start:end] for start, end in spans).split()) == "".join(text.split())
+
+
+def halves(text: str, language: str) -> list[tuple[int, int]]:
+    """A splitter of one's own, as a user would write it."""
+    return [(0, len(text) // 2), (len(text) // 2, len(text))]
+
+
+def backwards(text: str, language: str) -> list[tuple[int, int]]:
+    return [(1, 2), (0, 1)]
+
+
+def beyond(text: str, language: str) -> list[tuple[int, int]]:
+    return [(0, len(text) + 1)]
+
+
+def test_a_splitter_of_ones_own() -> None:
+    assert split("one  two", "en", f"{__name__}:halves") == [(0, 3), (5, 8)]
+
+
+@pytest.mark.parametrize("name", ["backwards", "beyond"])
+def test_a_splitter_whose_spans_are_wrong_is_named(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}: gave the span .* of a text of 8 characters"):
+        split("one  two", "en", f"{__name__}:{name}")
+
+
+def test_the_librarys_panic_is_an_ordinary_error() -> None:
+    with pytest.raises(RuntimeError, match="sentencex: "):
+        split("J\xa0.", "en")
+
+
+def test_what_decides_a_splitters_sentences() -> None:
+    assert splitter_identity("sentencex") == ["sentencex"]
+    name = f"{__name__}:halves"
+    assert splitter_identity(name) == [name, hashlib.sha256(Path(__file__).read_bytes()).hexdigest()]
+
+
+@pytest.mark.parametrize(
+    "name", ["string:digits", "nltk", "no_such_module:split", f"{__name__}:no_such_function", ":f", "m:"]
+)
+def test_an_unknown_splitter_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"sentence splitter {name}: "):
+        split("One.", "en", name)

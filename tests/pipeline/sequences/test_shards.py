@@ -1,0 +1,118 @@
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.sequences.packing import Sequence
+from pipeline.sequences.shards import ROWS_PER_BATCH, is_held_out, sequence_schema, shard
+from pipeline.storage.arrow import open_arrow
+
+
+def rows(count: int) -> list[tuple[int, Sequence]]:
+    return [
+        (1 << 40 | number, Sequence([number % 60000, 65535, 0], [number, 1], [0, number % 500], [1, 511]))
+        for number in range(count)
+    ]
+
+
+def write(path: Path, rows: list[tuple[int, Sequence]], word_vocab_size: int = 50265) -> int:
+    with shard(str(path), sequence_schema(word_vocab_size)) as writer:
+        for page_id, sequence in rows:
+            writer.extend(page_id, [sequence])
+    return writer.count
+
+
+def test_rows_come_back(tmp_path: Path) -> None:
+    count = 2 * ROWS_PER_BATCH + 3
+    assert write(tmp_path / "a.arrow", rows(count)) == count
+    table = open_arrow(tmp_path / "a.arrow")
+    assert table.schema == sequence_schema(50265)
+    back = [
+        (
+            row["page_id"],
+            Sequence(row["word_ids"], row["entity_ids"], row["entity_starts"], row["entity_ends"]),
+        )
+        for row in table.to_pylist()
+    ]
+    assert back == rows(count)
+    with pa.memory_map(str(tmp_path / "a.arrow")) as source:
+        assert [batch.num_rows for batch in pa.ipc.open_stream(source)] == [1024, 1024, 3]
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(tmp_path / name, rows(1500))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_the_same_rows_give_the_same_bytes_however_they_come(tmp_path: Path) -> None:
+    write(tmp_path / "a", [(7, sequence) for _, sequence in rows(1500)])
+    with shard(str(tmp_path / "b"), sequence_schema(50265)) as writer:
+        writer.extend(7, (sequence for _, sequence in rows(1500)))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_shard_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    broken = [*(sequence for _, sequence in rows(3000)), None]
+    with pytest.raises(AttributeError), shard(str(tmp_path / "a"), sequence_schema(50265)) as writer:
+        writer.extend(1, broken)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_shard_is_a_file(tmp_path: Path) -> None:
+    assert write(tmp_path / "a", [], 100_000) == 0
+    assert open_arrow(tmp_path / "a").num_rows == 0
+
+
+def test_word_ids_are_as_wide_as_the_vocabulary_needs() -> None:
+    assert sequence_schema(65536).field("word_ids").type == pa.list_(pa.uint16())
+    assert sequence_schema(65537).field("word_ids").type == pa.list_(pa.int32())
+
+
+@given(st.binary(max_size=200))
+def test_other_files_are_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("shard") / "broken.arrow"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"broken\.arrow: no readable Arrow stream"):
+        open_arrow(path)
+
+
+def test_a_cut_shard_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", rows(2000))
+    data = (tmp_path / "a.arrow").read_bytes()
+    (tmp_path / "cut.arrow").write_bytes(data[: len(data) // 2])
+    for name in ("cut.arrow", "missing.arrow"):
+        with pytest.raises(ValueError, match="run its stage again"):
+            open_arrow(tmp_path / name)
+
+
+def test_other_libraries_open_shards(tmp_path: Path) -> None:
+    import duckdb
+    from datasets import Dataset
+
+    path = tmp_path / "a.arrow"
+    write(path, rows(2000))
+    data = Dataset.from_file(str(path))
+    assert len(data) == 2000
+    assert data[1999]["word_ids"] == [1999, 65535, 0]
+    with pa.memory_map(str(path)) as source:
+        shard_rows = duckdb.from_arrow(pa.ipc.open_stream(source))
+        found = shard_rows.aggregate("sum(len(word_ids)), max(page_id)").fetchall()
+    assert found == [(6000, 1 << 40 | 1999)]
+
+
+@given(st.integers(0, 1 << 62), st.floats(0, 1), st.floats(0, 1))
+def test_pages_held_out_at_one_share_are_so_at_larger_ones(page_id: int, one: float, other: float) -> None:
+    small, large = sorted((one, other))
+    assert is_held_out(page_id, small) <= is_held_out(page_id, large)
+    assert not is_held_out(page_id, 0)
+    assert is_held_out(page_id, 1)
+
+
+def test_the_share_of_pages_that_is_held_out() -> None:
+    """Of 100,000 pages, one in a hundred: 1,000, give or take four standard deviations."""
+    assert (
+        abs(sum(is_held_out(page_id, 0.01) for page_id in range(100_000)) - 1000) < 4 * (1000 * 0.99) ** 0.5
+    )

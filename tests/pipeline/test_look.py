@@ -1,0 +1,103 @@
+"""Artefacts as readable text."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline import look, storage
+from pipeline.dump.containers import Block
+from pipeline.dump.pages import read_site_info
+from pipeline.jobs.beam import PageGate
+from pipeline.jobs.extract_pages import SCHEMAS, PageExtractor
+from tests.support import DATA
+
+ROW = {
+    "page_id": 1,
+    "title": "A\x1b[31m",
+    "paragraph": 0,
+    "section": "",
+    "text": "😀 The ape\x07 eats.",
+    "links": [{"start": 6, "end": 9, "target": "Apes"}],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "paragraphs").mkdir()
+    for number, rows in enumerate([[], [ROW]]):
+        table = pa.Table.from_pylist(rows, SCHEMAS["paragraphs"])
+        pq.write_table(table, tmp_path / f"paragraphs/block-0000{number}.parquet")
+    (tmp_path / "entity_vocab.tsv").write_text("[PAD]\t0\n[UNK]\t0\n")
+    files = (
+        storage.describe(str(tmp_path), "paragraphs/block-00000.parquet", 0),
+        storage.describe(str(tmp_path), "paragraphs/block-00001.parquet", 1),
+        storage.describe(str(tmp_path), "entity_vocab.tsv", 2),
+    )
+    drops = {"links:file": 2, "links:category": 1234}
+    manifest = storage.Manifest("ExtractPages", 1, {"profile": "fixed"}, {}, files, {"pages": 1}, drops)
+    storage.write_manifest(str(tmp_path), manifest)
+    return tmp_path
+
+
+def test_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look.main([str(folder)]) == 0
+    text = capsys.readouterr().out
+    assert "ExtractPages (version 1)" in text
+    assert text.index("links:category  1,234") < text.index("links:file")
+    assert "paragraphs: 2 files, 1 rows" in text
+    assert "😀 The [[ape -> Apes]]" in text
+    assert "[PAD]" in text
+    assert "\x1b" not in text
+    assert "\x07" not in text
+
+
+def test_one_table_and_one_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert look.main([str(folder), "--table", "entity_vocab.tsv", "--rows", "1"]) == 0
+    text = capsys.readouterr().out
+    assert "[UNK]" not in text
+    assert "The ape" not in text
+    assert look.main([str(folder / "paragraphs/block-00001.parquet")]) == 0
+    assert "1 rows: page_id int64" in capsys.readouterr().out
+
+
+def test_a_page_with_its_links_marked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, folder = str(DATA / "wiki-40.xml"), str(tmp_path)
+    arguments = {"site": read_site_info(path).to_dict(), "profile": "fixed", "allow_truncated": False}
+    record = PageExtractor(arguments)(Block(0, path, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
+    storage.write_manifest(folder, storage.Manifest("ExtractPages", 1, {}, {}, record.files))
+    row = max(
+        storage.read_rows(f"{folder}/paragraphs/block-00000.parquet"), key=lambda row: len(row["links"])
+    )
+    for page in (row["title"], str(row["page_id"])):
+        assert look.main([folder, "--page", page]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith(f"{row['title']} (page {row['page_id']})")
+        assert look.mark_links(row["text"], row["links"]) in text
+        assert not row["section"] or f"== {row['section']} ==" in text
+    assert look.main([folder, "--page", "Nowhere"]) == 1
+    assert "no article 'Nowhere'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--table", "x"], "no table 'x'; it has entity_vocab.tsv, paragraphs"),
+        (["nowhere"], "no finished stage"),
+    ],
+)
+def test_what_cannot_be_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert look.main([str(folder), *arguments] if arguments[0] == "--table" else arguments) == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_a_corrupt_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"no table")
+    assert look.main([str(path)]) == 1
+    assert capsys.readouterr().err.startswith("error: ")

@@ -1,0 +1,544 @@
+import bz2
+import re
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pipeline.wikitext.extract.link_rules import LinkRules
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.titles import is_disambiguation, redirect_target
+from pipeline.wikitext.cut import cut
+from pipeline.wikitext.extract import extract
+from pipeline.wikitext.links import PARSER_LIMIT, TreeReader, mark_links
+from pipeline.wikitext.paragraphs import Extraction
+from pipeline.wikitext.placeholders import CUT
+
+NAMESPACES = ((0, ""), (1, "Talk"), (2, "User"), (6, "File"), (10, "Template"), (14, "Category"))
+SITE = SiteInfo("en", "enwiki", "first-letter", NAMESPACES)
+LOCAL = {
+    "de": ("Datei", "Kategorie"),
+    "fr": ("Fichier", "Catégorie"),
+    "ja": ("ファイル", "Category"),
+    "ar": ("ملف", "تصنيف"),
+    "he": ("קובץ", "קטגוריה"),
+}
+
+Links = list[tuple[str, str]]
+
+
+def site(language: str) -> SiteInfo:
+    file, category = LOCAL.get(language, ("File", "Category"))
+    return SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (6, file), (14, category)))
+
+
+def links_of(extraction: Extraction) -> Links:
+    return [(p.text[link.start : link.end], link.target) for p in extraction.paragraphs for link in p.links]
+
+
+def lines_of(extraction: Extraction) -> list[str]:
+    return [paragraph.text for paragraph in extraction.paragraphs]
+
+
+CASES: list[tuple[str, list[str], Links]] = [
+    # links
+    ("see [[Gull Bay]].", ["see Gull Bay."], [("Gull Bay", "Gull Bay")]),
+    ("[[gull_Bay|the bay]]", ["the bay"], [("the bay", "Gull Bay")]),
+    ("[[gull Bay]]", ["gull Bay"], [("gull Bay", "Gull Bay")]),
+    ("[[Bay#North|n]] [[Bay#North]]", ["n Bay#North"], [("n", "Bay"), ("Bay#North", "Bay")]),
+    ("[[A| b ]]c", ["b c"], [("b c", "A")]),
+    ("[[A|]]", ["A"], [("A", "A")]),
+    ("[[A| ]]x", ["x"], [("x", "A")]),
+    ("[[:A b]]", ["A b"], [("A b", "A b")]),
+    ("[[A|b|c]]", ["b|c"], [("b|c", "A")]),
+    ("[[A|''b'' '''c''']]", ["b c"], [("b c", "A")]),
+    ("''[[A]]'' '''''[[B]]'''''", ["A B"], [("A", "A"), ("B", "B")]),
+    ("<small>[[A]]</small><sub>[[B|2]]</sub>", ["A2"], [("A", "A"), ("2", "B")]),
+    ('"[[A]]" ([[B]])', ['"A" (B)'], [("A", "A"), ("B", "B")]),
+    ("[[A&amp;B|x&nbsp;y]]", ["x y"], [("x y", "A&B")]),
+    ("[[A|x<br>y]]", ["x y"], [("x y", "A")]),
+    ("[[A|b [[C]] d]]", ["b C d"], [("C", "C")]),
+    ("[[P%C3%BCnct]] [[A%26B|c]]", ["Pünct c"], [("Pünct", "Pünct"), ("c", "A&B")]),
+    ("[[  gull \u00a0 bay ]]", ["gull bay"], [("gull bay", "Gull bay")]),
+    ("[[A]] [[\u200eB\u200e|b]] [[e\u0301|c]]", ["A b c"], [("A", "A"), ("b", "B"), ("c", "É")]),
+    ("* [[A|b\nc]] d", ["b c d"], [("b c", "A")]),
+    ("[[A|b\n\nc]] d", ["b c d"], [("b c", "A")]),
+    ("[[A\nB]] [[C]]", ["A B C"], [("C", "C")]),
+    ("[[A|b [c] d]]", ["b [c] d"], [("b [c] d", "A")]),
+    ("[[[A]]]", ["[A]"], [("A", "A")]),
+    ("[[|a]] [[|a|b]]", ["a a|b"], []),
+    ("[[http://x.org/a b]] c", ["[b] c"], []),
+    ("[[A]], [[a]] and [[A b|a_b]]", ["A, a and a_b"], [("A", "A"), ("a", "A"), ("a_b", "A b")]),
+    (
+        "[[.NET]] [[C++|c]] [[2001: A Space Odyssey]]",
+        [".NET c 2001: A Space Odyssey"],
+        [(".NET", ".NET"), ("c", "C++"), ("2001: A Space Odyssey", "2001: A Space Odyssey")],
+    ),
+    ("[[A|'b']]''c'' '''[[D]]'''s", ["'b'c Ds"], [("'b'", "A"), ("D", "D")]),
+    ("[[A|''b]] c''", ["b c"], [("b", "A")]),
+    ("[[lista d''e paise]]", ["lista d''e paise"], [("lista d''e paise", "Lista d''e paise")]),
+    ("[[A]][[B]]", ["AB"], [("A", "A"), ("B", "B")]),
+    ("😀[[A]]𝒜[[B]]", ["😀A𝒜B"], [("A", "A"), ("B", "B")]),
+    ("[[#Top|up]] [[#Top]]", ["up #Top"], []),
+    ("[[<b>A</b>]]", ["A"], [("A", "A")]),
+    ("[[A{b]] [[]] [[ ]]", ["A{b"], []),
+    ("[[Star: A film]]", ["Star: A film"], [("Star: A film", "Star: A film")]),
+    ("[[en:Gull Bay|x]]", ["x"], [("x", "Gull Bay")]),
+    # link trails
+    ("[[boat]]s", ["boats"], [("boats", "Boat")]),
+    ("[[ferry|ferri]]es.", ["ferries."], [("ferries", "Ferry")]),
+    ("[[boat]]'s [[rope]]2 [[A]]é", ["boat's rope2 Aé"], [("boat", "Boat"), ("rope", "Rope"), ("A", "A")]),
+    ("[[A]]<nowiki/>s [[A]]<ref/>s [[A]]{{x}}s [[A]]<b>s</b>", ["As As As As"], [("A", "A")] * 4),
+    ("[[A]]<!-- -->s", ["As"], [("As", "A")]),
+    ("[[A|b]]c [[:Category:A|b]]c", ["bc bc"], [("bc", "A")]),
+    ("[[A]]S [[A]]-s [[A|b [x] c]]d", ["AS A-s b [x] cd"], [("A", "A"), ("A", "A"), ("b [x] cd", "A")]),
+    ("[[A]]''s''", ["As"], [("A", "A")]),
+    # other namespaces and wikis
+    ("a [[Category:X]] b [[category:Y|z]]", ["a b"], []),
+    ("[[:Category:X|y]] [[:Category:X]]", ["y Category:X"], []),
+    ("[[User:M|m]] [[Talk:A]]", ["m Talk:A"], []),
+    ("a\n[[de:X]]\n[[zh-min-nan:Y]]", ["a"], []),
+    ("[[:de:X|y]] [[wikt:z]] [[s:A|b]]", ["y wikt:z b"], []),
+    ("x [[File:a.jpg|thumb|the [[A]] [b] c]] y", ["x y"], []),
+    ("[[Image:a.jpg|a\n\n* b [[C]]\n]]d", ["d"], []),
+    ("[[:File:a.jpg]]", ["File:a.jpg"], []),
+    ("[[File:a.jpg|thumb|no end [[A]]\n\nb", ["b"], []),
+    ("[[File:a.jpg|thumb|b [http://x c]]]d", ["d"], []),
+    ("[[ image : a.jpg|b {{c|[[D]]}} <ref>]]</ref>]]e", ["e"], []),
+    ("a\n[[Category:X]]\nb\n[[de:Y]]\nc", ["a b c"], []),
+    ("a\n[[Star Trek: X]]\nb", ["a Star Trek: X b"], [("Star Trek: X", "Star Trek: X")]),
+    ("[[Category:A|[[B]]]] c", ["c"], []),
+    ("[[Help talk:X|y]] [[Help:Z]]", ["y Help:Z"], []),
+    # external links
+    ("[http://x.org/a label [[A]]] b", ["label A b"], [("A", "A")]),
+    ("a [http://x.org] b [//x.org/c ''d'']", ["a b d"], []),
+    ("http://x.org/a_b b", ["http://x.org/a_b b"], []),
+    ("[not] a [link]", ["[not] a [link]"], []),
+    ("''[http://x.org]'' b ''[http://x.org '' a ''] c", ["b a c"], []),
+    ("[http://x.org''A'' b] [http://x.org\"c\"]", ['A b "c"'], []),
+    ("[mailto:a@b.c d] [ftp://x e] [gopher f]", ["d e [gopher f]"], []),
+    ("[http://x a [b] c]", ["a [b c]"], []),
+    # templates, tables, references and other cuts
+    ("a {{b|{{c|[[d]]}}}} e", ["a e"], []),
+    ("a {{{b|c}}} {{ {{{d}}} }} e", ["a e"], []),
+    ("{{a\n| b\n| c\n}}\nd", ["d"], []),
+    ("a<ref>b [[c]]</ref>, d<ref name=e/> f<REF name='g'>h</REF>", ["a, d f"], []),
+    ("a <math>b [[c]] {{</math> d", ["a d"], []),
+    ("a\n<gallery>\nFile:b|[[c]]\n</gallery>\nd", ["a", "d"], []),
+    ("a\n{|\n| b\n{|\n| c\n|}\n|}\nd", ["a", "d"], []),
+    ("{{a|\n{|\n|b\n|}}}\nc", ["c"], []),
+    ("{{a\n|b\n|}}\nc", ["c"], []),
+    ("a <table><tr><td>b<table></table></td></tr></table> c", ["a", "c"], []),
+    ("a<!-- b\n\n [[c]] -->d", ["ad"], []),
+    ("a\n<!-- b -->\nc", ["a c"], []),
+    ("a <!-- b", ["a"], []),
+    ("<pre>a [[b]]</pre>c<syntaxhighlight lang=x>d</syntaxhighlight>", ["c"], []),
+    ("__NOTOC__ a __KEIN_INHALTSVERZEICHNIS__ b_c __d__", ["a b_c __d__"], []),
+    ("a<noinclude>b</noinclude><includeonly>c</includeonly>", ["ab"], []),
+    ("a<pre>x</pre>b<gallery>x</gallery>c<references/>d", ["a", "b", "c", "d"], []),
+    ("a <syntaxhighlight lang=x inline>b</syntaxhighlight>c", ["a c"], []),
+    ("a\n<math>x</math>\nb\n<ref>c</ref>\nd", ["a b d"], []),
+    ("a\n<math>x</math>; b\n<math>y</math>| c", ["a ; b | c"], []),
+    ("a\n{{b}}\nc\n{{d}} {{e}}\nf", ["a", "c", "f"], []),
+    ("{{a}} b\n{{c}}* d", ["b", "d"], []),
+    ("a\n<!-- b --> <!-- c -->\nd\n  <!-- e -->\nf", ["a d f"], []),
+    ("<!-- a -->* b\n<!-- c -->== d ==\ne", ["b", "e"], []),
+    ("<!-- a -->{|\n|b\n|}\nc", ["c"], []),
+    (":{|\n|a\n|}\n::{|\n|b\n|}\nc", ["c"], []),
+    ("a {| b |} c", ["a {| b |} c"], []),
+    ("{{office-table}}\n!align=left|[[A]]\n|[[B]]\n|}\n!Kung", ["!Kung"], []),
+    ("''{{a}}'' b '''{{c}}'''", ["b"], []),
+    ("a{{b|c}}d {{{e}}}", ["ad"], []),
+    ("{{a|b=&}} c {{a|&|{{d}}}}", ["c"], []),
+    ("<poem>\na\n:b\n</poem>c", ["a", "b", "c"], []),
+    ("a <section begin=x/>b<br clear=all>c", ["a b", "c"], []),
+    ("the __FILE__ macro __notoc__", ["the __FILE__ macro"], []),
+    ("a \u2039\u0131> \u2039\u017fmall>", ["a \u2039\u0131> \u2039\u017fmall>"], []),
+    ("<h2>A</h2>\nb<h3 id=x>C</h3>d", ["b", "d"], []),
+    # nowiki
+    ("<nowiki>[[A]] {{b}} ''c'' <ref>d</ref></nowiki>", ["[[A]] {{b}} ''c'' <ref>d</ref>"], []),
+    ("<nowiki>&lt;b&gt; &amp;</nowiki>", ["<b> &"], []),
+    ("<nowiki>* a</nowiki>", ["* a"], []),
+    ("[[A|<nowiki>]]</nowiki>]]", ["]]"], [("]]", "A")]),
+    # paragraphs, lists, breaks
+    ("a\nb\n\nc", ["a b", "c"], []),
+    ("* a\n** b\n# c\n:: d\n; e\ntext", ["a", "b", "c", "d", "e", "text"], []),
+    ("a\n----\nb", ["a", "b"], []),
+    ("a\n-5 b\nc\n--d", ["a -5 b c --d"], []),
+    ("; term : def [[A: b]]\n; Places:\n: x", ["term", "def A: b", "Places", "x"], [("A: b", "A: b")]),
+    (
+        "; [[A: b]] : c\n;http://x.org : d\n;* e: f",
+        ["A: b", "c", "http://x.org", "d", "e", "f"],
+        [("A: b", "A: b")],
+    ),
+    ("* #1\n* *x\n: :-)\n*''*'' y", ["#1", "*x", ":-)", "* y"], []),
+    (" # comment\n ------- x", ["# comment", "------- x"], []),
+    ("a\n\tb\n \t\nc", ["a b", "c"], []),
+    ("''a\nb'' c\n''d", ["a b c d"], []),
+    ("a\n=b=c\nd", ["a =b=c d"], []),
+    ("a<br>b<br/>c<BR />d", ["a", "b", "c", "d"], []),
+    ("<div>a</div><p>b</p><blockquote>c</blockquote>", ["a", "b", "c"], []),
+    ("a\n pre\nb", ["a", "pre", "b"], []),
+    ("a\r\n\r\nb", ["a", "b"], []),
+    # characters
+    (
+        "a&nbsp;&lt;b&gt; &#x41;&#66; &unknown; &amp;lt; &#0; &#xD800;",
+        ["a <b> AB &unknown; &lt; &#0; &#xD800;"],
+        [],
+    ),
+    ("&#91;&#91;a&#93;&#93;", ["[[a]]"], []),
+    ("1 < 2 > 1 <unknown>x</unknown> a<b", ["1 < 2 > 1 <unknown>x</unknown> a<b"], []),
+    ("a \t\u00a0\u2003 b", ["a b"], []),
+    ("\x01a\x05 \x1f\ufdd0", ["a \ufdd0"], []),
+    # quotes
+    ("''a'' '''b''' '''''c'''''", ["a b c"], []),
+    ("l'''amour'' x", ["l'amour x"], []),
+    ("''''a'''' ''''''b''''''", ["'a' 'b'"], []),
+    ("it's 'a'", ["it's 'a'"], []),
+    # broken markup
+    ("a [[b", ["a b"], []),
+    ("a [[b [[C]] d", ["a b C d"], [("C", "C")]),
+    ("a ]] }} b {{ [[C]]", ["a b C"], [("C", "C")]),
+    ("{{a [[B]]\n\nc }} d", ["d"], []),
+    ("{|\n| a\n| [[b]]\n\nc", ["c"], []),
+    ("a <ref>b [[C]]", ["a b C"], [("C", "C")]),
+    ("", [], []),
+    ("\n \n{{x}}\n", [], []),
+]
+
+
+@pytest.mark.parametrize(("source", "lines", "links"), CASES, ids=[case[0][:30] for case in CASES])
+def test_text_and_links(source: str, lines: list[str], links: Links) -> None:
+    extraction = extract(source, SITE)
+    assert (lines_of(extraction), links_of(extraction)) == (lines, links)
+
+
+@pytest.mark.parametrize(
+    ("language", "source", "lines", "links"),
+    [
+        ("de", "[[Haus|Häus]]erößä2", ["Häuserößä2"], [("Häuserößä", "Haus")]),
+        ("de", "[[Datei:a.jpg|mini|[[B]]]][[Bild:a.jpg]][[Kategorie:C]]d", ["d"], []),
+        ("de", "a [[en:X]] [[:en:X|b]] [[de:Y|c]]", ["a b c"], [("c", "Y")]),
+        (
+            "fr",
+            "l'''[[école]]s'' à l'[[élève]]és",
+            ["l'écoles à l'élèveés"],
+            [("écoles", "École"), ("élèveés", "Élève")],
+        ),
+        ("fr", "[[Fichier:a.jpg|vignette|b]]c[[Catégorie:D]]", ["c"], []),
+        ("ja", "[[港]]町abc\n続き。[[ファイル:a.jpg|thumb|港]]", ["港町abc続き。"], [("港", "港")]),
+        ("ja", "'''港'''（[[みなと]]）", ["港（みなと）"], [("みなと", "みなと")]),
+        ("ar", "ال[[ميناء]]ات كبير [[ملف:a.jpg|تصغير|ب]]", ["الميناءات كبير"], [("الميناءات", "ميناء")]),
+        ("he", "ה[[נמל]]ים", ["הנמלים"], [("נמלים", "נמל")]),
+        ("ru", "[[порт]]ами", ["портами"], [("портами", "Порт")]),
+        ("zh", "[[港口]]abc", ["港口abc"], [("港口", "港口")]),
+        ("de", "* ''[[Élan|élan]]s'' [[Datei:x.png]]\n; a: b", ["élans", "a", "b"], [("élans", "Élan")]),
+        (
+            "de",
+            "__KEIN_INHALTSVERZEICHNIS__a [[Spezial:B|c]] [[:Bild:D]]",
+            ["a c Bild:D"],
+            [("c", "Spezial:B")],
+        ),
+        (
+            "fr",
+            "«&nbsp;[[Paris]]&nbsp;» l'[[Île]]",
+            ["« Paris » l'Île"],
+            [("Paris", "Paris"), ("Île", "Île")],
+        ),
+        ("fr", "[[Image:a.jpg|b]][[:Catégorie:C|d]] [[école#x|e]]", ["d e"], [("e", "École")]),
+        (
+            "ja",
+            "[[東京]]と[[京都市|京都]]。\n* [[大阪]]",
+            ["東京と京都。", "大阪"],
+            [("東京", "東京"), ("京都", "京都市"), ("大阪", "大阪")],
+        ),
+        ("ja", "a　b[[en:X]][[:en:X|y]]", ["a by"], []),
+        ("ar", "[[تصنيف:أ]]''[[بحر]]'' [[:تصنيف:ب|ج]]", ["بحر ج"], [("بحر", "بحر")]),
+        ("he", "[[קובץ:a.jpg|ממוזער|[[ב]]]][[קטגוריה:ג]]'''[[ים|הים]]'''", ["הים"], [("הים", "ים")]),
+        (
+            "he",
+            "[[ירושלים|י-ם]], [[תל אביב]]ים",
+            ["י-ם, תל אביבים"],
+            [("י-ם", "ירושלים"), ("תל אביבים", "תל אביב")],
+        ),
+        ("tr", "[[istanbul]]da", ["istanbulda"], [("istanbulda", "İstanbul")]),
+        ("ka", "[[თბილისი]]ს", ["თბილისის"], [("თბილისის", "თბილისი")]),
+        ("zh", "-{zh-hant:軟體; zh-hans:软件;}-和-{A|zh-cn:计算机;zh-tw:電腦}-", ["软件和计算机"], []),
+        ("zh", "[[-{zh-tw:甲;zh-cn:乙}-|-{丙}-]]", ["丙"], [("丙", "乙")]),
+        ("zh", "-{[[甲|乙]]}-", ["乙"], [("乙", "甲")]),
+        ("zh", "-{H|zh-cn:甲;zh-tw:乙}-\n-{T|丁}-丙-{}-丁-{R|zh-cn:戊}-", ["丙丁zh-cn:戊"], []),
+        (
+            "zh",
+            "-{甲=>zh-cn:a&nbsp;;zh-tw:c}- -{甲=>zh-cn:a&quot;;乙}- -{zh-cn;zh-sg|戊}-",
+            ['c a";乙 戊'],
+            [],
+        ),
+        (
+            "zh",
+            "该-{zh-hans:;zh-hant:條}-文 -{甲;ZH-Hant-TW:乙}- -{zh-cn:A&nbsp;;zh-tw:B}-",
+            ["该條文 乙 A"],
+            [],
+        ),
+        (
+            "zh",
+            "-{a|zh-cn:甲;zh-tw:乙}- -{A;H|zh-cn:甲}-丙 -{R;H|zh-cn:a}- -{zh-hans:a{b}c;d}-",
+            ["甲 丙 zh-cn:a a{b}c;d"],
+            [],
+        ),
+        ("zh", "甲\n-{H|zh-cn:a}-\n乙 -{H|丁}- -{D|zh-cn:a}--{N|zh-cn}-", ["甲乙 丁"], []),
+        (
+            "zh",
+            "-{zh-cn:外-{zh-hans:内;zh-hant:內}-;zh-tw:丁}- -{甲;乙}- -{http://x.org}-",
+            ["外内 甲;乙 http://x.org"],
+            [],
+        ),
+        ("zh", "a-{{{b}}}-c -{ d", ["a--c -{ d"], []),
+        ("sr", "-{sr-Latn:a;sr-Cyrl:б}- -{sr-el:a}- -{Windows}-", ["б a Windows"], []),
+        ("ja", "-{zh-cn:a}-", ["-{zh-cn:a}-"], []),
+    ],
+)
+def test_languages(language: str, source: str, lines: list[str], links: Links) -> None:
+    extraction = extract(source, site(language))
+    assert (lines_of(extraction), links_of(extraction)) == (lines, links)
+
+
+@pytest.mark.parametrize(
+    ("source", "lines", "links"),
+    [
+        ("[[boat]]s", ["boats"], [("boat", "Boat")]),
+        ("[[Bay#North_end|n]]", ["n"], [("n", "Bay#North end")]),
+        ("a\nb", ["a", "b"], []),
+        ("x [[File:a.jpg|thumb|left|the [[A]]]] y", ["x", "the A", "y"], [("A", "A")]),
+        ("x [[File:a.jpg|thumb|200px]] y", ["x", "y"], []),
+        ("x [[Category:Y]]", ["x"], []),
+    ],
+)
+def test_paper_profile(source: str, lines: list[str], links: Links) -> None:
+    extraction = extract(source, SITE, profile="paper")
+    assert (lines_of(extraction), links_of(extraction)) == (lines, links)
+
+
+def test_sections() -> None:
+    source = "a\n== B [[c]] ==\nd\n=== ''E'' &amp; F ===<!-- x -->\n* g\n=h=\ni\n== not a heading\nj"
+    source += "\n=='''''==\nk\n=='''''=="
+    sections = [(paragraph.section, paragraph.text) for paragraph in extract(source, SITE).paragraphs]
+    assert sections == [("", "a"), ("B c", "d"), ("E & F", "g"), ("h", "i == not a heading j"), ("", "k")]
+
+
+def test_forms_that_are_not_shown_are_counted() -> None:
+    source = "-{zh-cn:[[甲]];zh-tw:[[乙]]和[[丙]]}- -{H|zh-cn:[[丁]]}- -{[[戊]]}- -{zh-cn:-{zh-cn:己;zh-tw:[[庚]]}-}-"
+    extraction = extract(source, site("zh"))
+    assert links_of(extraction) == [("甲", "甲"), ("戊", "戊")]
+    assert extraction.drops == {"links:in_variants": 4, "markup:variants": 4}
+
+
+def test_every_drop_is_counted() -> None:
+    source = """{{a|[[b]]}}<ref>[[c]] [[d]]</ref><!-- e -->[[File:f.jpg|[[g]]]] [[Category:h]] [[i]]
+[[A|{{j}}]] [[#k]] [[de:l]] [[wikt:m]] [[User:n]] [[o|p [[q]]]] [[r<s>]] ]]
+
+== [[t]] ==
+{|
+| [[u]]
+|}
+| v
+<math>w</math><gallery>[[x]]</gallery><score>y</score> {{z"""
+    assert extract(source, SITE).drops == {
+        "comments:cut": 1,
+        "extensions:cut": 1,
+        "galleries:cut": 1,
+        "lines:table_row": 1,
+        "links:around_link": 1,
+        "links:category": 1,
+        "links:empty": 1,
+        "links:file": 1,
+        "links:in_files": 1,
+        "links:in_galleries": 1,
+        "links:in_heading": 1,
+        "links:in_references": 2,
+        "links:in_tables": 1,
+        "links:in_templates": 1,
+        "links:interlanguage": 1,
+        "links:interwiki": 1,
+        "links:other_namespace": 1,
+        "links:same_page": 1,
+        "markup:stray_brackets": 1,
+        "markup:unclosed_template": 1,
+        "math:cut": 1,
+        "references:cut": 1,
+        "tables:cut": 1,
+        "templates:cut": 2,
+    }
+
+
+def test_unknown_profile() -> None:
+    with pytest.raises(ValueError, match="profile: unknown value 'fast'; use one of fixed, paper"):
+        extract("a", SITE, profile="fast")
+
+
+def test_case_sensitive_wiki() -> None:
+    assert links_of(extract("[[boat]]s", replace(SITE, case="case-sensitive"))) == [("boats", "boat")]
+
+
+def test_long_lines_stay_with_the_linear_scan_and_are_counted() -> None:
+    source = "see [[Gull Bay|the bay]]s and ''[http://x.org more]'' " * 100
+    extraction = extract(source + "[[", SITE)
+    assert extraction.drops == {"parser:paragraph_too_long": 1, "markup:stray_brackets": 1}
+    assert lines_of(extraction) == [("see the bays and more " * 100).strip()]
+    assert links_of(extraction) == [("the bays", "Gull Bay")] * 100
+
+
+def test_pages_with_many_open_brackets_are_scanned_and_counted() -> None:
+    source = (("[[A|" * 600) + "[[B]]\n\n") * 20
+    extraction = extract(source, SITE)
+    assert extraction.drops["parser:page_over_budget"] > 0
+    assert links_of(extraction) == [("B", "B")] * 20
+
+
+# Anything at all
+
+MARKS = """[[ ]] [[[ { } {{ }} {{{ }}} | [ ] [http://x.org '' ''' ' a bc [[A]] [[B|c]] [[File:x|
+[[Category:y]] <ref> </ref> <ref/> <!-- --> <nowiki/> <b> </b> <br> <div <table> </table> {| |} |-
+== = * # : ; & é 😀 日 _ __ __A__ </ > < ! -{ }- zh-cn: zh-tw: H|"""
+FRAGMENTS = st.sampled_from([*MARKS.split(), " ", "\n", "\n\n", "\u00a0", *map(chr, range(32))])
+
+
+def check(extraction: Extraction) -> None:
+    for paragraph in extraction.paragraphs:
+        assert paragraph.text == " ".join(paragraph.text.split()) != ""
+        edges = [edge for link in paragraph.links for edge in (link.start, link.end)]
+        assert edges == sorted(edges)
+        for link in paragraph.links:
+            assert 0 <= link.start < link.end <= len(paragraph.text)
+            assert paragraph.text[link.start : link.end].strip() == paragraph.text[link.start : link.end]
+            assert link.target
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(FRAGMENTS, max_size=40).map("".join),
+    st.sampled_from(["fixed", "paper"]),
+    st.sampled_from(["en", "ja", "zh"]),
+)
+def test_any_mix_of_markup_leaves_clean_paragraphs(source: str, profile: str, language: str) -> None:
+    extraction = extract(source, site(language), profile=profile)
+    check(extraction)
+    for line in lines_of(extraction):
+        assert not any(mark in line for mark in ("[[", "]]", "{{", "}}", *map(chr, range(32))))
+
+
+@given(st.text(max_size=200))
+def test_any_text_gives_valid_paragraphs(source: str) -> None:
+    check(extract(source, SITE))
+
+
+POISON = {
+    "open variants": "-{" * 200_000,
+    "nested variants": "-{" * 100_000 + "}-" * 100_000,
+    "variants of much": "-{zh-cn:a" + ";b" * 500_000 + "}-",
+    "open tags": '<div a="' * 50_000,
+    "open templates": "{{a|b=&c" * 50_000,
+    "open links": "[[a|" * 50_000,
+    "bold tags": "<b>" * 50_000,
+    "nested links": "[[" * 20_000,
+    "nested closed links": "[[" * 20_000 + "a" + "]]" * 20_000,
+    "references": "<ref>" * 100_000,
+    "open parameters": "{{{" * 100_000,
+    "closed parameters": "{{{" * 50_000 + "}}}" * 50_000,
+    "a line of 5 MB": "word [[a|b]] '''c''' [http://x.org d] &amp; " * 120_000,
+    "lines with open brackets": ("[[a [[b]] " * 20 + "\n") * 22_500,
+    "brackets that close far away": "[[a|b\n" * 200_000 + "]]" * 10,
+    "ampersands in templates": "{{a|b=&}}" * 100_000 + "{{a|&" * 100_000 + "}}" * 100_000,
+    "comments before a table": "<!---->" * 300_000 + "{|",
+    "tables behind comments": "<!---->{|" * 200_000,
+    "open poems": "<poem>\n" * 200_000,
+    "heading tags": ("<h2>" + "a" * 499) * 10_000,
+    "files around files": "[[File:a|" * 20_000 + "]]" * 20_000,
+    "terms": ";" + "[[a|:]]" * 200_000,
+    "titles to decode": "".join(f"[[{number}_%20]] " for number in range(200_000)),
+    "character references": "&nbsp;" * 500_000,
+    "open files": "[[File:x|" * 50_000,
+    "lines of open links": ("[[a|" * 990 + "\n\n") * 200,
+    "external links": "[http://a " * 50_000,
+    "quotes": "'''a ''b " * 50_000,
+    "open comments": "<!--" * 50_000,
+    "nested tables": "{|\n" * 50_000 + "|}\n" * 50_000,
+    "magic words": "__A_" * 100_000,
+    "ampersands": "&" * 500_000,
+    "headings": "=" * 500_000,
+    "blanks": " " * 500_000 + "\n" * 500_000,
+}
+
+
+@pytest.mark.parametrize("name", POISON)
+def test_poison_ends_in_time_and_memory(name: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    extraction = extract(POISON[name], site("zh") if "variants" in name else SITE)
+    redirect_target(POISON[name], SITE)
+    is_disambiguation(POISON[name], SITE)
+    assert time.process_time() - start < 5
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 500e6
+    check(extraction)
+
+
+# Real pages
+
+
+def read_pages(path: Path, language: str) -> Iterator[tuple[SiteInfo, str]]:
+    """(site, wikitext) of each page of a dump, read with the standard library."""
+    names: list[tuple[int, str]] = []
+    with bz2.open(path) as file:
+        for _, element in ElementTree.iterparse(file):
+            tag = element.tag.rpartition("}")[2]
+            if tag == "namespace":
+                names.append((int(element.attrib["key"]), element.text or ""))
+            elif tag == "text":
+                yield SiteInfo(language, "", "first-letter", tuple(names)), element.text or ""
+            elif tag == "page":
+                element.clear()
+
+
+@pytest.mark.parametrize(
+    ("dump", "language"), [("enwiki-2016-206", "en"), ("dewiki-mini", "de"), ("arwiki-mini", "ar")]
+)
+def test_the_regular_expression_and_the_parser_agree_on_real_lines(
+    shared: Path, dump: str, language: str
+) -> None:
+    compared = 0
+    for page_site, text in read_pages(shared / "data" / "wikipedia" / f"{dump}.xml.bz2", language):
+        rules = LinkRules(page_site, "fixed")
+        rules.prefix = None  # the letters before a link join it in a later pass
+        plain, _ = cut(text, rules.tokens)
+        for line in plain.split("\n"):
+            if "[" not in line or len(line) > PARSER_LIMIT:
+                continue
+            fast: Counter[str] = Counter()
+            slow: Counter[str] = Counter()
+            read = [mark_links(line, rules, fast), TreeReader(rules, slow).read(line)]
+            # MediaWiki takes the blanks behind an address for no part of its label.
+            marked = [re.sub(f"{CUT} +", CUT, text) for text, _ in read]
+            assert (marked[0], read[0][1]) == (marked[1], read[1][1])
+            assert +fast == +slow
+            compared += 1
+    assert compared > 40
+
+
+def test_real_pages_leave_no_markup(shared: Path) -> None:
+    marks = ("[[", "]]", "{{", "}}", "''", "<ref", "&nbsp;", "<br", "{|")
+    links = left = 0
+    for page_site, text in read_pages(shared / "data" / "wikipedia" / "enwiki-2016-206.xml.bz2", "en"):
+        extraction = extract(text, page_site)
+        check(extraction)
+        links += len(links_of(extraction))
+        left += sum(line.count(mark) for line in lines_of(extraction) for mark in marks)
+    assert links > 20_000
+    assert left == 0

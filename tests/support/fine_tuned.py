@@ -1,0 +1,76 @@
+"""Tiny fine-tuned models of every task, made of the example data.
+
+Their weights are large and all but random, so that they predict a lot.
+"""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from model.exchange.files import save_model
+
+from model.luke.config import PRESETS, LukeConfig
+from model.luke.heads import LukeForPretraining
+from pipeline.sequences.tokenizer import train_tokenizer
+from tasks.finetuning.finetune import finetune
+from tasks.finetuning.prepare import TASKS
+from tasks.task import Hyperparameters
+from tests.support import ROOT
+
+EXAMPLES = ROOT / "examples"
+CONFIG: LukeConfig = replace(
+    PRESETS["demo"], vocab_size=600, entity_vocab_size=6, hidden_size=32, entity_emb_size=16,
+    num_hidden_layers=1, intermediate_size=64, max_position_embeddings=98, initializer_range=0.4,
+)  # fmt: skip
+QUICK = Hyperparameters(learning_rate=1e-4, head_learning_rate=1e-4, batch_size=16, epochs=1)
+
+
+def pretrained(folder: Path) -> None:
+    """Random weights (`weights`) and a tokenizer of the example data (`tokenizer`)."""
+    texts = (EXAMPLES / "relation_classification" / "train.json").read_text().splitlines()
+    train_tokenizer(texts, folder / "tokenizer", CONFIG.vocab_size)
+    words = len(json.loads((folder / "tokenizer" / "vocab.json").read_text()))
+    torch.manual_seed(0)
+    save_model(folder / "weights", LukeForPretraining(replace(CONFIG, vocab_size=words)))
+
+
+def bert(folder: Path) -> None:
+    """A random BERT of transformers with a WordPiece vocabulary of the example data."""
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertModel
+
+    trainer = BertWordPieceTokenizer()
+    texts = [
+        (EXAMPLES / name).read_text() for name in ("ner/train.txt", "relation_classification/train.json")
+    ]
+    trainer.train_from_iterator(["@ #", *"\n".join(texts).splitlines()], vocab_size=700, show_progress=False)
+    words = trainer.get_vocab()
+    folder.mkdir()
+    (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in sorted(words, key=words.get)))
+    names = (
+        "hidden_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "intermediate_size",
+        "initializer_range",
+    )
+    sizes = {name: getattr(CONFIG, name) for name in names}
+    torch.manual_seed(0)
+    config = BertConfig(
+        **sizes, vocab_size=len(words), pad_token_id=words["[PAD]"], max_position_embeddings=96
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+
+
+def fine_tune(task: str, folder: Path, variant: str = "luke") -> Path:
+    """Fine-tunes what `pretrained` wrote into `folder` and returns the new folder."""
+    output = folder / f"{task}-{variant}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS[task].PRESETS, "quick", QUICK)
+        finetune(
+            task, EXAMPLES / task, folder / "weights", folder / "tokenizer", output, variant=variant,
+            preset="quick", seed=1, device="cpu", profile="fixed", progress=False,
+        )  # fmt: skip
+    return output

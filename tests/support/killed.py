@@ -1,0 +1,39 @@
+"""A run in a process of its own that is killed in the middle of writing."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import ROOT
+
+
+def kill_at_fsync(writes: int) -> None:
+    """From now on this process is killed at its n-th forced write, before anything of it is forced."""
+    fsync, left = os.fsync, writes
+
+    def counted(descriptor: int) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        fsync(descriptor)
+
+    os.fsync = counted
+
+
+def run_killed(script: str, source: Path, output: Path, writes: int) -> None:
+    """Run a script on two folders, given as `source` and `output`, that has to be killed at its n-th forced write."""
+    lines = [
+        "import sys",
+        "from pathlib import Path",
+        f"sys.path.insert(0, {str(ROOT)!r})",
+        "from tests.support.killed import kill_at_fsync",
+        "source, output, writes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])",
+        "kill_at_fsync(writes)",
+        script,
+    ]
+    command = [sys.executable, "-c", "\n".join(lines), str(source), str(output), str(writes)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()

@@ -1,0 +1,94 @@
+"""A folder as BuildMentionTable leaves it, made from pages in plain Python, without Spark."""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline import storage
+from pipeline.dump.containers import plan_blocks
+from pipeline.dump.pages import Page, read_pages, read_site_info
+from pipeline.lookup import mentions, page_names
+from pipeline.lookup.entities import EntityVocab
+from pipeline.wikitext.extract import extract
+from tests.support import oracle_tables as oracle
+from tests.support.oracle_tables import Pages, Row
+
+DUMP = "dump.xml.bz2"
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a folder was made from: rows of the oracle."""
+
+    profile: str
+    mentions: list[Row]
+    page_names: list[Row]
+    vocab: EntityVocab
+
+
+def pages_of_dump(path: Path, max_characters: int) -> Pages:
+    """The redirects of a dump, and its articles of at most so much wikitext."""
+    site = read_site_info(str(path))
+    found = Pages([], [], [[]])
+    for block in plan_blocks([str(path)], 1 << 40):
+        for page in read_pages(block, site, Counter()):
+            assert isinstance(page, Page)
+            if page.redirect:
+                found.redirects.append({"source": page.title, "target": page.redirect[0]})
+            elif len(page.text) <= max_characters:
+                found.pages.append({"page_id": page.page_id, "title": page.title, "is_disambiguation": False})
+                for paragraph in extract(page.text, site).paragraphs:
+                    links = [link._asdict() for link in paragraph.links]
+                    found.blocks[0].append({"page_id": page.page_id, "text": paragraph.text, "links": links})
+    return found
+
+
+def write_mentions(folder: Path, pages: Pages, profile: str = "fixed", size: int = 1000) -> Table:
+    """Write the folder; its vocabulary has at most `size` entities."""
+    titles = oracle.resolve_titles(pages, "fixed")
+    rows = oracle.build_vocab(pages, titles, size=size)
+    vocab = EntityVocab(*(tuple(row[name] for row in rows) for name in ("title", "link_count", "page_id")))
+    table = oracle.mention_table(pages, titles, rows, profile)
+    named = oracle.page_names(pages, titles, profile)
+    files = write_tables(folder, "mentions", _split(table, "mention"), mentions.SCHEMA)
+    lookup = mentions.write_lookup(str(folder), [str(folder / each.path) for each in files])
+    named_files = write_tables(folder, page_names.TABLE, _split(named, "page"), page_names.SCHEMA)
+    title_files = write_tables(folder, "titles", [list(titles.values())])
+    listed = page_names.write_pages(
+        str(folder), *([str(folder / each.path) for each in some] for some in (named_files, title_files))
+    )
+    facts = {
+        "longest_mention": max((len(row["mention"]) for row in table), default=0),
+        "dump": [DUMP],
+        "language": "en",
+        "entities": len(vocab),
+        "entities_sha256": vocab.digest(),
+    }
+    manifest = storage.Manifest(
+        "BuildMentionTable", 4, {"profile": profile}, {}, (*files, *named_files, *lookup, listed), facts=facts
+    )
+    storage.write_manifest(str(folder), manifest)
+    return Table(profile, table, named, vocab)
+
+
+def _split(rows: list[Row], by: str) -> list[list[Row]]:
+    """Two parts; what is equal in a column stays together."""
+    middle = rows[len(rows) // 3][by] if rows else ""
+    return [[row for row in rows if row[by] < middle], [row for row in rows if row[by] >= middle]]
+
+
+def write_tables(
+    folder: Path, table: str, parts: list[list[Row]], schema: pa.Schema | None = None
+) -> list[storage.FileEntry]:
+    """A table's files, one for each part."""
+    (folder / table).mkdir(parents=True, exist_ok=True)
+    paths = [f"{table}/block-{number:05d}.parquet" for number in range(len(parts))]
+    for path, rows in zip(paths, parts, strict=True):
+        # Row groups as those of page names.
+        pq.write_table(
+            pa.Table.from_pylist(rows, schema), folder / path, row_group_size=page_names.GROUP_ROWS
+        )
+    return [storage.describe(str(folder), path, len(rows)) for path, rows in zip(paths, parts, strict=True)]

@@ -1,0 +1,95 @@
+"""The content of a report, with hostile text wherever text comes from outside."""
+
+from typing import Any
+
+from tests.support.compared import cell
+
+HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
+EVALUATION = {"step": 9, "sequences": 3, "masked_word_count": 4321, "masked_word_loss": 3.25}
+EVALUATION |= {"masked_word_accuracy": 0.5, "masked_word_perplexity": 25.75, "known_entity_top_1": 0.375}
+EVALUATION |= {"known_entity_commonest_top_1": 0.25, "known_entity_most_frequent_top_1": 0.125}
+WORDS = {"count": 4321, "loss": 3.25, "accuracy": 0.5, "perplexity": 25.75}
+HELD_OUT = {
+    "masked_word": WORDS,
+    "masked_entity": {"count": 9, "loss": 1.5, "top_1": 0.875, "top_10": 1.0, "mean_reciprocal_rank": 0.9}
+    | {"most_frequent_top_1": 0.75, "commonest_top_1": 0.625},
+    "known_entity": {"count": 2, "loss": 4.5, "top_1": 0.375, "top_1_among_known": 0.5, "top_10": 1.0}
+    | {"mean_reciprocal_rank": 0.4, "most_frequent_top_1": 0.125, "commonest_top_1": 0.25},
+    "known_entity_seen_0": {"count": 0},
+}
+SIZES = {"mean": 1.25, "median": 1, "p95": 2, "largest": 3}
+NAMES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
+
+
+def corpus() -> dict[str, Any]:
+    bars = {"width": 2, "bars": [[0, 1], [2, 3]]}
+    part = {"sequences": 2, "words": 7654, "annotations": 9, "unknown_share": 0.125}
+    part |= {"sizes": dict.fromkeys(NAMES, SIZES), "histograms": dict.fromkeys(NAMES, bars)}
+    name = {
+        "mention": HOSTILE,
+        "targets": 9,
+        "total_links": 1357,
+        "occurrences": 2468,
+        "link_probability": 0.55,
+    }
+    name |= {"candidates": [{"title": HOSTILE, "commonness": 0.77}]}
+    return {
+        "dump_parts": [{"name": HOSTILE, "bytes": 1000, "sha256": "00"}],
+        "language": "en",
+        "pages": 4321,
+        "links_by_status": {"page": 3, "missing": 1},
+        "links_in_vocab": 2,
+        "entities": {
+            "entities": 2,
+            "never_linked": 1,
+            "top": [{"title": HOSTILE, "link_count": 3}],
+            "rank_frequency": [[1, 3, HOSTILE]],
+        },
+        "names": 1,
+        "min_occurrences": 50,
+        "extremes": {"most_targets": [name], "most_links": [], "highest_link_probability": []},
+        "sequences": [{"part": "training", **part}, {"part": "held out", **part}],
+    }
+
+
+def content() -> dict[str, Any]:
+    stage = {
+        "stage": "ExtractPages",
+        "version": 3,
+        "folder": "pages-1",
+        "rows": {"pages": 1234567},
+        "drops": {HOSTILE: 2},
+        "files": 1,
+        "bytes": 10,
+        "parameters": {"x": HOSTILE},
+        "inputs": {"FetchDump": "abcd"},
+    }
+    log = [{"step": step, "masked_word_loss": 2.5, "masked_word_accuracy": 0.5} for step in (5, 10)]
+    return {
+        "setting": {
+            "dump": [HOSTILE],
+            "language": "en",
+            "preset": "demo",
+            "profile": "fixed",
+            "base_model": HOSTILE,
+            "seed": 1,
+        },
+        "stages": [stage],
+        "corpus": corpus(),
+        "training": {
+            "Pretrain": {"log": log, "evaluations": [EVALUATION], "held_out": HELD_OUT},
+            "PretrainRoberta": {"log": log, "evaluations": [], "held_out": {"masked_word": WORDS}},
+        },
+        "cells": cells(),
+    }
+
+
+def cells() -> list[dict[str, Any]]:
+    found = [
+        cell("ner", "luke", 1, types=[HOSTILE]),
+        cell("ner", "luke", 2, state="failed", reason=HOSTILE),
+        cell("ner", "roberta", 1, weights=HOSTILE, data=HOSTILE),
+    ]
+    found[0]["metrics"]["epochs"] = [{"epoch": 1, "dev_f1": 0.5}, {"epoch": 2, "dev_f1": 0.6}]
+    found[2]["metrics"]["epochs"] = [{"epoch": 1, "dev_f1": 0.4}]
+    return found

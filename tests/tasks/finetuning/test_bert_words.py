@@ -1,0 +1,170 @@
+"""Fine-tuning around a BERT's words: what is learnt, written, asked and exported is the same as around RoBERTa's."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tasks.finetuning.finetune import finetune
+from tasks.finetuning.prepare import TASKS
+from tasks.io.records import Record, read_records
+from tasks.ner import task as ner
+from tasks.serving.export import export
+from tasks.serving.predict import Predictor, load
+from tasks.task import split_file
+from tasks.typing_and_relations import entity_typing, relation_classification
+from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bert
+
+TASK_MODULES = {
+    "entity_typing": entity_typing,
+    "relation_classification": relation_classification,
+    "ner": ner,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random BERT with a WordPiece tokenizer of the example data (`bert`), and every task fine-tuned from it."""
+    folder = tmp_path_factory.mktemp("bert")
+    bert(folder / "bert")
+    with pytest.MonkeyPatch.context() as patch:
+        for task in TASKS.values():
+            patch.setitem(task.PRESETS, "quick", QUICK)
+        for task in TASK_MODULES:
+            for variant in ("luke", "roberta"):
+                finetune(
+                    task, EXAMPLES / task, folder / "bert", folder / "bert", folder / f"{task}-{variant}",
+                    variant=variant, preset="quick", seed=1, device="cpu", profile="fixed", progress=False,
+                    allow_no_predictions=True,
+                )  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize("variant", ["luke", "roberta"])
+@pytest.mark.parametrize("task", TASK_MODULES)
+def test_a_folder_has_all_that_asking_needs(folder: Path, task: str, variant: str) -> None:
+    output = folder / f"{task}-{variant}"
+    assert sorted(path.name for path in (output / "tokenizer").iterdir()) == [
+        "tokenizer_config.json",
+        "vocab.txt",
+    ]
+    config = json.loads((output / "config.json").read_text())
+    assert (config["model"]["word_encoder"], config["model"]["entity_emb_size"]) == (
+        "bert",
+        CONFIG.hidden_size,
+    )
+    predictor = load(output, device="cpu")
+    module = TASK_MODULES[task]
+    gold = split_file(EXAMPLES / task, "test")
+    written = output / f"predictions-test{module.PREDICTIONS_SUFFIX}"
+    metrics = json.loads((output / "metrics.json").read_text())
+    scored = module.score_files(gold, written)
+    of_files = {"negative_label": None, "labels_left_out": None}
+    assert scored | of_files == metrics["test"] | of_files
+    if module is ner:
+        return
+    field = {"entity_typing": "labels", "relation_classification": "relation"}[task]
+    records = read_records(written)
+    questions = [
+        {name: value for name, value in record.values.items() if name not in (field, "prediction")}
+        for record in records
+    ]
+    assert predictor.predict(questions) == [{field: record.values["prediction"]} for record in records]
+
+
+def test_the_case_of_letters_makes_no_difference(folder: Path) -> None:
+    predictor = load(folder / "ner-luke", device="cpu")
+    words = ["Abraham", "Lincoln", "was", "born", "in", "Kentucky", ".", "Élan", "\u3000"]
+    [upper, lower] = predictor.predict([{"words": [word.upper() for word in words]}, {"words": words}])
+    assert upper == lower
+    assert upper["entities"]
+
+
+@pytest.mark.parametrize("task", TASK_MODULES)
+def test_transformers_computes_the_same(folder: Path, task: str, tmp_path: Path) -> None:
+    import transformers
+
+    export(folder / f"{task}-luke", tmp_path)
+    module = TASK_MODULES[task]
+    theirs, info = getattr(transformers, module.ARCHITECTURE).from_pretrained(
+        tmp_path, output_loading_info=True
+    )
+    assert not any(info.values()), info
+    ours, again = load(folder / f"{task}-luke", device="cpu"), load(tmp_path, device="cpu")
+    dataset = module.read(split_file(EXAMPLES / task, "dev"))
+    batches = [batch_of(module, each, dataset) for each in (ours, again)]
+    inputs = batches[0].inputs
+    assert torch.equal(inputs.word_ids, batches[1].inputs.word_ids)
+    spans = {}
+    if module is ner:
+        names = ("entity_start_positions", "entity_end_positions")
+        spans = dict(zip(names, batches[0].positions.unbind(-1), strict=True))
+    with torch.inference_mode():
+        expected = theirs.eval()(
+            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
+            entity_ids=inputs.entity_ids + inputs.entity_mask.long(),
+            entity_attention_mask=inputs.entity_mask.long(),
+            entity_position_ids=inputs.entity_positions, **spans,
+        ).logits.numpy()  # fmt: skip
+        for predictor, batch in zip((ours, again), batches, strict=True):
+            for their_row, our_row in zip(expected, module.logits(predictor.module, batch), strict=True):
+                their_row = their_row[: len(our_row)] if module is ner else their_row
+                assert np.abs(their_row - our_row).max() < 1e-5
+    assert np.std(expected) > 0.1
+
+
+def batch_of(module: ModuleType, predictor: Predictor, dataset: Any) -> Any:
+    """The first six inputs that a model gets for a data set."""
+    features = module.featurize(
+        dataset, predictor.tokenizer, predictor.labels,
+        markers=predictor.markers, max_words=96, profile="fixed",
+    )  # fmt: skip
+    return module.collate(features.items[:6], entities=True, pad_id=predictor.tokenizer.pad_id)
+
+
+def test_their_tokenizer_marks_the_mentions_of_exported_models(folder: Path, tmp_path: Path) -> None:
+    import transformers
+
+    export(folder / "relation_classification-luke", tmp_path)
+    tokenizer = transformers.BertTokenizerFast.from_pretrained(tmp_path)
+    ours = load(tmp_path, device="cpu")
+    found = tokenizer("<ent> Ada <ent> met <ent2> Bob <ent2> .")["input_ids"]
+    record = {"token": ["Ada", "met", "Bob", "."], "h": {"pos": [0, 1]}, "t": {"pos": [2, 3]}}
+    dataset = relation_classification.from_records([Record("input", record)])
+    features = relation_classification.featurize(
+        dataset, ours.tokenizer, ours.labels, markers=ours.markers, max_words=96, profile="fixed"
+    )
+    assert features.items[0].word_ids.tolist() == found
+
+
+def test_a_model_whose_words_are_others_is_refused(folder: Path, tmp_path: Path) -> None:
+    lines = (folder / "bert" / "vocab.txt").read_text()
+    (tmp_path / "vocab.txt").write_text(f"{lines}more\n")
+    with pytest.raises(
+        ValueError, match=r"vocabulary of \d+, but .*bert has \d+ word embeddings; give the tokenizer"
+    ):
+        finetune(
+            "ner", EXAMPLES / "ner", folder / "bert", tmp_path, tmp_path / "out", variant="luke",
+            preset="demo", seed=1, device="cpu", profile="fixed", progress=False,
+        )  # fmt: skip
+
+
+def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_bytes((folder / "bert" / "vocab.txt").read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    task = relation_classification
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(task.PRESETS, "quick", replace(QUICK, learning_rate=1e-9, head_learning_rate=1e-9))
+        finetune(
+            "relation_classification", EXAMPLES / "relation_classification", folder / "bert", tmp_path,
+            tmp_path / "out", variant="luke", preset="quick", seed=1, device="cpu", profile="fixed",
+            progress=False, allow_no_predictions=True,
+        )  # fmt: skip
+    tokenizer = load(tmp_path / "out", device="cpu").tokenizer
+    upper, lower = tokenizer.encode(["LINCOLN", "lincoln"], [True, True])
+    assert upper != lower

@@ -1,0 +1,267 @@
+"""The paper's tables cell by cell against its LaTeX, and what is looked up in them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from model.data.masking import MASKED_SHARE
+from model.luke.config import LukeConfig
+from model.pretraining.recipes import PAPER_RECIPE, Recipe
+from tasks.finetuning.finetune import TASKS
+from tasks.finetuning.paper import (
+    DATASETS,
+    PRETRAINING,
+    ROBERTA_PRETRAINING,
+    TABLES,
+    VARIANT_OF_ROW,
+    Cell,
+    Figure,
+    Table,
+    figures,
+    fine_tuning,
+)
+from tasks.finetuning.variants import VARIANTS
+
+TABLE = re.compile(r"\\begin\{table\*?\}.*?\\end\{table\*?\}", re.DOTALL)
+TABULAR = re.compile(r"\\begin\{tabular\}\{[lc|]+\}(.*?)\\end\{tabular\}", re.DOTALL)
+BOLD = re.compile(r"\\textbf\{([^{}]*)\}")
+SYMBOLS = {r"$\beta_1$": "β1", r"$\beta_2$": "β2", r"$\epsilon$": "ε", r"\%": "%"}
+
+
+class UnknownMarkup(Exception):
+    pass
+
+
+class PrintedCell(NamedTuple):
+    value: Cell
+    is_bold: bool
+
+
+class PrintedTable(NamedTuple):
+    label: str
+    columns: list[str]
+    rows: list[tuple[str, list[PrintedCell]]]
+
+
+@pytest.fixture(scope="module")
+def latex(shared: Path) -> str:
+    found = sorted((shared / "paper").glob("*.txt"))
+    if not found:
+        pytest.skip(f"the paper's LaTeX is not in {shared / 'paper'}")
+    (path,) = found
+    return re.sub(r"(?<!\\)%.*", "", path.read_text(encoding="utf-8"))
+
+
+def plain(text: str) -> str:
+    """A cell without its mark-up; what this does not know is an error, so that nothing is lost."""
+    text = re.sub(r"\\newcite\{([A-Z][a-z]+)(\d{4})\w*(?:-\w+)*\}", r"\1 et al. (\2)", text)
+    text = re.sub(r"\\cite\{[^{}]*\}", "", text)
+    text = BOLD.sub(r"\1", text)
+    for command, character in SYMBOLS.items():
+        text = text.replace(command, character)
+    if re.search(r"[\\{}$]", text):
+        raise UnknownMarkup(f"unknown mark-up in a table's cell: {text!r}")
+    return " ".join(text.split())
+
+
+def printed_cell(text: str) -> PrintedCell:
+    value = plain(text)
+    is_bold = BOLD.fullmatch(text.strip()) is not None
+    if value == "-":
+        return PrintedCell(None, is_bold)
+    if value.isdecimal():
+        return PrintedCell(int(value), is_bold)
+    try:
+        return PrintedCell(float(value), is_bold)
+    except ValueError:
+        return PrintedCell(value, is_bold)
+
+
+def printed_tables(latex: str) -> list[PrintedTable]:
+    return [printed_table(match.group()) for match in TABLE.finditer(latex)]
+
+
+def printed_table(latex: str) -> PrintedTable:
+    (label,) = re.findall(r"\\label\{(.+?)\}", latex)
+    (body,) = TABULAR.findall(latex)
+    flat = re.sub(r"\\makecell\{([^{}]*)\}", lambda match: match[1].replace(r"\\", " "), body)
+    *lines, end = (line.replace(r"\hline", "").strip() for line in flat.split(r"\\"))
+    assert not end, f"{label}: a last row that does not end: {end!r}"
+    header, *rows = (re.split(r"(?<!\\)&", line) for line in lines)
+    name, *columns = map(plain, header)
+    assert name == "Name", label
+    assert all(len(row) == len(header) for row in rows), label
+    return PrintedTable(label, columns, [(plain(row[0]), [*map(printed_cell, row[1:])]) for row in rows])
+
+
+def as_printed(table: Table) -> PrintedTable:
+    rows = [
+        (
+            row.name,
+            [
+                PrintedCell(value, table.is_best(row, column))
+                for column, value in zip(table.columns, row.values, strict=True)
+            ],
+        )
+        for row in table.rows
+    ]
+    return PrintedTable(table.label, [*table.columns], rows)
+
+
+def types_of(table: PrintedTable) -> list[list[type]]:
+    return [[type(cell.value) for cell in cells] for _, cells in table.rows]
+
+
+def test_all_tables_are_there(latex: str) -> None:
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\begin{table") == 12
+    assert [table.label for table in TABLES] == [table.label for table in printed_tables(latex)]
+    assert [table.number for table in TABLES] == [*range(1, 13)]
+    assert len({table.title for table in TABLES}) == 12
+    assert sum(bool(table.measures) for table in TABLES) == 8
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.label)
+def test_every_cell_is_as_printed(table: Table, latex: str) -> None:
+    (printed,) = (other for other in printed_tables(latex) if other.label == table.label)
+    assert as_printed(table) == printed
+    assert types_of(as_printed(table)) == types_of(printed)
+
+
+def changed_tables(latex: str) -> Iterator[str]:
+    """A table with another digit, without one of its rows, or with two neighbouring cells swapped."""
+    start, end = TABULAR.search(latex).span(1)
+    for match in re.finditer(r"\d", latex[start:end]):
+        at = start + match.start()
+        yield latex[:at] + str((int(latex[at]) + 1) % 10) + latex[at + 1 :]
+    for line in re.findall(r"^.*&.*$", latex, re.MULTILINE)[1:]:
+        yield latex.replace(line, "")
+        cells = line.removesuffix(r"\\").split("&")
+        for n in range(1, len(cells) - 1):
+            if cells[n].strip() != cells[n + 1].strip():
+                swapped = [*cells[:n], cells[n + 1], cells[n], *cells[n + 2 :]]
+                yield latex.replace(line, "&".join(swapped) + r"\\")
+
+
+def test_every_change_is_noticed(latex: str) -> None:
+    """The comparison above fails for any such change on either side, as it is symmetric."""
+    ours = [as_printed(table) for table in TABLES]
+    changes = 0
+    for match, table in zip(TABLE.finditer(latex), ours, strict=True):
+        source = re.sub(r"\\cite\{[^{}]*\}", "", match.group())
+        assert printed_table(source) == table
+        for changed in changed_tables(source):
+            changes += 1
+            try:
+                assert printed_table(changed) != table, changed
+            except UnknownMarkup:  # such as another index of Adam's beta
+                continue
+    assert changes > 700
+
+
+def test_text_that_the_reader_does_not_know_is_refused() -> None:
+    for cell in (r"\multicolumn{2}{c}{1.0}", r"\emph{1.0}", "$1.0$"):
+        with pytest.raises(UnknownMarkup):
+            plain(cell)
+
+
+def test_figures_of_each_variant() -> None:
+    def percents(task: str, variant: str) -> dict[tuple[str, str], float]:
+        return {key: figure.percent for key, figure in figures(task, variant).items()}
+
+    dev, test = ("dev", "f1"), ("test", "f1")
+    assert figures("ner", "luke") == {
+        test: Figure(94.3, "tb:ner-results"),
+        dev: Figure(97.1, "tb:fine-tuning-hyperparam-config"),
+    }
+    assert percents("entity_typing", "luke") == {
+        ("test", "precision"): 79.9,
+        ("test", "recall"): 76.6,
+        test: 78.2,
+        dev: 78.5,
+    }
+    assert percents("cloze_qa", "luke") == {
+        ("dev", "exact_match"): 90.8,
+        dev: 91.4,
+        ("test", "exact_match"): 90.6,
+        test: 91.2,
+    }
+    assert percents("cloze_qa", "roberta") == {("dev", "exact_match"): 89.0, dev: 89.5}
+    assert percents("relation_classification", "luke_original_attention") == {test: 72.2}
+    assert percents("extractive_qa", "luke_no_entities") == {("dev", "exact_match"): 89.2, dev: 94.8}
+    assert percents("extractive_qa", "roberta_extra_training") == {("dev", "exact_match"): 89.1, dev: 94.7}
+    assert percents("entity_typing", "luke_no_entities") == {}
+
+
+def test_tables_that_repeat_a_figure_agree() -> None:
+    """The ablations repeat what the first tables have; so a figure does not depend on where it is looked up."""
+    repeated = 0
+    for table in TABLES[:8]:
+        for row in table.rows:
+            for measure, value in zip(table.measures, row.values, strict=True):
+                if row.name in VARIANT_OF_ROW and value is not None:
+                    figure = figures(measure.task, VARIANT_OF_ROW[row.name])[measure.split, measure.metric]
+                    assert figure.percent == value, (table.label, row.name)
+                    repeated += figure.label != table.label
+    assert repeated == 16
+
+
+def test_every_row_of_ours_is_one_of_the_paper() -> None:
+    assert set(VARIANTS) <= set(VARIANT_OF_ROW.values())
+    assert set(TASKS) <= set(DATASETS)
+
+
+@pytest.mark.parametrize(
+    ("task", "variant", "message"),
+    [
+        ("NER", "luke", "task 'NER' is not in the paper; expected one of entity_typing, relation_cl"),
+        ("ner", "LUKE", "variant 'LUKE' is not in the paper; expected one of luke, luke_original_attention"),
+    ],
+)
+def test_other_names_are_refused(task: str, variant: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        figures(task, variant)
+
+
+@pytest.mark.parametrize("preset", ["base", "large"])
+@pytest.mark.parametrize("task", TASKS)
+def test_presets_of_a_task_are_the_papers(task: str, preset: str) -> None:
+    """Every field that the paper has; its classifiers learn at the rate of the rest.
+
+    Dropout is the model's own; decay is always linear, and no gradient is clipped.
+    """
+    ours, paper = asdict(TASKS[task].PRESETS[preset]), asdict(fine_tuning(task))
+    paper["head_learning_rate"] = paper["learning_rate"]
+    elsewhere = {"minutes", "gpus", "dev_scores", "learning_rate_decay", "dropout", "gradient_clipping"}
+    assert paper.keys() - ours.keys() == elsewhere
+    for name in paper.keys() - elsewhere:
+        assert ours[name] == paper[name], name
+    assert paper["dropout"] == LukeConfig.hidden_dropout_prob == LukeConfig.attention_probs_dropout_prob
+
+
+def test_what_only_the_paper_says_of_a_task() -> None:
+    assert [fine_tuning(task).learning_rate for task in DATASETS] == [1e-5, 1e-5, 1e-5, 1e-5, 1.5e-5]
+    assert [fine_tuning(task).minutes for task in DATASETS] == [10, 190, 203, 92, 42]
+    assert [fine_tuning(task).gpus for task in DATASETS] == [1, 1, 1, 8, 8]
+    assert fine_tuning("extractive_qa").dev_scores == {"exact_match": 89.8, "f1": 95.0}
+    assert fine_tuning("ner").gradient_clipping == "none"
+    assert fine_tuning("ner").learning_rate_decay == "linear"
+
+
+@pytest.mark.parametrize(
+    ("table", "recipe"), [(PRETRAINING, PAPER_RECIPE), (ROBERTA_PRETRAINING, PAPER_RECIPE.without_entities())]
+)
+def test_pretraining_is_the_papers(table: Table, recipe: Recipe) -> None:
+    paper = table.column("Value")
+    rates = [paper[name] for name in paper if name.startswith("Peak learning rate")]
+    assert [phase.learning_rate for phase in recipe.phases] == rates[::-1]
+    assert {phase.warmup_steps for phase in recipe.phases} == {paper["Warmup steps"]}
+    assert sum(phase.steps for phase in recipe.phases) == 200_000
+    assert (recipe.batch_size, recipe.weight_decay) == (paper["Batch size"], paper["Weight decay"])
+    assert (*recipe.betas, recipe.epsilon) == (paper["Adam β1"], paper["Adam β2"], paper["Adam ε"])
+    masked = {paper[name] for name in paper if name.startswith("Mask probability")}
+    assert masked == {f"{MASKED_SHARE:.0%}"} == {f"{recipe.masked_entity_share:.0%}"}
+    assert paper["Dropout"] == LukeConfig.hidden_dropout_prob

@@ -1,0 +1,104 @@
+"""JSON data files: both layouts, where records stand, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tasks.io.records import character_span, read_label_file, read_records
+from tests.support.properties import given, st
+
+OBJECTS = [{"a": 1}, {"a": "[{,}]\n"}, {"b": {"c": [1, 2]}}]
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "data.anything"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("\n".join(map(json.dumps, OBJECTS)), [1, 2, 3]),
+        ("\n" + "\n\n".join(map(json.dumps, OBJECTS)) + "\n\n", [2, 4, 6]),
+        (json.dumps(OBJECTS), [1, 1, 1]),
+        ("[\n" + ",\n".join(map(json.dumps, OBJECTS)) + "\n]\n", [2, 3, 4]),
+        (json.dumps(OBJECTS, indent=1), [2, 5, 8]),
+        ("\ufeff \r\n [ " + " ,\r\n".join(map(json.dumps, OBJECTS)) + "]", [2, 3, 4]),
+    ],
+)
+def test_both_layouts_are_told_apart_and_lines_are_right(tmp_path: Path, text: str, lines: list[int]) -> None:
+    records = read_records(written(tmp_path, text))
+    assert [record.values for record in records] == OBJECTS
+    assert [int(record.where.split("data.anything:")[1].split(":")[0]) for record in records] == lines
+
+
+def test_a_line_separator_within_a_text_ends_no_line(tmp_path: Path) -> None:
+    records = read_records(written(tmp_path, '{"a": "x\u2028y"}\n{"a": "z"}'))
+    assert [record.values["a"] for record in records] == ["x\u2028y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"data.anything: no examples"),
+        ("\n \n", r"data.anything: no examples"),
+        (" [ ] ", r"data.anything: no examples"),
+        ('{"a": 1}\n{"a": ', r"data.anything:2: not JSON"),
+        ('[{"a": 1},\n{"a" 2}]', r"data.anything:2: not JSON"),
+        ('[{"a": 1}\n{"a": 2}]', r"data.anything:2: not JSON \(',' or '\]' wanted after example 1\)"),
+        ('[{"a": 1},\n', r"data.anything:2: not JSON"),
+        ('[{"a": 1}', r"data.anything:1: not JSON"),
+        ('[{"a": 1},]', r"data.anything:1: not JSON"),
+        ('[{"a": 1},\n3]', r"data.anything:2: example 2: found 3; wanted a JSON object"),
+        ('{"a": 1}\n[1]', r"data.anything:2: found \[1\]; wanted a JSON object"),
+        ('[{"a": 1}]\n{"b": 2}', r"follows the array; wanted nothing after it"),
+    ],
+)
+def test_broken_files_name_the_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_records(written(tmp_path, text))
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"absent: no such file"):
+        read_records(tmp_path / "absent")
+    (tmp_path / "latin").write_bytes(b'{"a": "\xe9"}')
+    with pytest.raises(ValueError, match=r"latin: byte 7 is not UTF-8"):
+        read_records(tmp_path / "latin")
+
+
+@given(st.lists(st.text(alphabet="abé ", max_size=3), min_size=1, max_size=6), st.data())
+def test_character_spans_hold_the_words(words: list[str], data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(words) - 1))
+    end = data.draw(st.integers(start + 1, len(words)))
+    first, last = character_span(words, (start, end))
+    assert " ".join(words)[first:last] == " ".join(words[start:end])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"b": 1, "a": 0, "c": 2}', ("a", "b", "c")),
+        ('["b", "a"]', ("b", "a")),
+        ("b\n\n a(e1,e2)\n", ("b", "a(e1,e2)")),
+    ],
+)
+def test_label_files(tmp_path: Path, text: str, names: tuple[str, ...]) -> None:
+    assert read_label_file(written(tmp_path, text)) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "wanted names of labels, at least one"),
+        ("[1]", "wanted names of labels"),
+        ('["a", "a"]', "label 'a' stands there twice"),
+        ('{"a": "b"}', "wanted whole numbers as the values"),
+        ('["a",\n', r"data.anything:2: not JSON"),
+    ],
+)
+def test_wrong_label_files(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_label_file(written(tmp_path, text))

@@ -1,0 +1,148 @@
+"""Column files: real data sets, the three tag schemes, and what a user can get wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from tasks.ner.columns import check_same_words, lines_with_tags, read_columns
+from tasks.ner.spans import SCHEMES, Span
+from tests.support.properties import given, st
+
+WORDS = ("Marie", "Curie", "saw", "Paris", "France", ".")
+SPANS = [Span(0, 2, "PER"), Span(3, 4, "LOC"), Span(4, 5, "LOC")]
+TAGS = {
+    "IOB1": ("I-PER", "I-PER", "O", "I-LOC", "B-LOC", "O"),
+    "IOB2": ("B-PER", "I-PER", "O", "B-LOC", "B-LOC", "O"),
+    "IOBES": ("B-PER", "E-PER", "O", "S-LOC", "S-LOC", "O"),
+}
+
+
+def write(tmp_path: Path, text: str, name: str = "train.txt") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def column_text(tags: tuple[str, ...], separator: str = " ") -> str:
+    return "\n".join(separator.join(row) for row in zip(WORDS, tags, strict=True)) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "documents", "sentences", "entities", "scheme", "separator"),
+    [
+        ("wikigold.conll.txt", 145, 1696, 3558, "IOB1", " "),
+        ("wnut17/wnut17train.conll", 3394, 3394, 1975, "IOB2", "\t"),
+        ("wnut17/emerging.dev.conll", 1009, 1009, 836, "IOB2", "\t"),
+        ("wnut17/emerging.test.annotated", 1287, 1287, 1079, "IOB2", "\t"),
+    ],
+)
+def test_real_files(
+    shared: Path, name: str, documents: int, sentences: int, entities: int, scheme: str, separator: str
+) -> None:
+    file = read_columns(shared / "data" / "ner" / name, column_counts=(2, 4))
+    assert (file.scheme, file.separator) == (scheme, separator)
+    assert sum(bool(document.sentences) for document in file.documents) == documents
+    assert len(file.sentences) == sentences
+    assert sum(len(sentence.spans) for sentence in file.sentences) == entities
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_each_scheme_is_recognised_and_written_again(tmp_path: Path, scheme: str) -> None:
+    file = read_columns(write(tmp_path, column_text(TAGS[scheme])))
+    assert (file.scheme, list(file.sentences[0].spans), file.sentences[0].words) == (scheme, SPANS, WORDS)
+    rows = [line.split() for line in lines_with_tags(file, [SPANS]) if line]
+    assert tuple(row[-1] for row in rows) == TAGS[scheme]
+    assert tuple(row[-2] for row in rows) == TAGS[scheme]
+
+
+def test_documents_blank_lines_and_line_numbers(tmp_path: Path) -> None:
+    text = "a O\n\n-DOCSTART- -X- O O\nb X Y I-LOC\n \t \nc X Y O\n\n\n-DOCSTART-\n\nd X Y O\n-DOCSTART-\n"
+    with pytest.raises(ValueError, match=r"train\.txt:4: 4 columns; the lines above have 2"):
+        read_columns(write(tmp_path, text))
+    file = read_columns(write(tmp_path, "\ufeff" + text.replace("a O", "a X Y O").replace("\n", "\r\n")))
+    assert file.has_documents
+    assert [[s.words for s in document.sentences] for document in file.documents] == [
+        [("a",)], [("b",), ("c",)], [("d",)], [],
+    ]  # fmt: skip
+    assert [sentence.line for sentence in file.sentences] == [1, 4, 6, 11]
+    assert [document.start for document in file.documents] == [
+        (), ("-DOCSTART-", "-X-", "O", "O"), ("-DOCSTART-",), ("-DOCSTART-",),
+    ]  # fmt: skip
+
+
+def test_without_document_lines_each_sentence_is_alone(tmp_path: Path) -> None:
+    file = read_columns(write(tmp_path, "a O\n\nb O\n"))
+    assert (file.has_documents, len(file.documents), file.scheme) == (False, 2, None)
+
+
+def test_odd_white_space_belongs_to_the_word(tmp_path: Path) -> None:
+    file = read_columns(write(tmp_path, "a\u00a0b\tO\nc\u2028d \t I-PER \n"))
+    assert file.sentences[0].words == ("a\u00a0b", "c\u2028d")
+    assert file.sentences[0].spans == (Span(1, 2, "PER"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no sentences; expected lines of a word and its tag"),
+        ("\n \n-DOCSTART- -X- O O\n", "no sentences"),
+        ("a O\nb\n", ":2: 1 columns; expected 2 or 4, the tag last"),
+        ("a X O\n", ":1: 3 columns; expected 2 or 4"),
+        ("a O\n\nb X Y O\n", ":3: 4 columns; the lines above have 2"),
+        ("a B-PER\nb O\nc I-PER\n", ":3: tag 'I-PER' does not follow IOB2 as line 1 does; use one scheme"),
+        ("a I-PER\nb O\n\nc B-PER\n", ":4: tag 'B-PER' does not follow IOB1 as line 1 does"),
+        ("a S-PER\nb B-PER\nc O\n", ":2: tag 'B-PER' does not follow IOBES as line 1 does"),
+        ("a B-PER\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB2 as line 1 does"),
+        ("a O\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB1 or IOB2 or IOBES; use one scheme"),
+        ("a O\nb PER\n", ":2: tag 'PER' is neither O nor B-, I-, E- or S- followed by an entity type"),
+    ],
+)
+def test_bad_files_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(ValueError, match=r"train\.txt") as error:
+        read_columns(path, column_counts=(2, 4))
+    assert str(error.value).startswith(f"{path}:")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_missing_file_and_wrong_encoding_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"absent\.txt: no such file"):
+        read_columns(tmp_path / "absent.txt")
+    (tmp_path / "latin.txt").write_bytes(b"a O\n\xe9 O\n")
+    with pytest.raises(ValueError, match=r"latin\.txt: byte 4 is not UTF-8"):
+        read_columns(tmp_path / "latin.txt")
+
+
+def test_tags_outside_any_scheme_are_read_when_not_strict(tmp_path: Path) -> None:
+    file = read_columns(write(tmp_path, "a I-PER\nb B-LOC\nc O\nd B-PER\n"), strict=False)
+    assert file.sentences[0].spans == (Span(0, 1, "PER"), Span(1, 2, "LOC"), Span(3, 4, "PER"))
+
+
+@pytest.mark.parametrize(
+    ("other", "place"), [("a O\nc O\n", "b.txt:1"), ("a O\n", "b.txt:1"), ("a O\nb O\n\nc O\n", "b.txt:4")]
+)
+def test_files_with_other_words_are_not_compared(tmp_path: Path, other: str, place: str) -> None:
+    gold = read_columns(write(tmp_path, "a O\nb O\n", "a.txt"))
+    with pytest.raises(ValueError, match="both files need the same sentences") as error:
+        check_same_words(gold, read_columns(write(tmp_path, other, "b.txt")))
+    assert place in str(error.value)
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["O", "B-X", "I-X", "I-Y"]), min_size=1, max_size=4), min_size=1, max_size=3
+    )
+)
+def test_written_predictions_read_back_as_the_same_spans(
+    tmp_path_factory: pytest.TempPathFactory, tags: list
+) -> None:
+    folder = tmp_path_factory.mktemp("columns")
+    text = "\n\n".join("\n".join(f"w{n} {tag}" for n, tag in enumerate(sentence)) for sentence in tags)
+    spans = [sentence.spans for sentence in read_columns(write(folder, text), strict=False).sentences]
+    words = "-DOCSTART- O\n\n" + "\n\n".join("\n".join(f"w{n} O" for n, _ in enumerate(row)) for row in tags)
+    file = read_columns(write(folder, words))
+    written = "\n".join(lines_with_tags(file, spans))
+    again = read_columns(write(folder, written, "predictions.txt"))
+    assert [sentence.spans for sentence in again.sentences] == spans
+    check_same_words(file, again)

@@ -1,0 +1,149 @@
+"""Spans, passes, decoding and tag schemes, against brute force and seqeval."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from tasks.ner.spans import (
+    OUTSIDE,
+    SCHEMES,
+    Span,
+    enumerate_spans,
+    parse_tag,
+    schemes_of,
+    select_spans,
+    spans_of_tags,
+    split_passes,
+    tags_of_spans,
+)
+from tasks.questions.answers import best_spans
+from tests.support.properties import given, settings, st
+
+ANY_TAG = st.sampled_from(
+    ["O", *(f"{prefix}-{label}" for prefix in "BIES" for label in ("PER", "creative-work"))]
+)
+ANY_SPAN = st.builds(
+    lambda start, length, label: Span(start, start + length, label),
+    st.integers(0, 6),
+    st.integers(1, 4),
+    st.sampled_from(["LOC", "PER"]),
+)
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> tuple[int, list[Span]]:
+    """A length and spans that do not overlap; neighbours often touch."""
+    spans, position = [], 0
+    for gap, length, label in draw(
+        st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(["LOC", "PER"])), max_size=5)
+    ):
+        spans.append(Span(position + gap, position + gap + length, label))
+        position += gap + length
+    return position + draw(st.integers(0, 2)), spans
+
+
+def test_enumerate_spans_gives_every_span_once() -> None:
+    for length in range(8):
+        for limit in range(1, 5):
+            expected = {pair for pair in combinations(range(length + 1), 2) if pair[1] - pair[0] <= limit}
+            found = enumerate_spans(length, limit)
+            assert sorted(expected) == found
+
+
+@given(st.integers(0, 500), st.integers(1, 128))
+def test_passes_cover_everything_once_in_near_equal_parts(length: int, limit: int) -> None:
+    parts = [range(length)[part] for part in split_passes(length, limit)]
+    assert [item for part in parts for item in part] == list(range(length))
+    sizes = [len(part) for part in parts]
+    assert all(0 < size <= limit for size in sizes)
+    assert not sizes or max(sizes) - min(sizes) <= 1
+    assert (len(parts) - 1) * limit < length or length == 0
+
+
+def overlap(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end
+
+
+def best_subset(ranked: list[Span]) -> list[Span]:
+    """Of all subsets without overlaps the one that has the best spans, compared from the best rank on."""
+    subsets = [
+        chosen
+        for size in range(len(ranked) + 1)
+        for chosen in combinations(range(len(ranked)), size)
+        if not any(overlap(ranked[a], ranked[b]) for a, b in combinations(chosen, 2))
+    ]
+    best = max(subsets, key=lambda chosen: [rank in chosen for rank in range(len(ranked))])
+    return sorted(ranked[rank] for rank in best)
+
+
+@settings(deadline=None)
+@given(st.lists(ANY_SPAN, max_size=8, unique=True), st.randoms(use_true_random=False))
+def test_greedy_decoding_equals_brute_force(spans: list[Span], random) -> None:
+    scores = [float(score) for score in random.sample(range(100), len(spans))]
+    ranked = [span for _, span in sorted(zip(scores, spans, strict=True), reverse=True)]
+    assert select_spans(zip(scores, spans, strict=True)) == best_subset(ranked)
+
+
+def test_equal_scores_are_decoded_from_left_to_right_whatever_their_order() -> None:
+    scored = [(1.0, Span(1, 3, "PER")), (1.0, Span(0, 2, "PER")), (1.0, Span(2, 4, "LOC"))]
+    expected = [Span(0, 2, "PER"), Span(2, 4, "LOC")]
+    assert select_spans(scored) == select_spans(reversed(scored)) == expected
+
+
+@given(st.lists(ANY_TAG, max_size=12))
+def test_any_tags_give_the_entities_of_seqeval(tags: list[str]) -> None:
+    labeling = pytest.importorskip("seqeval.metrics.sequence_labeling")
+    expected = [Span(start, end + 1, label) for label, start, end in labeling.get_entities(tags)]
+    assert spans_of_tags([parse_tag(tag) for tag in tags]) == expected
+
+
+def allowed(tags: list[str]) -> frozenset[str]:
+    parsed = [OUTSIDE, *map(parse_tag, tags), OUTSIDE]
+    fitting = [schemes_of(*context) for context in zip(parsed, parsed[1:], parsed[2:], strict=False)]
+    return frozenset(SCHEMES).intersection(*fitting)
+
+
+@given(sentences(), st.sampled_from(SCHEMES))
+def test_tags_and_spans_are_each_others_inverse(sentence: tuple[int, list[Span]], scheme: str) -> None:
+    length, spans = sentence
+    tags = tags_of_spans(spans, length, scheme)
+    assert len(tags) == length
+    assert spans_of_tags([parse_tag(tag) for tag in tags]) == spans
+    assert allowed(tags) == (frozenset({scheme}) if spans else frozenset(SCHEMES))
+
+
+@given(st.lists(ANY_TAG, max_size=7))
+def test_a_scheme_allows_exactly_the_tags_that_it_would_write(tags: list[str]) -> None:
+    spans = spans_of_tags([parse_tag(tag) for tag in tags])
+    assert allowed(tags) == {scheme for scheme in SCHEMES if tags_of_spans(spans, len(tags), scheme) == tags}
+
+
+@pytest.mark.parametrize("text", ["", "PER", "B", "B-", "X-PER", "b-PER", "O-PER", "B_PER"])
+def test_what_is_no_tag_is_named(text: str) -> None:
+    with pytest.raises(ValueError, match="is neither O nor B-, I-, E- or S-") as error:
+        parse_tag(text)
+    assert repr(text) in str(error.value)
+
+
+logit = st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf), st.floats(-5, 5, width=32))
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(logit, logit), max_size=25),
+    st.integers(1, 8),
+    st.integers(1, 20),
+)
+def test_n_best_spans_equal_brute_force(rows: list[tuple[float, float]], longest: int, count: int) -> None:
+    starts, ends = np.array(rows, dtype=np.float32).reshape(-1, 2).T
+    every = [
+        (float(starts[first] + ends[last]), first, last)
+        for first in range(len(rows))
+        for last in range(first, min(first + longest, len(rows)))
+    ]
+    possible = [span for span in every if np.isfinite(span[0])]
+    assert (
+        best_spans(starts, ends, longest, count)
+        == sorted(possible, key=lambda span: (-span[0], span[1], span[2]))[:count]
+    )

@@ -1,0 +1,393 @@
+"""Entity recognition: features of real sentences, the head against transformers, decoding and scoring."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+import torch
+
+from model.luke.config import LukeConfig
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks.ner import task
+from tasks.ner.columns import ColumnFile
+from tasks.ner.context import has_leading_space
+from tasks.ner.spans import Span, enumerate_spans, tags_of_spans
+from tasks.task import IGNORED, Features
+from tests.support import ROOT
+from tests.support.properties import given, st
+
+EXAMPLES = ROOT / "examples" / "ner"
+TINY = LukeConfig(vocab_size=400, entity_vocab_size=5, hidden_size=16, entity_emb_size=8, num_hidden_layers=2,
+                  num_attention_heads=2, intermediate_size=32, max_position_embeddings=66)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer((EXAMPLES / "train.txt").read_text().splitlines(), folder, TINY.vocab_size)
+    return WordTokenizer.load(folder)
+
+
+def column_file(tmp_path: Path, documents: list[list[list[tuple[str, str]]]]) -> ColumnFile:
+    lines = []
+    for sentences in documents:
+        lines += ["-DOCSTART- O", ""]
+        for sentence in sentences:
+            lines += [*(f"{word} {tag}" for word, tag in sentence), ""]
+    path = tmp_path / "data.txt"
+    path.write_text("\n".join(lines))
+    return task.read(path)
+
+
+def words(text: str, start: int = 0) -> list[tuple[str, str]]:
+    return [(word, "O") for word in text.split()][start:]
+
+
+def featurize(
+    dataset: ColumnFile, tokenizer: WordTokenizer, *, max_words: int = 64, profile: str = "fixed"
+) -> Features:
+    return task.featurize(
+        dataset,
+        tokenizer,
+        task.label_names({"train": dataset}),
+        markers={},
+        max_words=max_words,
+        profile=profile,
+    )
+
+
+def test_examples_are_what_their_description_says() -> None:
+    sizes = {split: task.describe(task.read(EXAMPLES / f"{split}.txt")) for split in ("train", "dev", "test")}
+    assert [sizes[split]["sentences"] for split in sizes] == [60, 20, 20]
+    assert {size["scheme"] for size in sizes.values()} == {"IOB1"}
+    assert task.label_names({"train": task.read(EXAMPLES / "train.txt")}) == (
+        "O",
+        "LOC",
+        "MISC",
+        "ORG",
+        "PER",
+    )
+    assert " B-MISC" in (EXAMPLES / "train.txt").read_text()
+
+
+def test_features_of_wikigold_cover_each_span_once_with_the_sentence_whole(shared: Path) -> None:
+    dataset = task.read(shared / "data" / "ner" / "wikigold.conll.txt")
+    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
+    features = featurize(dataset, roberta, max_words=512)
+    spans: dict[int, list[tuple[int, ...]]] = {}
+    for feature in features.items:
+        assert 0 < len(feature.spans) <= task.MAX_SPANS
+        assert len(feature.word_ids) <= 512
+        spans.setdefault(feature.sentence, []).extend(map(tuple, feature.spans.tolist()))
+        sentence = dataset.sentences[feature.sentence]
+        subwords = roberta.encode(sentence.words, [has_leading_space(word) for word in sentence.words])
+        for (start, end), (first, last) in zip(
+            feature.spans.tolist(), feature.positions.tolist(), strict=True
+        ):
+            expected = [subword for word in subwords[start:end] for subword in word]
+            assert feature.word_ids[first : last + 1].tolist() == expected
+    assert spans == {
+        index: enumerate_spans(len(sentence.rows), 16) for index, sentence in enumerate(dataset.sentences)
+    }
+    assert features.counts["entities_out_of_reach"] == features.counts["sentences_split"] == 0
+
+
+def test_context_never_crosses_a_document(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    documents = [
+        [words(f"{name} one"), words(f"{name} two"), [(name, "I-PER")]] for name in ("Ada", "Bob", "Eve")
+    ]
+    dataset = column_file(tmp_path, documents)
+    features = featurize(dataset, tokenizer)
+    for feature in features.items:
+        name = ("Ada", "Bob", "Eve")[feature.sentence // 3]
+        assert tokenizer.decode(feature.word_ids[1:-1].tolist()).split() == [name, "one", name, "two", name]
+        assert (feature.word_ids[0], feature.word_ids[-1]) == (tokenizer.cls_id, tokenizer.sep_id)
+
+
+def test_without_document_lines_a_sentence_has_no_context(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    (tmp_path / "flat.txt").write_text("Ada I-PER\n\nBob I-PER\n")
+    features = featurize(task.read(tmp_path / "flat.txt"), tokenizer)
+    assert [tokenizer.decode(f.word_ids[1:-1].tolist()).strip() for f in features.items] == ["Ada", "Bob"]
+
+
+def test_a_sentence_longer_than_the_model_is_read_in_parts(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    sentence = (
+        [(",", "O")] * 7 + [(",", "I-PER")] * 2 + [(",", "O")] * 5 + [(",", "I-LOC")] * 3 + [(",", "O")] * 3
+    )
+    dataset = column_file(tmp_path, [[sentence, [("." * 100, "O")]]])
+    features = featurize(dataset, tokenizer, max_words=10)
+    first = [feature for feature in features.items if feature.sentence == 0]
+    assert [(f.spans.min(), f.spans.max()) for f in first] == [(0, 8), (8, 16), (16, 20)]
+    assert all(len(feature.word_ids) <= 10 for feature in features.items)
+    assert features.counts == {
+        "sentences_split": 1, "words_cut": 1, "words_without_subwords": 0,
+        "passes": 4, "spans": 36 + 36 + 10 + 1,
+        "spans_with_positions_cut": 0, "entities_out_of_reach": 2, "entities_of_unknown_type": 0,
+    }  # fmt: skip
+
+
+def test_long_and_unknown_entities_are_counted_misses(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    sentence = [("a", "I-PER")] * 17 + [("b", "O")] + [("c", "I-LOC")] * 16
+    dataset = column_file(tmp_path, [[sentence]])
+    features = task.featurize(dataset, tokenizer, ("O", "PER"), markers={}, max_words=512, profile="fixed")
+    assert features.counts["entities_out_of_reach"] == features.counts["entities_of_unknown_type"] == 1
+    assert all(not feature.labels.any() for feature in features.items)
+    everything = [np.eye(2)[np.zeros(len(feature.spans), dtype=int)] for feature in features.items]
+    scores = task.score(dataset, task.decode(dataset, features.items, everything, ("O", "PER")))
+    assert (scores["gold"], scores["predicted"], scores["types"]["PER"]["gold"]) == (2, 0, 1)
+
+
+def test_paper_profile_counts_subwords(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = column_file(tmp_path, [[[("q" * 9, "O"), ("x" * 9, "I-PER"), (".", "O")]]])
+    lengths = [len(subwords) for subwords in tokenizer.encode(["q" * 9, "x" * 9, "."], [True, True, False])]
+    assert sum(lengths[:2]) > 16 >= lengths[1] + lengths[2]
+    found = {
+        profile: featurize(dataset, tokenizer, profile=profile).items[0].spans.tolist()
+        for profile in ("fixed", "paper")
+    }
+    assert found["fixed"] == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
+    assert found["paper"] == [[0, 1], [1, 2], [1, 3], [2, 3]]
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 24), min_size=1, max_size=4), min_size=1, max_size=3),
+    st.integers(12, 66),
+    st.integers(1, 40),
+)
+def test_passes_cover_each_span_once_within_the_document_and_hold_the_sentence(
+    tmp_path_factory: pytest.TempPathFactory,
+    tokenizer: WordTokenizer,
+    documents: list[list[int]],
+    max_words: int,
+    max_spans: int,
+) -> None:
+    """Every document is of one mark, a token each; sentences that the model cannot hold are covered in parts."""
+    text = [
+        [[(mark, "O")] * length for length in lengths]
+        for mark, lengths in zip(",.;", documents, strict=False)
+    ]
+    text[0][0][0] = (",", "I-PER")
+    dataset = column_file(tmp_path_factory.mktemp("data"), text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "MAX_SPANS", max_spans)
+        items = featurize(dataset, tokenizer, max_words=max_words).items
+    marks = [mark for mark, lengths in zip(",.;", documents, strict=False) for _ in lengths]
+    room = max_words - 2
+    for index, sentence in enumerate(dataset.sentences):
+        passes = [item for item in items if item.sentence == index]
+        length = len(sentence.words)
+        pieces = [(start, min(start + room, length)) for start in range(0, length, room)]
+        wanted = [(start, end) for start, end in enumerate_spans(length, 16)]
+        covered = [pair for pair in wanted if any(a <= pair[0] and pair[1] <= b for a, b in pieces)]
+        assert sorted(tuple(span) for item in passes for span in item.spans.tolist()) == covered
+        document = sum(len(other.words) for other, mark in zip(dataset.sentences, marks, strict=True)
+                       if mark == marks[index])  # fmt: skip
+        for item in passes:
+            assert len(item.spans) <= max_spans
+            assert len(item.word_ids) == min(document, room) + 2
+            assert set(tokenizer.decode(item.word_ids[1:-1].tolist())) == {marks[index]}
+            assert 1 <= item.positions.min() <= item.positions.max() < len(item.word_ids) - 1
+
+
+@given(st.integers(1, 9), st.integers(1, 12), st.randoms(use_true_random=False))
+def test_decoding_of_all_passes_equals_brute_force(
+    tmp_path_factory: pytest.TempPathFactory,
+    tokenizer: WordTokenizer,
+    length: int,
+    max_spans: int,
+    random: Random,
+) -> None:
+    """The best span of all that are left (the leftmost of equals), again and again, by random logits."""
+    dataset = column_file(tmp_path_factory.mktemp("data"), [[[("a", "I-PER")] * length, words("b")]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(task, "MAX_SPANS", max_spans)
+        items = featurize(dataset, tokenizer).items
+    labels = ("O", "LOC", "PER")
+    logits = [np.array([[random.random() for _ in labels] for _ in item.spans]) for item in items]
+    left = [
+        (max(scores), Span(*span, labels[list(scores).index(max(scores))]))
+        for item, rows in zip(items, logits, strict=True)
+        for span, scores in zip(item.spans.tolist(), rows.tolist(), strict=True)
+        if item.sentence == 0 and max(scores) > scores[0]
+    ]
+    chosen = []
+    while left:
+        _, best = min(left, key=lambda pair: (-pair[0], pair[1]))
+        chosen.append(best)
+        left = [(score, span) for score, span in left if span.end <= best.start or best.end <= span.start]
+    assert task.decode(dataset, items, logits, labels)[0] == sorted(chosen)
+
+
+def test_without_entities_passes_over_the_same_words_share_them(
+    tmp_path: Path, tokenizer: WordTokenizer
+) -> None:
+    """Three sentences of a document that the model holds whole, and one of another; 17 words are two passes."""
+    torch.manual_seed(4)
+    module = task.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()
+    sentences = [words(", " * length) for length in (2, 17, 3)]
+    sentences[0][0] = (",", "I-PER")
+    features = featurize(column_file(tmp_path, [sentences, [words(". .")]]), tokenizer).items
+    batch = task.collate(features, entities=False, pad_id=1)
+    assert batch.rows.tolist() == [0, 0, 0, 0, 1]
+    assert len(batch.inputs.word_ids) == 2
+    assert len(task.collate(features, entities=True, pad_id=1).inputs.word_ids) == 5
+    with torch.inference_mode():
+        together = task.logits(module, batch)
+        alone = [task.logits(module, task.collate([f], entities=False, pad_id=1))[0] for f in features]
+    for one, other in zip(together, alone, strict=True):
+        assert np.abs(one - other).max() < 1e-5
+
+
+def test_perfect_logits_give_back_the_gold_entities(tokenizer: WordTokenizer) -> None:
+    dataset = task.read(EXAMPLES / "train.txt")
+    features = featurize(dataset, tokenizer)
+    labels = task.label_names({"train": dataset})
+    logits = [np.eye(len(labels))[feature.labels] for feature in features.items]
+    predictions = task.decode(dataset, features.items, logits, labels)
+    assert predictions == [list(sentence.spans) for sentence in dataset.sentences]
+    assert task.score(dataset, predictions)["f1"] == 1.0
+
+
+def test_logits_of_all_passes_compete(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = column_file(tmp_path, [[[("a", "I-PER"), *words("b " * 29)]]])
+    features = featurize(dataset, tokenizer, max_words=66)
+    assert len(features.items) > 2
+    logits = [np.zeros((len(feature.spans), 2)) for feature in features.items]
+    for feature, scores in zip(features.items, logits, strict=True):
+        for row, span in enumerate(map(tuple, feature.spans.tolist())):
+            scores[row, 1] = {(0, 10): 2.0, (8, 12): 3.0, (11, 26): 2.5, (20, 30): 1.0, (27, 28): 0.5}.get(
+                span, -1.0
+            )
+    assert task.decode(dataset, features.items, logits, ("O", "PER")) == [
+        [Span(8, 12, "PER"), Span(20, 30, "PER")]
+    ]
+
+
+def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = column_file(tmp_path, [[[("z" * 40, "I-PER"), (",", "O")]], [words(",")]])
+    features = featurize(dataset, tokenizer)
+    batch = task.collate(features.items, entities=True, pad_id=tokenizer.pad_id)
+    assert features.counts["spans_with_positions_cut"] == 2
+    assert batch.sizes == (3, 1)
+    assert batch.inputs.entity_ids is not None
+    assert batch.inputs.entity_ids.tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert batch.inputs.entity_positions is not None
+    assert batch.inputs.entity_positions[0, 0].tolist() == list(range(1, 31))
+    assert batch.inputs.entity_positions[1].tolist() == [[1, *[-1] * 29], [-1] * 30, [-1] * 30]
+    assert batch.positions[0, 0].tolist() == [1, len(features.items[0].word_ids) - 3]
+    assert batch.labels.tolist() == [[1, 0, 0], [0, IGNORED, IGNORED]]
+    assert batch.inputs.word_mask.sum(dim=1).tolist() == [len(feature.word_ids) for feature in features.items]
+    assert task.collate(features.items, entities=False, pad_id=1).inputs.entity_ids is None
+
+
+@pytest.mark.parametrize("entity_aware", [True, False])
+def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, entity_aware: bool) -> None:
+    from transformers import LukeConfig as TheirConfig
+    from transformers import LukeForEntitySpanClassification
+
+    from model.exchange.fine_tuned import load_fine_tuned
+    from model.exchange.load import load_strictly
+    from model.luke.config import TRANSFORMERS_LACK
+
+    torch.manual_seed(1)
+    sizes = {name: value for name, value in asdict(TINY).items() if name not in TRANSFORMERS_LACK}
+    sizes |= {"use_entity_aware_attention": entity_aware, "initializer_range": 0.3}
+    config = TheirConfig(**sizes, num_labels=5)
+    theirs = LukeForEntitySpanClassification(config).eval()
+    theirs.save_pretrained(tmp_path / "luke")
+    fine_tuned = load_fine_tuned(str(tmp_path / "luke"))
+    assert fine_tuned.luke.config.use_entity_aware_attention == entity_aware
+    fine_tuned.luke.keep_entities(task.ENTITY_ROWS)
+    ours = task.SpanClassifier(fine_tuned.luke, len(fine_tuned.labels), entities=True).eval()
+    load_strictly(ours.classifier, fine_tuned.head, source="luke", optional=set())
+    features = featurize(task.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
+    batch = task.collate(features, entities=True, pad_id=tokenizer.pad_id)
+    inputs = batch.inputs
+    assert inputs.entity_ids is not None
+    with torch.inference_mode():
+        expected = theirs(
+            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
+            entity_ids=inputs.entity_ids * 2, entity_attention_mask=inputs.entity_mask.long(),
+            entity_position_ids=inputs.entity_positions,
+            entity_start_positions=batch.positions[..., 0], entity_end_positions=batch.positions[..., 1],
+        ).logits  # fmt: skip
+        found = task.logits(ours, batch)
+    assert len({len(row) for row in found}) > 1
+    for row, size, ours_row in zip(expected, batch.sizes, found, strict=True):
+        assert np.abs(row[:size].numpy() - ours_row).max() < 1e-5
+    assert expected.std() > 0.1
+
+
+def test_predictions_do_not_depend_on_the_batch(tokenizer: WordTokenizer) -> None:
+    torch.manual_seed(2)
+    luke = LukeModel(TINY)
+    luke.keep_entities(task.ENTITY_ROWS)
+    module = task.SpanClassifier(luke, 5, entities=True).eval()
+    features = featurize(task.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
+    with torch.inference_mode():
+        together = task.logits(module, task.collate(features, entities=True, pad_id=1))
+        alone = [task.logits(module, task.collate([f], entities=True, pad_id=1))[0] for f in features]
+    for one, other in zip(together, alone, strict=True):
+        assert np.abs(one - other).max() < 1e-5
+
+
+def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) -> None:
+    torch.manual_seed(3)
+    module = task.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()
+    features = featurize(task.read(EXAMPLES / "dev.txt"), tokenizer).items[:3]
+    batch = task.collate(features, entities=False, pad_id=1)
+    with torch.inference_mode():
+        logits = task.logits(module, batch)
+        losses = [
+            np.log(np.exp(scores).sum()) - scores[label]
+            for feature, rows in zip(features, logits, strict=True)
+            for scores, label in zip(rows, feature.labels, strict=True)
+        ]
+        assert float(task.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+def test_a_training_set_without_entities_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"data.txt: no entity in any sentence"):
+        task.label_names({"train": column_file(tmp_path, [[words("a b")]])})
+
+
+def test_types_of_train_that_are_not_listed_are_refused(tmp_path: Path) -> None:
+    sentences = [words("a b"), [("Ada", "B-PER"), ("in", "O"), ("Old", "B-LOC"), ("Pell", "I-LOC")]]
+    train = column_file(tmp_path, [sentences])
+    assert task.label_names({"train": train}, ("PER", "LOC", "ORG")) == ("O", "PER", "LOC", "ORG")
+    message = (
+        r"data.txt:8: type 'LOC' is not in the label file beside it \(labels\.\*, rel2id\.json\), which lists"
+    )
+    with pytest.raises(ValueError, match=message):
+        task.label_names({"train": train}, ("O", "PER"))
+
+
+def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = task.read(EXAMPLES / "test.txt")
+    halved = [sentence.spans[::2] for sentence in gold.sentences]
+    path = tmp_path / "predictions.txt"
+    path.write_text("\n".join(task.prediction_lines(gold, halved)))
+    task.main(["score", str(EXAMPLES / "test.txt"), str(path)])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == task.score(gold, halved)
+    assert (printed["precision"], printed["predicted"]) == (1.0, sum(map(len, halved)))
+    assert 0 < printed["recall"] < 1
+
+
+def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(
+        SystemExit, match=r"^error: .*absent.txt: no such file; expected a CoNLL column file$"
+    ):
+        task.main(["score", str(EXAMPLES / "test.txt"), str(tmp_path / "absent.txt")])
+
+
+def test_predictions_of_other_tools_are_read_as_conlleval_reads_them(tmp_path: Path) -> None:
+    (tmp_path / "gold.txt").write_text("a x B-PER\nb x I-PER\nc x O\n")
+    (tmp_path / "predictions.txt").write_text("a I-PER\nb I-PER\nc B-LOC\n")
+    scores = task.score_files(tmp_path / "gold.txt", tmp_path / "predictions.txt")
+    assert (scores["correct"], scores["predicted"], scores["gold"]) == (1, 2, 1)
+    assert tags_of_spans([Span(0, 2, "PER")], 3, "IOB2") == ["B-PER", "I-PER", "O"]

@@ -1,0 +1,147 @@
+"""Official scores of question answering, held against a step-by-step re-implementation; files of predictions."""
+
+import json
+import re
+import string
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tasks.questions.answers import (
+    answer_scores,
+    exact_match,
+    normalise,
+    prediction_object,
+    read_predictions,
+    score_answers,
+    token_f1,
+)
+from tests.support.properties import given, settings, st
+
+
+def official_normalise(text: str) -> str:
+    """The four steps of the official scripts, one after another."""
+    lowered = text.lower()
+    kept = "".join(character for character in lowered if character not in set(string.punctuation))
+    without_articles = re.sub(r"\b(a|an|the)\b", " ", kept)
+    return " ".join(without_articles.split())
+
+
+def official_f1(prediction: str, truth: str) -> float:
+    prediction_words, truth_words = official_normalise(prediction).split(), official_normalise(truth).split()
+    left, shared = Counter(truth_words), 0
+    for word in prediction_words:
+        if left[word] > 0:
+            left[word] -= 1
+            shared += 1
+    if shared == 0:
+        return 0
+    precision, recall = shared / len(prediction_words), shared / len(truth_words)
+    return (2 * precision * recall) / (precision + recall)
+
+
+def official_scores(gold: dict[str, list[str]], predictions: dict[str, str]) -> tuple[float, float]:
+    """Exact match and F1 in percent."""
+    matches = f1 = 0.0
+    for name, truths in gold.items():
+        if name not in predictions:
+            continue
+        same = [official_normalise(predictions[name]) == official_normalise(truth) for truth in truths]
+        matches += max(same)
+        f1 += max(official_f1(predictions[name], truth) for truth in truths)
+    return 100.0 * matches / len(gold), 100.0 * f1 / len(gold)
+
+
+CASES = [
+    ("The Cat", "cat", 1, 1),
+    ("cat.", "a cat", 1, 1),
+    ("", "", 1, 0),  # as in version 1.1: nothing in common has no F1
+    ("the", "a", 1, 0),
+    ("", "cat", 0, 0),
+    ("cat cat dog", "cat dog dog", 0, 2 / 3),
+    ("can't", "cant", 1, 1),
+    ("twenty-one", "twenty one", 0, 0),
+    ("“cat”", "cat", 0, 0),  # these marks are not ASCII
+    ("Étude", "étude", 1, 1),
+    ("theatre", "atre", 0, 0),
+    ("cat\u00a0dog", "cat dog", 1, 1),
+    ("U.S.", "us", 1, 1),
+    ("a.n", "an", 1, 0),
+]
+
+
+@pytest.mark.parametrize(("predicted", "gold", "match", "f1"), CASES)
+def test_cases(predicted: str, gold: str, match: float, f1: float) -> None:
+    assert exact_match(predicted, gold) == match
+    assert token_f1(predicted, gold) == pytest.approx(f1)
+    assert token_f1(predicted, gold) == pytest.approx(official_f1(predicted, gold))
+
+
+words = st.sampled_from(
+    ["the", "a", "An", "cat", "Cat's", "dog", "U.S.", "é", "E\u0301", "—", "“x”", "İ", "5%", "..."]
+)
+phrases = st.lists(words, max_size=6).map(" ".join)
+texts = st.one_of(phrases, st.text(max_size=20), st.text(alphabet="athen .,'-\t\u3000", max_size=12))
+
+
+@settings(max_examples=300)
+@given(texts, texts)
+def test_scores_of_a_pair_equal_the_official_ones(predicted: str, gold: str) -> None:
+    assert normalise(predicted) == official_normalise(predicted)
+    assert exact_match(predicted, gold) == (official_normalise(predicted) == official_normalise(gold))
+    assert token_f1(predicted, gold) == pytest.approx(official_f1(predicted, gold))
+
+
+@settings(max_examples=100)
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.lists(phrases, min_size=1, max_size=3), min_size=1),
+    st.dictionaries(st.sampled_from("abcdefgh"), phrases),
+)
+def test_scores_of_a_file_equal_the_official_ones(gold: dict[str, list[str]], found: dict[str, str]) -> None:
+    scores = answer_scores(gold, found)
+    matches, f1 = official_scores(gold, found)
+    assert (100 * scores["exact_match"], 100 * scores["f1"]) == (pytest.approx(matches), pytest.approx(f1))
+    assert scores["missing"] == len(set(gold) - set(found))
+    assert scores["predicted"] == sum(bool(found.get(name)) for name in gold)
+
+
+def test_both_layouts_of_predictions(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.json"
+    path.write_text("\n".join(prediction_object({"7": 'é "x"', "8": ""})))
+    assert read_predictions(path) == {"7": 'é "x"', "8": ""}
+    path.write_text('{"idx": 7, "label": "x"}\n{"idx": 8, "label": "y"}\n')
+    assert read_predictions(path) == {"7": "x", "8": "y"}
+    path.write_text('{"idx": 7, "label": "x"}\n')
+    assert read_predictions(path) == {"7": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": "x", "a": "y"}', r"json: 'a' stands there twice; wanted one text a question"),
+        ('{"a": 3}', r"json: a is 3; wanted a text"),
+        ('{"idx": 7, "label": "x"}\n{"idx": 7, "label": "y"}', r"json:2: id '7' is that of .*json:1, too"),
+        ('{"idx": "7", "label": "x"}', r"json:1: idx is \"7\"; wanted a question's number"),
+        ('{"idx": 7, "label": null}', r"json:1: label is null; wanted a text"),
+        ("[3]", r"json:1: example 1: found 3; wanted a JSON object"),
+        ("", r"json: no examples"),
+        ("{", r"json:1: not JSON"),
+        ('{"z": "x"}', r"json: none of the 1 questions is answered \(found 'z', wanted ids such as 'a'\)"),
+        ("{}", r"json: none of the 1 questions is answered \(found 'nothing'"),
+    ],
+)
+def test_wrong_predictions_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "predictions.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        score_answers({"a": ["x"]}, path)
+
+
+def test_what_is_missing_and_unknown_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "predictions.json"
+    path.write_text(json.dumps({"a": "x", "z": "y"}))
+    scores = score_answers({"a": ["x"], "b": ["y"]}, path)
+    assert scores == {
+        "exact_match": 0.5, "f1": 0.5, "questions": 2, "predicted": 1, "missing": 1, "unknown": 1,
+    }  # fmt: skip

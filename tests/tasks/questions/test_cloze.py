@@ -1,0 +1,373 @@
+"""Cloze-style question answering: both layouts of ReCoRD, marked entities in windows, the best entity."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from model.exchange.files import save_model
+
+from model.luke.config import PRESETS as MODEL_PRESETS
+from model.luke.encoder import LukeModel
+from model.luke.heads import LukeForPretraining
+from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks.finetuning.finetune import finetune
+from tasks.io.records import Record
+from tasks.questions import cloze
+from tasks.task import Hyperparameters
+from tests.support import ROOT
+from tests.support.models import TINY
+
+EXAMPLES = ROOT / "examples" / "cloze_qa"
+MARKERS = {"[HIGHLIGHT]": 900, "[PLACEHOLDER]": 901, "[ENTITY]": 902}
+TEXT = "Ada met Bob in Pell.\n@highlight\nBob leaves Pell"
+#       0   4   8     14 15             32          43
+ENTITIES = [(0, 3), (8, 11), (15, 19), (32, 35), (43, 47)]
+QUERY = {
+    "id": "q1",
+    "query": "The town of @placeholder is cold.",
+    "answers": [{"start": 15, "end": 18, "text": "Pell"}, {"start": 43, "end": 46, "text": "Pell"}],
+}
+
+
+def passage(*queries: dict[str, Any], after_end: int = 1, **changes: Any) -> dict[str, Any]:
+    entities = [{"start": start, "end": end - after_end} for start, end in ENTITIES]
+    return {"passage": {"text": TEXT, "entities": entities, **changes}, "qas": list(queries or (QUERY,))}
+
+
+def original(tmp_path: Path, *passages: Any, **changes: Any) -> Path:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps({"version": "1.0", "data": list(passages), **changes}))
+    return path
+
+
+def superglue(tmp_path: Path, *passages: dict[str, Any]) -> Path:
+    path = tmp_path / "data.jsonl"
+    path.write_text("\n".join(map(json.dumps, passages)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines(), folder, 500)
+    return WordTokenizer.load(folder)
+
+
+def featurize(dataset: cloze.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
+    arguments = {"max_words": 96, "profile": "fixed", **changes}
+    return cloze.featurize(dataset, tokenizer, ("answer",), markers=MARKERS, **arguments)
+
+
+def numbered(query: dict[str, Any], number: int) -> dict[str, Any]:
+    return {"idx": number} | {name: value for name, value in query.items() if name != "id"}
+
+
+def test_both_layouts_are_the_same(tmp_path: Path) -> None:
+    first = cloze.read(original(tmp_path, passage()))
+    second = cloze.read(superglue(tmp_path, passage(numbered(QUERY, 7)), passage(numbered(QUERY, 8))))
+    assert [example.id for example in (*first.examples, *second.examples)] == ["q1", "7", "8"]
+    assert (first.is_superglue, second.is_superglue) == (False, True)
+    for example in (*first.examples, *second.examples):
+        assert example.entities == tuple(ENTITIES)
+        assert example.texts() == ["Ada", "Bob", "Pell", "Bob", "Pell"]
+        assert example.answers == (((15, 19), "Pell"), ((43, 47), "Pell"))
+    assert cloze.describe(first) == {
+        "questions": 1, "passages": 1, "entities": 5, "answers": 2, "answers_not_at_offset": 0,
+    }  # fmt: skip
+    [alone] = cloze.read(superglue(tmp_path, passage(numbered(QUERY, 7)))).examples
+    assert alone.id == "7"
+
+
+def test_ends_that_are_excluded_are_recognised_by_the_answers(tmp_path: Path) -> None:
+    half_open = {**QUERY, "answers": [{"start": 15, "end": 19, "text": "Pell"}]}
+    [example] = cloze.read(original(tmp_path, passage(half_open, after_end=0))).examples
+    assert example.entities == tuple(ENTITIES)
+    assert example.answers == (((15, 19), "Pell"),)
+
+
+def test_examples_are_what_their_description_says() -> None:
+    datasets = [cloze.read(EXAMPLES / name) for name in ("train.json", "dev.json", "test.jsonl")]
+    assert [len(dataset.examples) for dataset in datasets] == [20, 10, 10]
+    assert [dataset.is_superglue for dataset in datasets] == [False, False, True]
+    for dataset in datasets:
+        assert cloze.describe(dataset)["answers_not_at_offset"] == 0
+        for example in dataset.examples:
+            assert {text for _, text in example.answers} < set(example.texts()), "there is a choice"
+            assert {span for span, _ in example.answers} <= set(example.entities)
+
+
+WRONG = {**QUERY, "answers": [{"start": 14, "end": 17, "text": "Pell"}]}
+
+
+def test_answers_elsewhere_are_counted_and_still_answers(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = cloze.read(original(tmp_path, passage(QUERY, {**WRONG, "id": "q2"})))
+    assert cloze.describe(dataset)["answers_not_at_offset"] == 1
+    first, second = featurize(dataset, tokenizer).items
+    assert first.label.tolist() == second.label.tolist() == [0, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (passage(QUERY, QUERY), r"qas\[1\]: id 'q1' is that of .*qas\[0\], too; wanted one id a question"),
+        (
+            passage({"query": QUERY["query"], "answers": QUERY["answers"]}),
+            r"qas\[0\]: no field 'id'; wanted a t",
+        ),
+        (
+            passage({**QUERY, "query": "Where?"}),
+            r"query is 'Where\?'; wanted a question with @placeholder in it",
+        ),
+        (passage({**QUERY, "query": ""}), r"qas\[0\]: query is empty; wanted a text"),
+        (passage({**QUERY, "answers": []}), r"qas\[0\]: answers is empty; wanted at least one"),
+        (
+            passage({**QUERY, "answers": [{"start": 1, "end": 99, "text": "x"}]}),
+            r"answers\[0\]: start, end spans 1",
+        ),
+        (passage(text=" "), r"data\[0\]: passage: text is empty; wanted a text"),
+        (passage(text=3), r"passage: text is 3; wanted a text"),
+        (passage(entities=[{"start": 0, "end": 90}]), r"passage: entities\[0\]: start, end spans 0 to 91"),
+        (passage(entities=[{"start": 0}]), r"entities\[0\]: no field 'end'; wanted a character's number"),
+        (passage(entities=None), r"passage: entities is null; wanted a list of objects"),
+        ({"qas": []}, r"data\[0\]: no field 'passage'; wanted an object"),
+        (3, r"data\[0\] is 3; wanted an object"),
+    ],
+)
+def test_wrong_files_name_the_place_and_the_field(tmp_path: Path, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        cloze.read(original(tmp_path, value))
+
+
+def test_other_wrong_files(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"json: no questions; wanted at least one in qas"):
+        cloze.read(original(tmp_path))
+    with pytest.raises(ValueError, match=r"jsonl:2: .*qas\[0\]: id '7' is that of .*jsonl:1: qas\[0\], too"):
+        cloze.read(superglue(tmp_path, passage(numbered(QUERY, 7)), passage(numbered(QUERY, 7))))
+    (tmp_path / "broken.json").write_text('{"version": "1.0",\n"data": [\n{]}')
+    with pytest.raises(ValueError, match=r"broken.json:3: not JSON \(Expecting property name"):
+        cloze.read(tmp_path / "broken.json")
+    with pytest.raises(ValueError, match=r"jsonl:1: no field 'passage'; wanted an object"):
+        cloze.read(superglue(tmp_path, {"x": 1}))
+    with pytest.raises(ValueError, match=r"qas\[0\]: idx is \"7\"; wanted the question's number"):
+        cloze.read(superglue(tmp_path, passage({**numbered(QUERY, 7), "idx": "7"})))
+
+
+def shown(
+    feature: cloze.ClozeFeature, tokenizer: WordTokenizer, start: int = 0, end: int | None = None
+) -> str:
+    """The input as text, markers by name."""
+    names = {number: name for name, number in MARKERS.items()}
+    words = feature.word_ids[start:end].tolist()
+    return "".join(names.get(word) or tokenizer.decode([word]) for word in words)
+
+
+def test_the_input_has_all_markers(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    [feature] = featurize(cloze.read(original(tmp_path, passage())), tokenizer).items
+    assert shown(feature, tokenizer) == (
+        "<s> The town of[PLACEHOLDER] is cold.</s></s>"
+        "[ENTITY] Ada[ENTITY] met[ENTITY] Bob[ENTITY] in[ENTITY] Pell[ENTITY] .[HIGHLIGHT]"
+        "[ENTITY] Bob[ENTITY] leaves[ENTITY] Pell[ENTITY]</s>"
+    )
+    spans = [shown(feature, tokenizer, start, end) for start, end in feature.ends.tolist()]
+    assert spans == [
+        "[PLACEHOLDER]",
+        *(f"[ENTITY] {name}[ENTITY]" for name in ("Ada", "Bob", "Pell", "Bob", "Pell")),
+    ]
+    assert feature.label.tolist() == [0, 0, 1, 0, 1]
+
+
+def test_nested_entities(tokenizer: WordTokenizer) -> None:
+    record = {
+        "question": "@placeholder?",
+        "text": "in New Pell Bay",
+        "entities": [[3, 11], [7, 11], [7, 15], [3, 11]],
+    }
+    [feature] = featurize(cloze.from_records([Record("x", record)]), tokenizer).items
+    spans = [
+        shown(feature, tokenizer, start, end).replace("[ENTITY]", "").split()
+        for start, end in feature.ends[1:].tolist()
+    ]
+    assert spans == [["New", "Pell"], ["Pell"], ["Pell", "Bay"]]
+    assert feature.word_ids[feature.ends[1:] - [0, 1]].tolist() == [[902, 902]] * 3
+
+
+def test_long_questions_keep_the_placeholder(tokenizer: WordTokenizer) -> None:
+    record = {"question": "a " * 90 + "@placeholder" + " b" * 90, "text": "Ada sat.", "entities": [[0, 3]]}
+    features = featurize(cloze.from_records([Record("x", record)]), tokenizer, max_words=512)
+    [feature] = features.items
+    assert features.counts["questions_cut"] == 1
+    place = int(feature.ends[0, 0])
+    assert feature.word_ids[place] == MARKERS["[PLACEHOLDER]"]
+    assert feature.word_ids[91] == feature.word_ids[92] == tokenizer.sep_id
+    assert abs(place - 1 - 45) <= 1
+
+
+def test_entities_of_each_window(tokenizer: WordTokenizer) -> None:
+    text = " ".join(["Pell lies far"] * 60) + " " + "x" * 200
+    spans = [(start, start + 4) for start in range(0, 14 * 60, 14)] + [(14 * 60, 14 * 60 + 200)]
+    record = {"question": "@placeholder", "text": text, "entities": [list(span) for span in spans]}
+    features = featurize(cloze.from_records([Record("x", record)]), tokenizer, max_words=64)
+    assert len(features.items) > 5
+    assert features.counts["windows"] == len(features.items)
+    assert features.counts["entities_out_of_reach"] == 1, "200 letters fit in no window"
+    assert {entity for item in features.items for entity in item.entities.tolist()} == set(range(60))
+    for feature in features.items:
+        assert len(feature.word_ids) <= 64
+        for start, end in feature.ends[1:].tolist():
+            assert shown(feature, tokenizer, start, end) == "[ENTITY] Pell[ENTITY]"
+
+
+def test_questions_that_no_entity_answers_are_counted(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    other = {**QUERY, "answers": [{"start": 0, "end": 1, "text": "Ad"}]}
+    without = {"question": "@placeholder", "text": "none", "entities": []}
+    assert (
+        featurize(cloze.read(original(tmp_path, passage(other))), tokenizer).counts["questions_out_of_reach"]
+        == 1
+    )
+    dataset = cloze.from_records([Record("x", without)])
+    features = featurize(dataset, tokenizer)
+    assert len(features.items) == 0
+    assert cloze.decode(dataset, [], [], ()) == [()]
+
+
+def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
+    text = " ".join(f"Pell{number} lies far" for number in range(40))
+    spans = [
+        [text.index(f"Pell{number} "), text.index(f"Pell{number} ") + 4 + len(str(number))]
+        for number in range(40)
+    ]
+    dataset = cloze.from_records([Record("x", {"question": "@placeholder", "text": text, "entities": spans})])
+    items = featurize(dataset, tokenizer, max_words=64).items
+    generator = np.random.default_rng(5)
+    logits = [generator.integers(-4, 4, size=len(item.entities)).astype(np.float32) for item in items]
+    best: dict[int, float] = {}
+    for item, scores in zip(items, logits, strict=True):
+        for entity, score in zip(item.entities.tolist(), scores.tolist(), strict=True):
+            best[entity] = max(score, best.get(entity, -99.0))
+    order = sorted(best, key=lambda entity: (-best[entity], entity))[:20]
+    [found] = cloze.decode(dataset, items, logits, ())
+    assert list(found) == [cloze.Answer(f"Pell{n}", *spans[n], best[n]) for n in order]
+
+
+TINY_WORDS = replace(TINY, vocab_size=910, max_position_embeddings=140)
+
+
+@pytest.mark.parametrize("entities", [True, False])
+def test_scores_are_of_the_placeholder_and_the_entity(
+    tmp_path: Path, tokenizer: WordTokenizer, entities: bool
+) -> None:
+    """Against the states of a batch of one, by hand; the loss is the mean over the entities of the batch."""
+    less = passage({**QUERY, "id": "q2"}, entities=[{"start": 8, "end": 10}, {"start": 43, "end": 46}])
+    dataset = cloze.read(original(tmp_path, passage(), less))
+    items = featurize(dataset, tokenizer).items
+    torch.manual_seed(3)
+    luke = LukeModel(TINY_WORDS)
+    luke.keep_entities(cloze.ENTITY_ROWS)
+    module = cloze.head(luke, 1, entities=entities).eval()
+    batch = cloze.collate(items, entities=entities, pad_id=1)
+    with torch.inference_mode():
+        found, losses = cloze.logits(module, batch), []
+        for item, row in zip(items, found, strict=True):
+            words, states = luke(cloze.collate([item], entities=entities, pad_id=1).inputs)
+            states = states[0] if entities else words[0, item.ends[:, 0]]
+            pairs = torch.stack([torch.cat([states[0], state]) for state in states[1:]])
+            wanted = module.classifier(pairs)[:, 0].numpy()
+            assert np.abs(wanted - row).max() < 1e-5
+            probabilities = 1 / (1 + np.exp(-wanted))
+            losses += (-np.log(np.where(item.label == 1, probabilities, 1 - probabilities))).tolist()
+        assert [len(row) for row in found] == [5, 2]
+        assert float(cloze.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
+    if entities:
+        assert batch.inputs.entity_ids.tolist() == [[1] * 6, [1, 1, 1, 0, 0, 0]]
+    else:
+        assert batch.inputs.entity_ids is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"question": "Who?"}, r"^input 1: question is 'Who\?'; wanted a question with @placeholder in it"),
+        ({"text": " "}, r"^input 1: text is empty; wanted a text"),
+        ({"entities": None}, r"^input 1: entities is null; wanted a list of \[start, end\]"),
+        (
+            {"entities": [[0, 99]]},
+            r"^input 1: entities\[0\] spans 0 to 99; wanted at least one of the 8 char",
+        ),
+        ({"entities": [{"start": 0}]}, r"entities\[0\] is \[0, null\]; wanted two whole numbers"),
+    ],
+)
+def test_wrong_questions_are_named(change: dict[str, Any], message: str) -> None:
+    record = {"question": "@placeholder sat.", "text": "Ada sat.", "entities": [[0, 3]], **change}
+    with pytest.raises(ValueError, match=message):
+        cloze.from_records([Record("input 1", record)])
+
+
+def test_entities_as_the_annotator_prints_them() -> None:
+    values = {
+        "question": "@placeholder sat.",
+        "text": "Ada sat.",
+        "entities": [{"start": 0, "end": 3, "title": "x"}],
+    }
+    assert cloze.from_records([Record("x", values)]).examples[0].entities == ((0, 3),)
+
+
+@pytest.mark.parametrize("name", ["dev.json", "test.jsonl"])
+def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    dataset = cloze.read(EXAMPLES / name)
+    predictions: Sequence[Sequence[cloze.Answer]] = [
+        (cloze.Answer(example.answers[0][1] if number % 2 else "nothing", 0, 1, 1.0),)
+        for number, example in enumerate(dataset.examples)
+    ]
+    path = tmp_path / "predictions"
+    path.write_text("\n".join(cloze.prediction_lines(dataset, predictions)))
+    lines = path.read_text().splitlines()
+    assert (
+        (json.loads(lines[1]) == {"idx": 1, "label": predictions[1][0].text})
+        if name == "test.jsonl"
+        else lines
+    )
+    cloze.main(["score", str(EXAMPLES / name), str(path)])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {**cloze.score(dataset, predictions, (), None), "unknown": 0}
+    assert (printed["exact_match"], printed["f1"], printed["questions"]) == (0.5, 0.5, 10)
+
+
+def test_sizes_and_markers_are_the_papers() -> None:
+    assert cloze.WORD_MARKERS == {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
+    assert (cloze.MAX_QUESTION, cloze.ENTITY_ROWS) == (90, (0, 2))
+
+
+def test_there_are_no_classes() -> None:
+    assert cloze.label_names({}, ()) == ("answer",)
+    with pytest.raises(ValueError, match="label file with a: question answering has no classes; remove it"):
+        cloze.label_names({}, ("a",))
+    with pytest.raises(ValueError, match="negative label 'x': question answering has none"):
+        cloze.negative_label((), "x")
+
+
+@pytest.mark.parametrize("variant", ["luke", "roberta"])
+def test_a_small_set_is_learnt_by_heart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str
+) -> None:
+    thorough = Hyperparameters(learning_rate=2e-3, head_learning_rate=2e-3, batch_size=4, epochs=40)
+    monkeypatch.setitem(cloze.PRESETS, "thorough", thorough)
+    for split in ("train", "dev", "test"):
+        (tmp_path / f"{split}.json").write_bytes((EXAMPLES / "train.json").read_bytes())
+    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines() * 2, tmp_path / "tokenizer", 1000)
+    words = len(json.loads((tmp_path / "tokenizer" / "vocab.json").read_text()))
+    config = replace(
+        MODEL_PRESETS["demo"], vocab_size=words, entity_vocab_size=6, hidden_size=64, entity_emb_size=16,
+        num_hidden_layers=2, intermediate_size=128, max_position_embeddings=140,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    save_model(tmp_path / "weights", LukeForPretraining(config))
+    metrics = finetune(
+        "cloze_qa", tmp_path, tmp_path / "weights", tmp_path / "tokenizer", tmp_path / "out", variant=variant,
+        preset="thorough", seed=1, device="cpu", profile="fixed", progress=False,
+    )  # fmt: skip
+    assert (metrics["dev"]["exact_match"], metrics["test"]["f1"]) == (1.0, 1.0)

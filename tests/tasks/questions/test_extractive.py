@@ -1,0 +1,403 @@
+"""Extractive question answering: SQuAD 1.1's layout, features of all windows, n-best answers, entities."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks.entities.annotations import Mention
+from tasks.io.records import Record
+from tasks.questions import extractive
+from tasks.task import IGNORED
+from tests.support import ROOT
+from tests.support.models import TINY, shake
+
+EXAMPLES = ROOT / "examples" / "extractive_qa"
+PASSAGE = "The poet (born 1901) lived in Pell."
+QUESTION = {"id": "q1", "question": "When?", "answers": [{"answer_start": 15, "text": "1901"}]}
+
+
+def squad(*questions: dict[str, Any], passage: Any = PASSAGE, **changes: Any) -> dict[str, Any]:
+    article = {"title": "The_Po%C3%A8t", "paragraphs": [{"context": passage, "qas": list(questions)}]}
+    return {"version": "1.1", "data": [article], **changes}
+
+
+def written(tmp_path: Path, value: Any, name: str = "data.json") -> Path:
+    path = tmp_path / name
+    path.write_text(json.dumps(value))
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer((EXAMPLES / "train.json").read_text().splitlines(), folder, 500)
+    return WordTokenizer.load(folder)
+
+
+def featurize(dataset: extractive.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
+    arguments = {"max_words": 64, "profile": "fixed", **changes}
+    return extractive.featurize(dataset, tokenizer, ("start", "end"), markers={}, **arguments)
+
+
+def test_a_file_is_read(tmp_path: Path) -> None:
+    more = {**QUESTION, "id": "q2", "answers": [{"answer_start": 4, "text": "poet"}] * 2}
+    dataset = extractive.read(written(tmp_path, squad(QUESTION, more)))
+    first, second = dataset.examples
+    assert (first.id, first.question, first.passage, first.page) == ("q1", "When?", PASSAGE, "The Poèt")
+    assert first.answers == ((15, "1901"),)
+    assert second.spans == [(4, 8), (4, 8)]
+    assert extractive.describe(dataset) == {
+        "questions": 2,
+        "passages": 1,
+        "answers": 3,
+        "answers_not_at_offset": 0,
+    }
+
+
+def test_examples_are_what_their_description_says() -> None:
+    datasets = {split: extractive.read(EXAMPLES / f"{split}.json") for split in ("train", "dev", "test")}
+    assert [len(dataset.examples) for dataset in datasets.values()] == [44, 20, 20]
+    assert {len(example.answers) for example in datasets["train"].examples} == {1}
+    assert all(extractive.describe(dataset)["answers_not_at_offset"] == 0 for dataset in datasets.values())
+    assert len({each.id for dataset in datasets.values() for each in dataset.examples}) == 84
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([], r"json: found no JSON object with a list 'data'; wanted the release's own layout"),
+        ({"x": 1}, r"json: found no JSON object with a list 'data'"),
+        (squad(QUESTION, version="v2.0"), r"json: version is 'v2.0': this is SQuAD 2.0, whose unanswerable"),
+        (squad({**QUESTION, "is_impossible": False}), r"qas\[0\]: is_impossible is False: this is SQuAD 2.0"),
+        (squad(), r"json: no questions; wanted at least one"),
+        (
+            squad(QUESTION, QUESTION),
+            r"qas\[1\]: id 'q1' is that of .*qas\[0\], too; wanted one id a question",
+        ),
+        (squad({**QUESTION, "id": 3}), r"data\[0\]: paragraphs\[0\]: qas\[0\]: id is 3; wanted a text"),
+        (squad({"question": "x", "answers": QUESTION["answers"]}), r"qas\[0\]: no field 'id'; wanted a text"),
+        (squad({**QUESTION, "answers": []}), r"qas\[0\]: answers is empty; wanted at least one"),
+        (squad({**QUESTION, "answers": [3]}), r"answers\[0\] is 3; wanted an object"),
+        (squad({**QUESTION, "answers": [{"text": "x"}]}), r"answers\[0\]: no field 'answer_start'"),
+        (squad({**QUESTION, "question": " "}), r"qas\[0\]: question is empty; wanted a text"),
+        (squad(QUESTION, passage="\n"), r"paragraphs\[0\]: context is empty; wanted a text"),
+        (squad(QUESTION, passage=None), r"paragraphs\[0\]: context is null; wanted a text"),
+        (squad(QUESTION, data={}), r"json: data is {}; wanted a list of objects"),
+    ],
+)
+def test_wrong_files_name_the_place_and_the_field(tmp_path: Path, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        extractive.read(written(tmp_path, value))
+
+
+def test_broken_files_name_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_text('{"data": [\n{]}')
+    with pytest.raises(ValueError, match=r"data.json:2: not JSON \(Expecting property name"):
+        extractive.read(path)
+
+
+def test_answers_that_are_not_at_their_offset_are_counted(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    wrong = {**QUESTION, "id": "q2", "answers": [{"answer_start": 14, "text": "1901"}]}
+    before = {"answer_start": -5, "text": "Pell"}
+    blank = {**QUESTION, "id": "q3", "answers": [before, {"answer_start": 3, "text": " "}]}
+    half = {**QUESTION, "id": "q4", "answers": [*wrong["answers"], *QUESTION["answers"]]}
+    dataset = extractive.read(written(tmp_path, squad(QUESTION, wrong, blank, half)))
+    assert extractive.describe(dataset)["answers_not_at_offset"] == 3
+    features = featurize(dataset, tokenizer)
+    assert features.counts["questions_without_span"] == 2
+    labels = [feature.label.tolist() for feature in features.items]
+    assert labels[1] == labels[2] == [IGNORED, IGNORED]
+    assert labels[0] == labels[3] != [IGNORED, IGNORED], "the first answer that is at its offset"
+
+
+def test_long_questions_and_answers_are_counted(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    passage = "Pell " * 40
+    question = {"id": "q", "question": "who " * 90, "answers": [{"answer_start": 0, "text": passage[:-1]}]}
+    other = {"id": "r", "question": "who?", "answers": [{"answer_start": 1, "text": "ell Pell"}]}
+    features = featurize(
+        extractive.read(written(tmp_path, squad(question, other, passage=passage))), tokenizer
+    )
+    counts = {"questions_cut": 1, "answers_too_long": 1, "answers_inside_tokens": 1}
+    assert {name: features.counts[name] for name in counts} == counts
+    assert features.counts["windows"] == len(features.items)
+    for feature in features.items:
+        assert len(feature.word_ids) <= 64
+        separators = np.flatnonzero(feature.word_ids == tokenizer.sep_id).tolist()
+        assert separators[1] == separators[0] + 1 == feature.first - 1
+        assert separators[2] == len(feature.word_ids) - 1 == feature.first + len(feature.characters)
+    assert max(feature.first for feature in features.items) == 30 + 3, "half of the words are for the passage"
+
+
+def one_hot(features: list[extractive.WindowFeature]) -> list[np.ndarray]:
+    """Logits of a model that points at what it was taught, and at nothing where it was taught nothing."""
+    found = []
+    for feature in features:
+        scores = np.zeros((len(feature.word_ids), 2), dtype=np.float32)
+        if feature.label[0] > 0:
+            scores[feature.label, [0, 1]] = 10
+        found.append(scores)
+    return found
+
+
+@pytest.mark.parametrize("max_words", [512, 128])
+def test_real_answers_survive(shared: Path, max_words: int) -> None:
+    """Every gold span comes back exactly unless it cuts a word or number in two, or is too long."""
+    dataset = extractive.read(shared / "data" / "squad" / "squad1.1-mixed20-dev.json")
+    assert len(dataset.examples) == 4639
+    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
+    features = featurize(dataset, roberta, max_words=max_words)
+    predictions = extractive.decode(dataset, features.items, one_hot(features.items), ())
+    lost = [
+        example
+        for example, found in zip(dataset.examples, predictions, strict=True)
+        if (found[0].start, found[0].text) != example.answers[0]
+    ]
+    in_two = [example for example in lost if cuts_a_word(example)]
+    assert features.counts["answers_inside_tokens"] == len(in_two) == 18
+    assert features.counts["answers_too_long"] == len(lost) - len(in_two) == 3
+    assert {example.answers[0][1] for example in in_two} >= {"fourteen", "15", "southwest", "1 million"}
+    if max_words == 128:
+        assert len(features.items) > 2 * len(dataset.examples)
+
+
+def cuts_a_word(example: extractive.Example) -> bool:
+    """Whether a letter or digit stands on both sides of an end of the answer."""
+    start, text = example.answers[0]
+    padded = f" {example.passage} "
+    ends = (padded[start : start + 2], padded[start + len(text) : start + len(text) + 2])
+    return any(pair.isalnum() for pair in ends)
+
+
+def test_the_paper_keeps_the_tokenizer_s_tokens(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    question = {**QUESTION, "answers": [{"answer_start": 4, "text": "poet (born 1901)"}]}
+    dataset = extractive.read(written(tmp_path, squad(question, passage="The poet (born 1901).")))
+    [feature] = featurize(dataset, tokenizer, profile="paper").items
+    passage = feature.word_ids[feature.first : -1].tolist()
+    assert passage == tokenizer.encode(["The poet (born 1901)."], [True])[0]
+    split = featurize(dataset, tokenizer).items[0]
+    assert tokenizer.decode(split.word_ids[split.first : -1].tolist()) == tokenizer.decode(passage)
+
+
+def test_answers_come_from_all_windows_and_start_where_context_is_widest(
+    tmp_path: Path, tokenizer: WordTokenizer
+) -> None:
+    """Random logits of many windows, decoded by hand."""
+    passage = " ".join(f"word{number}," for number in range(60))
+    question = {"id": "q", "question": "who?", "answers": [{"answer_start": 0, "text": "word0"}]}
+    dataset = extractive.read(written(tmp_path, squad(question, passage=passage)))
+    items = featurize(dataset, tokenizer).items
+    assert len(items) > 5
+    generator = np.random.default_rng(3)
+    logits = [generator.normal(size=(len(item.word_ids), 2)).astype(np.float32) for item in items]
+    wanted = []
+    for item, scores in zip(items, logits, strict=True):
+        for first in np.flatnonzero(item.is_start).tolist():
+            for last in range(first, min(first + 30, len(item.characters))):
+                start, end = int(item.characters[first, 0]), int(item.characters[last, 1])
+                value = float(scores[item.first + first, 0] + scores[item.first + last, 1])
+                wanted.append(extractive.Answer(passage[start:end], start, end, value))
+    [found] = extractive.decode(dataset, items, logits, ())
+    assert list(found) == sorted(wanted, key=lambda answer: -answer.score)[:20]
+    covered = sorted(tuple(span) for item in items for span in item.characters[item.is_start].tolist())
+    assert len(covered) == len(set(covered)), "a token may start an answer in one window alone"
+    assert covered == sorted({tuple(span) for item in items for span in item.characters.tolist()})
+
+
+def test_blanks_are_no_answers(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = extractive.from_records([Record("x", {"question": "who?", "text": "a \n\n b"})])
+    [item] = featurize(dataset, tokenizer).items
+    assert (item.characters[:, 0] == item.characters[:, 1]).any()
+    [found] = extractive.decode(dataset, [item], [np.zeros((len(item.word_ids), 2))], ())
+    assert [answer.text for answer in found] == ["a", "a \n\n b", "b"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """As an annotator gives it."""
+
+    start: int
+    end: int
+    entity_id: int | None
+
+
+def annotate(text: str, page: str | None) -> list[Found]:
+    """The names that this page has, and one that is not in the vocabulary."""
+    names = {"Pell": 5, "poet": 4 if page == "The Poèt" else 6, "lived": 1, "1901": None}
+    return [
+        Found(text.index(name), text.index(name) + len(name), entity)
+        for name, entity in names.items()
+        if name in text
+    ]
+
+
+def test_entities_come_from_the_annotator(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    question = {**QUESTION, "question": "Which poet?"}
+    dataset = extractive.annotated(extractive.read(written(tmp_path, squad(question))), annotate, 7)
+    assert extractive.describe(dataset)["entities"] == 3
+    assert extractive.describe(dataset)["entities_outside_vocabulary"] == 2
+    [item] = featurize(dataset, tokenizer).items
+    assert item.entity_ids.tolist() == [4, 5, 4]
+    spans = [tokenizer.decode(item.word_ids[start:end].tolist()) for start, end in item.entity_ends.tolist()]
+    assert spans == [" poet", " Pell", " poet"]
+    with pytest.raises(
+        ValueError, match="annotator gave entity 5, but the model has 5 entities; give the ment"
+    ):
+        extractive.annotated(dataset, annotate, 5)
+
+
+def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    """Those that a window has as a whole, at most 128 of them; the others' words stand there without them."""
+    passage = "Pell " * 200
+    record = Record("x", {
+        "question": "Where is Pell?", "text": passage,
+        "question_entities": [{"start": 9, "end": 13, "entity_id": 9}],
+        "entities": [{"start": 5 * n, "end": 5 * n + 4, "entity_id": 3 + n} for n in range(200)],
+    })  # fmt: skip
+    dataset = extractive.from_records([record])
+    items = featurize(dataset, tokenizer, max_words=512).items
+    sizes = [len(item.entity_ids) for item in items]
+    assert max(sizes) == 128
+    for item in items:
+        for (start, end), entity in zip(item.entity_ends.tolist(), item.entity_ids.tolist(), strict=True):
+            assert tokenizer.decode(item.word_ids[start:end].tolist()) == " Pell"
+            if start >= item.first:
+                assert item.characters[start - item.first, 0] == 5 * (entity - 3)
+    features = featurize(dataset, tokenizer, max_words=512)
+    assert features.counts["entities_cut"] == 201 - 128
+
+
+def batch_of(items: list[extractive.WindowFeature], *, entities: bool = True) -> extractive.WindowBatch:
+    return extractive.collate(items, entities=entities, pad_id=1)
+
+
+def test_the_loss_is_that_of_both_boundaries(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    dataset = extractive.read(EXAMPLES / "dev.json")
+    items = featurize(dataset, tokenizer, max_words=38).items[:6]
+    torch.manual_seed(3)
+    module = extractive.head(LukeModel(TINY_WORDS), 2, entities=True).eval()
+    batch = batch_of(items)
+    with torch.inference_mode():
+        rows = extractive.logits(module, batch)
+        found = float(extractive.loss(module, batch)["loss"])
+        unknown = float(
+            extractive.loss(module, replace(batch, labels=torch.full_like(batch.labels, IGNORED)))["loss"]
+        )
+        labels = batch.labels.clone()
+        labels[0] = IGNORED
+        without_first = float(extractive.loss(module, replace(batch, labels=labels))["loss"])
+    losses = []
+    for item, scores in zip(items, rows, strict=True):
+        assert len(scores) == len(item.word_ids)
+        log = scores - np.log(np.exp(scores.astype(np.float64)).sum(axis=0))
+        losses.append(-log[item.label, [0, 1]].sum() / 2)
+    assert {item.label[0] == 0 for item in items} == {True, False}
+    assert found == pytest.approx(np.mean(losses), rel=1e-5)
+    assert unknown == 0
+    assert without_first == pytest.approx(np.mean(losses[1:]), rel=1e-5)
+
+
+TINY_WORDS = replace(TINY, vocab_size=500, entity_vocab_size=300)
+
+
+def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> None:
+    record = {"question": "Where is Pell?", "text": "Pell is here."}
+    with_entity = {**record, "entities": [{"start": 0, "end": 4, "entity_id": 7}]}
+    dataset = extractive.from_records([Record("x", record), Record("y", with_entity)])
+    items = featurize(dataset, tokenizer).items
+    inputs = batch_of(items).inputs
+    assert inputs.entity_ids is not None
+    assert inputs.entity_ids.tolist() == [[0], [7]]
+    assert inputs.entity_mask.tolist() == [[False], [True]]
+    assert batch_of(items, entities=False).inputs.entity_ids is None
+    assert batch_of(items[:1]).inputs.entity_ids is None
+    torch.manual_seed(3)
+    module = shake(extractive.head(LukeModel(TINY_WORDS), 2, entities=True).eval())
+    with torch.inference_mode():
+        together = extractive.logits(module, batch_of(items))
+        alone = [extractive.logits(module, batch_of([item]))[0] for item in items]
+    for left, right in zip(together, alone, strict=True):
+        assert np.abs(left - right).max() < 1e-5
+    assert np.abs(together[0] - together[1]).max() > 1e-3, "the entity is seen"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"question": 3}, "^input 1: question is 3; wanted a text"),
+        ({"text": ""}, "^input 1: text is empty; wanted a text"),
+        ({"page": 3}, "^input 1: page is 3; wanted a text"),
+        (
+            {"entities": [{"start": 0, "end": 99, "entity_id": 3}]},
+            r"entities\[0\]: start, end spans 0 to 99;",
+        ),
+        ({"entities": [{"end": 3, "entity_id": 3}]}, r"entities\[0\]: start, end is \[null, 3\]; wanted two"),
+        (
+            {"question_entities": [{"start": 0, "end": 2, "entity_id": "3"}]},
+            r"entity_id is \"3\"; wanted an ent",
+        ),
+    ],
+)
+def test_wrong_questions_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        extractive.from_records([Record("input 1", {"question": "Who?", "text": "Ada sat.", **change})])
+
+
+def test_given_entities(tokenizer: WordTokenizer) -> None:
+    entities = [{"start": 0, "end": 3, "entity_id": number, "title": "Ada"} for number in (9, 1, None)]
+    record = Record("x", {"question": "Who?", "context": "Ada sat.", "entities": entities})
+    [example] = extractive.from_records([record]).examples
+    assert example.passage_mentions == (Mention(0, 3, 9),)
+    assert extractive.annotated(extractive.from_records([record]), annotate, 10).examples == (example,), (
+        "given ones are kept"
+    )
+
+
+def test_answers_are_objects() -> None:
+    best = (extractive.Answer("Ada", 0, 3, 1.5), extractive.Answer("sat", 4, 7, 0.5))
+    first = {"answer": "Ada", "start": 0, "end": 3, "score": 1.5}
+    second = {"answer": "sat", "start": 4, "end": 7, "score": 0.5}
+    assert extractive.answers([], [best, ()]) == [
+        {**first, "n_best": [first, second]},
+        {"answer": "", "n_best": []},
+    ]
+
+
+def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = EXAMPLES / "test.json"
+    dataset = extractive.read(gold)
+    predictions = [
+        (extractive.Answer(example.answers[-1][1] if number % 2 else "nothing", 0, 1, 1.0),)
+        for number, example in enumerate(dataset.examples)
+    ]
+    path = tmp_path / "predictions.json"
+    path.write_text("\n".join(extractive.prediction_lines(dataset, predictions)))
+    assert set(json.loads(path.read_text())) == {example.id for example in dataset.examples}
+    extractive.main(["score", str(gold), str(path)])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {**extractive.score(dataset, predictions, (), None), "unknown": 0}
+    assert (printed["exact_match"], printed["f1"], printed["predicted"]) == (0.5, 0.5, 20)
+    with pytest.raises(SystemExit, match=r"^error: .*absent: no such file; expected a text file$"):
+        extractive.main(["score", str(gold), str(tmp_path / "absent")])
+
+
+def test_sizes_are_the_papers() -> None:
+    assert (extractive.MAX_QUESTION, extractive.MAX_ANSWER, extractive.N_BEST) == (64, 30, 20)
+
+
+def test_there_are_no_classes() -> None:
+    assert extractive.label_names({}, ()) == ("start", "end")
+    with pytest.raises(
+        ValueError, match="label file with a, b: question answering has no classes; remove it"
+    ):
+        extractive.label_names({}, ("a", "b"))
+    assert extractive.negative_label((), "") is None
+    with pytest.raises(ValueError, match="negative label 'x': question answering has none"):
+        extractive.negative_label((), "x")

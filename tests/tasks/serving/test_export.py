@@ -1,0 +1,248 @@
+"""Fine-tuned models in transformers: the same logits and the same answers, both ways."""
+
+import json
+import shutil
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from tasks.export import main
+from tasks.io.records import Record
+from tasks.ner import task as ner
+from tasks.questions import extractive
+from tasks.serving.export import export
+from tasks.serving.predict import Predictor, load
+from tasks.task import split_file
+from tasks.typing_and_relations import entity_typing, relation_classification
+from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
+
+TASK_MODULES = [entity_typing, relation_classification, ner]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each task's fine-tuned model and, under `exported`, the same for transformers."""
+    folder = tmp_path_factory.mktemp("models")
+    pretrained(folder)
+    titles = ["[PAD]", "[UNK]", "[MASK]", "Ada", "Pell", "Teal"]
+    (folder / "entities.json").write_text(json.dumps({title: number for number, title in enumerate(titles)}))
+    for task in TASK_MODULES:
+        export(fine_tune(name_of(task), folder), folder / "exported" / name_of(task))
+    wikipedia = {"entity_vocab": folder / "entities.json"}
+    export(fine_tune("extractive_qa", folder), folder / "exported" / "extractive_qa", **wikipedia)
+    return folder
+
+
+def name_of(task: ModuleType) -> str:
+    return task.__name__.removeprefix("tasks.")
+
+
+def batch_of(predictor: Predictor, count: int) -> object:
+    dataset = predictor.task.read(split_file(EXAMPLES / name_of(predictor.task), "dev"))
+    features = predictor.task.featurize(
+        dataset, predictor.tokenizer, predictor.labels,
+        markers=predictor.markers, max_words=96, profile="fixed",
+    )  # fmt: skip
+    return predictor.task.collate(features.items[:count], entities=True, pad_id=predictor.tokenizer.pad_id)
+
+
+@pytest.mark.parametrize("task", TASK_MODULES)
+def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> None:
+    import transformers
+
+    exported = folder / "exported" / name_of(task)
+    theirs, info = getattr(transformers, task.ARCHITECTURE).from_pretrained(
+        exported, output_loading_info=True
+    )
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    predictor = load(folder / f"{name_of(task)}-luke", device="cpu")
+    assert [theirs.config.id2label[number] for number in range(len(predictor.labels))] == list(
+        predictor.labels
+    )
+    batch = batch_of(predictor, 6)
+    inputs = batch.inputs
+    ends = (
+        {"entity_start_positions": batch.positions[..., 0], "entity_end_positions": batch.positions[..., 1]}
+        if task is ner
+        else {}
+    )
+    with torch.inference_mode():
+        expected = theirs.eval()(
+            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
+            entity_ids=inputs.entity_ids + inputs.entity_mask.long(),
+            entity_attention_mask=inputs.entity_mask.long(),
+            entity_position_ids=inputs.entity_positions, **ends,
+        ).logits.numpy()  # fmt: skip
+        found = task.logits(predictor.module, batch)
+    for theirs_row, ours_row in zip(expected, found, strict=True):
+        theirs_row = theirs_row[: len(ours_row)] if task is ner else theirs_row
+        assert np.abs(theirs_row - ours_row).max() < 1e-5
+    assert np.std(np.concatenate([row.ravel() for row in found])) > 0.1
+
+
+@pytest.mark.parametrize("task", TASK_MODULES)
+def test_the_exported_folder_answers_alike(folder: Path, task: ModuleType) -> None:
+    ours = load(folder / f"{name_of(task)}-luke", device="cpu")
+    theirs = load(folder / "exported" / name_of(task), device="cpu")
+    assert (theirs.task, theirs.labels) == (ours.task, ours.labels)
+    if task is ner:
+        sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
+        questions = [{"words": list(sentence.words)} for sentence in sentences]
+    else:
+        examples = task.read(EXAMPLES / name_of(task) / "dev.json").examples
+        questions = [dict(example.record.values) for example in examples]
+    answers = ours.predict(questions)
+    assert theirs.predict(questions) == answers
+    assert len({json.dumps(answer) for answer in answers}) > 2
+
+
+@pytest.mark.parametrize("task", TASK_MODULES[:2])
+def test_their_tokenizer_and_model_classify_alike(folder: Path, task: ModuleType) -> None:
+    """On texts that begin with a blank, as their tokenizer puts none before the first word."""
+    import transformers
+
+    exported = folder / "exported" / name_of(task)
+    tokenizer = transformers.LukeTokenizer.from_pretrained(exported)
+    model = getattr(transformers, task.ARCHITECTURE).from_pretrained(exported).eval()
+    ours = load(folder / f"{name_of(task)}-luke", device="cpu")
+    examples = task.read(EXAMPLES / name_of(task) / "dev.json").examples
+    features = ours.task.featurize(
+        task.Dataset(Path("dev"), examples), ours.tokenizer, ours.labels,
+        markers=ours.markers, max_words=96, profile="fixed",
+    ).items  # fmt: skip
+    for example, feature in zip(examples, features, strict=True):
+        spans = [example.span] if task is entity_typing else [example.head, example.tail]
+        inputs = tokenizer(
+            f" {example.text}",
+            entity_spans=[(start + 1, end + 1) for start, end in spans],
+            return_tensors="pt",
+        )
+        assert inputs["input_ids"][0].tolist() == feature.word_ids.tolist()
+        with torch.inference_mode():
+            logits = model(**inputs).logits[0].numpy()
+            batch = task.collate([feature], entities=True, pad_id=ours.tokenizer.pad_id)
+            assert np.abs(logits - task.logits(ours.module, batch)[0]).max() < 1e-5
+
+
+QUESTION = {
+    "question": "Where did Ada go?",
+    "question_entities": [{"start": 10, "end": 13, "entity_id": 3}],
+    "text": "Ada walked along the Teal, on the side where it is shallow, all the way to Pell (in the north).",
+    "entities": [
+        {"start": 0, "end": 3, "entity_id": 3},
+        {"start": 21, "end": 25, "entity_id": 5},
+        {"start": 75, "end": 79, "entity_id": 4},
+    ],
+}
+
+
+@pytest.mark.parametrize("variant", ["luke", "luke_no_entities", "luke_original_attention", "roberta"])
+def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, variant: str) -> None:
+    """The same logits with Wikipedia's entities as input, and from words alone in variants without entities."""
+    import transformers
+
+    ours, exported = folder / "extractive_qa-luke", folder / "exported" / "extractive_qa"
+    if variant != "luke":
+        ours, exported = fine_tune("extractive_qa", folder, variant), tmp_path / "out"
+        export(ours, exported, entity_vocab=folder / "entities.json")
+    theirs, info = transformers.LukeForQuestionAnswering.from_pretrained(exported, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    assert list(theirs.config.id2label.values()) == ["start", "end"]
+    predictor = load(ours, device="cpu")
+    assert predictor.entities == (variant not in ("luke_no_entities", "roberta"))
+    dataset = extractive.from_records([Record("x", QUESTION), Record("y", {**QUESTION, "entities": []})])
+    items = extractive.featurize(
+        dataset, predictor.tokenizer, (), markers={}, max_words=96, profile="fixed"
+    ).items
+    batch = extractive.collate(items, entities=predictor.entities, pad_id=predictor.tokenizer.pad_id)
+    inputs = {"input_ids": batch.inputs.word_ids, "attention_mask": batch.inputs.word_mask.long()}
+    if predictor.entities:
+        inputs |= {
+            "entity_ids": batch.inputs.entity_ids,
+            "entity_attention_mask": batch.inputs.entity_mask.long(),
+            "entity_position_ids": batch.inputs.entity_positions,
+        }
+    with torch.inference_mode():
+        output = theirs.eval()(**inputs)
+        found = extractive.logits(predictor.module, batch)
+    expected = torch.stack([output.start_logits, output.end_logits], dim=-1).numpy()
+    for row, (theirs_row, ours_row) in enumerate(zip(expected, found, strict=True)):
+        assert np.abs(theirs_row[: len(ours_row)] - ours_row).max() < 1e-5, row
+    assert np.std(np.concatenate(found)) > 0.1
+
+
+def test_exported_answers_are_the_same(folder: Path) -> None:
+    ours = load(folder / "extractive_qa-luke", device="cpu")
+    theirs = load(folder / "exported" / "extractive_qa", device="cpu")
+    assert theirs.task is extractive
+    questions = [{"question": "Who?", "text": "Ada met Bob in Pell."}, QUESTION]
+    found, wanted = theirs.predict(questions), ours.predict(questions)
+    assert [each["answer"] for each in found] == [each["answer"] for each in wanted]
+    assert [each["score"] for each in found] == pytest.approx([each["score"] for each in wanted], abs=1e-4)
+
+
+def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; the folder"
+    ):
+        export(fine_tune("cloze_qa", folder), tmp_path / "out")
+    with pytest.raises(
+        SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles \(--entity-voc"
+    ):
+        main([str(folder / "extractive_qa-luke"), str(tmp_path / "out")])
+    (tmp_path / "few.json").write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}')
+    few = ["--entity-vocab", str(tmp_path / "few.json")]
+    with pytest.raises(
+        SystemExit, match=r"^error: .*few.json: 3 entries, but the model has 6; give the voca"
+    ):
+        main([str(folder / "extractive_qa-luke"), str(tmp_path / "out"), *few])
+    assert not (tmp_path / "out").exists()
+
+
+def test_models_without_entities_and_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
+    words = fine_tune("entity_typing", folder, "roberta")
+    with pytest.raises(SystemExit, match=r"^error: .*roberta: the model classifies words alone"):
+        main([str(words), str(tmp_path / "out")])
+    with pytest.raises(ValueError, match=r"transformers reads it as it is"):
+        export(folder / "exported" / "ner", tmp_path / "out")
+    shutil.copytree(folder / "ner-luke", tmp_path / "model")
+    path = tmp_path / "model" / "tokenizer" / "vocab.json"
+    vocabulary = json.loads(path.read_text())
+    path.write_text(json.dumps({**vocabulary, "more": 5000}))
+    with pytest.raises(ValueError, match=r"vocab.json: \d+ entries, wanted the ids 0, 1, 2, ... below \d+"):
+        export(tmp_path / "model", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def answers_of(folder: Path) -> list[dict[str, str]]:
+    examples = relation_classification.read(EXAMPLES / "relation_classification" / "dev.json").examples
+    return load(folder, device="cpu").predict([example.record.values for example in examples])
+
+
+def test_folders_of_all_versions_of_transformers_answer_alike(folder: Path, tmp_path: Path) -> None:
+    import transformers
+
+    exported = folder / "exported" / "relation_classification"
+    wanted = answers_of(exported)
+    again = tmp_path / "again"
+    transformers.LukeTokenizer.from_pretrained(exported).save_pretrained(again)
+    transformers.LukeForEntityPairClassification.from_pretrained(exported).save_pretrained(again)
+    assert answers_of(again) == wanted
+    old = tmp_path / "old"
+    shutil.copytree(exported, old)
+    (old / "tokenizer_config.json").unlink()
+    vocabulary = json.loads((old / "vocab.json").read_text())
+    added = {name: vocabulary.pop(name) for name in ("<ent>", "<ent2>")}
+    (old / "vocab.json").write_text(json.dumps(vocabulary))
+    with pytest.raises(ValueError, match=r"old: the tokenizer has no word <ent>; give it beside the model"):
+        answers_of(old)
+    (old / "added_tokens.json").write_text(json.dumps(added))
+    assert answers_of(old) == wanted
+    (old / "entity_vocab.json").unlink()
+    with pytest.raises(ValueError, match=r"old: no entity \[PAD\] in entity_vocab.json or tokenizer_config"):
+        answers_of(old)

@@ -1,0 +1,219 @@
+"""Answers of fine-tuned models: the same as in training, from Python and from the command line."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tasks.entities.annotations import Mention
+from tasks.finetuning.prepare import TASKS
+from tasks.io.records import read_records
+from tasks.ner import task as ner
+from tasks.ner.words import split_words
+from tasks.predict import main
+from tasks.questions.answers import read_predictions
+from tasks.serving.predict import AT_ONCE, answer_lines, load
+from tasks.task import split_file
+from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    pretrained(folder)
+    for task in TASKS:
+        fine_tune(task, folder)
+    return folder
+
+
+def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
+    predictor = load(folder / "ner-luke", device="cpu")
+    gold = ner.read(EXAMPLES / "ner" / "dev.txt")
+    written = ner.read_columns(folder / "ner-luke" / "predictions-dev.txt", strict=False)
+    # A text without context: the training set's documents are given as one text of several lines.
+    texts = [
+        "\n".join(" ".join(sentence.words) for sentence in document.sentences) for document in gold.documents
+    ]
+    answers = predictor.predict([{"text": text} for text in texts])
+    for document, text, answer in zip(written.documents, texts, answers, strict=True):
+        wanted, start = [], 0
+        for sentence in document.sentences:
+            places = []
+            for word in sentence.words:
+                places.append((start, start + len(word)))
+                start += len(word) + 1
+            wanted += [
+                {"start": places[span.start][0], "end": places[span.end - 1][1], "label": span.label}
+                for span in sentence.spans
+            ]
+        if [word for line in split_words(text) for word, _, _ in line] == text.split():
+            assert answer == {"entities": wanted}
+    assert sum(len(answer["entities"]) for answer in answers) > 5
+
+
+def test_entity_recognition_of_words(folder: Path) -> None:
+    predictor = load(folder / "ner-luke", device="cpu")
+    words = ["Abraham", "Lincoln", "was", "born", "in", "Kentucky", "."]
+    [by_words], [by_text] = (
+        predictor.predict([question]) for question in ({"words": words}, {"text": " ".join(words)})
+    )
+    text = " ".join(words)
+    assert by_words["entities"]
+    assert [
+        (" ".join(words[entity["start"] : entity["end"]]), entity["label"]) for entity in by_words["entities"]
+    ] == [(text[entity["start"] : entity["end"]], entity["label"]) for entity in by_text["entities"]]
+    assert predictor.predict([{"text": " \n"}, {"words": []}]) == [{"entities": []}] * 2
+    assert predictor.predict([]) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "field", "labels"),
+    [("entity_typing", "labels", "labels"), ("relation_classification", "relation", "relation")],
+)
+def test_marked_mentions_answer_as_in_training(folder: Path, task: str, field: str, labels: str) -> None:
+    predictor = load(folder / f"{task}-luke", device="cpu")
+    written = read_records(folder / f"{task}-luke" / "predictions-test.jsonl")
+    questions = [
+        {name: value for name, value in record.values.items() if name not in (labels, "prediction")}
+        for record in written
+    ]
+    assert predictor.predict(questions) == [{field: record.values["prediction"]} for record in written]
+
+
+def test_raw_texts_are_the_same_as_data(folder: Path) -> None:
+    relations = load(folder / "relation_classification-luke", device="cpu")
+    typing = load(folder / "entity_typing-luke", device="cpu")
+    for example in (
+        TASKS["relation_classification"].read(EXAMPLES / "relation_classification" / "dev.json").examples
+    ):
+        raw = {"text": example.text, "head": list(example.head), "tail": list(example.tail)}
+        assert relations.predict([raw]) == relations.predict([example.record.values])
+    for example in TASKS["entity_typing"].read(EXAMPLES / "entity_typing" / "dev.json").examples:
+        raw = {"text": example.text, "start": example.span[0], "end": example.span[1]}
+        assert typing.predict([raw]) == typing.predict([example.record.values])
+
+
+@pytest.mark.parametrize("task", ["cloze_qa", "extractive_qa"])
+def test_questions_are_answered_as_in_training(folder: Path, task: str) -> None:
+    predictor = load(folder / f"{task}-luke", device="cpu")
+    path = split_file(EXAMPLES / task, "test")
+    questions = [
+        {"question": each.question, "text": each.passage}
+        | ({"entities": [list(span) for span in each.entities]} if task == "cloze_qa" else {})
+        for each in predictor.task.read(path).examples
+    ]
+    written = read_predictions(folder / f"{task}-luke" / "predictions-test.json")
+    answers = predictor.predict(questions)
+    assert [answer["answer"] for answer in answers] == list(written.values())
+    for question, answer in zip(questions, answers, strict=True):
+        assert question["text"][answer["start"] : answer["end"]] == answer["answer"]
+        assert answer["n_best"][0]["score"] == answer["score"] >= answer["n_best"][-1]["score"]
+    assert len({answer["answer"] for answer in answers}) > 3
+    assert predictor.predict([]) == []
+
+
+def test_an_annotator_finds_the_entities_of_questions(folder: Path) -> None:
+    asked = []
+
+    def annotate(text: str, page: str | None) -> list[Mention]:
+        asked.append((text, page))
+        return [Mention(0, 3, 5), Mention(4, 7, 1)]
+
+    question = {"question": "Who met Bob?", "text": "Ada met Bob.", "page": "Ada"}
+    given = [{"start": 0, "end": 3, "entity_id": 5}]
+    plain, annotated = (
+        load(folder / "extractive_qa-luke", device="cpu", annotate=each) for each in (None, annotate)
+    )
+    answers = annotated.predict([question])
+    assert asked == [("Who met Bob?", "Ada"), ("Ada met Bob.", "Ada")]
+    assert answers == plain.predict([{**question, "entities": given, "question_entities": given}])
+    assert answers != plain.predict([question])
+    with pytest.raises(
+        ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa alone"
+    ):
+        load(folder / "ner-luke", device="cpu", annotate=annotate)
+    with pytest.raises(
+        ValueError, match=r"entity_ids .* has 6 at .*, wanted 0 to 5, the rows of the model's"
+    ):
+        plain.predict([{**question, "entities": [{**given[0], "entity_id": 6}]}])
+
+
+def test_models_without_entities_answer(folder: Path) -> None:
+    predictor = load(fine_tune("relation_classification", folder, "roberta"), device="cpu")
+    assert not predictor.entities
+    [answer] = predictor.predict([{"text": "Ada met Bob .", "head": [0, 3], "tail": [8, 11]}])
+    assert answer["relation"] in predictor.labels
+
+
+def test_command_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question: dict[str, Any] = {"id": 7, "text": "Adaé met Bob .", "head": [0, 4], "tail": [9, 12]}
+    lines = [json.dumps({**question, "id": number}, ensure_ascii=False) for number in range(3)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines[:2], "", lines[2]])))
+    main([str(folder / "relation_classification-luke"), "--device", "cpu"])
+    printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["id"] for line in printed] == [0, 1, 2]
+    assert {line["text"] for line in printed} == {question["text"]}
+    assert all(isinstance(line["relation"], str) for line in printed)
+
+
+def test_what_is_computed_at_once_and_how_precisely(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Logits of bf16 differ in the third digit, and tell the same tags of these all but random weights apart."""
+    from tasks.serving import predict
+
+    found: list[list[np.ndarray]] = []
+
+    def logits_of(*arguments: Any, **settings: Any) -> list[np.ndarray]:
+        found.append(original(*arguments, **settings))
+        return found[-1]
+
+    original = predict.logits_of
+    monkeypatch.setattr(predict, "logits_of", logits_of)
+    question = json.dumps({"text": "Ada met Bob in the old town of Bern .\nThey left for Paris ."})
+    for options in ([], ["--tokens-per-batch", "60"], ["--tokens-per-batch", "0"], ["--precision", "bf16"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO(question))
+        main([str(folder / "ner-luke"), "--device", "cpu", *options])
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    whole, *others, narrow = (np.concatenate(rows) for rows in found)
+    assert all(np.abs(whole - other).max() < 1e-4 for other in others)
+    assert 1e-4 < np.abs(whole - narrow).max() < 0.1 * np.abs(whole).max()
+    with pytest.raises(SystemExit):
+        main([str(folder / "ner-luke"), "--tokens-per-batch", "-1"])
+
+
+def test_wrong_lines_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = str(folder / "relation_classification-luke")
+    good = '{"text": "Ada met Bob .", "head": [0, 3], "tail": [8, 11]}'
+    for bad, message in (
+        ("{", r"^error: stdin:3: not JSON"),
+        ("[]", r"^error: stdin:3: found \[\]; wanted a JSON object"),
+        ('{"text": "Ada"}', r"^error: stdin:3: head is null; wanted two whole numbers \[start, end\]"),
+        ('{"text": "Ada", "head": [0, 4], "tail": [0, 1]}', r"^error: stdin:3: head spans 0 to 4; wanted at"),
+        ("{}", r"^error: stdin:3: no field 'token'"),
+    ):
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{good}\n\n{bad}\n"))
+        with pytest.raises(SystemExit, match=message):
+            main([model, "--device", "cpu"])
+    with pytest.raises(ValueError, match=r"^input 1: text is 3; wanted a text"):
+        load(folder / "ner-luke", device="cpu").predict([{"text": 3}])
+
+
+def test_long_inputs_are_answered_in_parts(folder: Path) -> None:
+    predictor = load(folder / "entity_typing-luke", device="cpu")
+    lines = (json.dumps({"text": "Ada sat", "start": 0, "end": 3, "n": n}) for n in range(AT_ONCE + 2))
+    answers = answer_lines(predictor, lines, "x")
+    assert json.loads(next(answers))["n"] == 0
+    assert json.loads(next(lines))["n"] == AT_ONCE, "no more is read than is answered"
+
+
+def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"config.json: no such file; give the folder of a fine-tuned"):
+        load(tmp_path, device="cpu")
+    with pytest.raises(ValueError, match=r"config.json: task is None; wanted one of entity_typing"):
+        load(folder / "weights", device="cpu")

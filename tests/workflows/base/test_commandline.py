@@ -1,0 +1,227 @@
+"""The `luigi` command as users type it: every mistake is one line that names the thing and the remedy."""
+
+import bz2
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import DATA
+
+pytestmark = pytest.mark.slow
+
+LUIGI = str(Path(sys.executable).with_name("luigi"))
+DUMP = DATA / "wiki-40.xml.bz2"
+
+
+def luigi(
+    *arguments: object, cwd: Path, env: dict[str, str] | None = None, timeout: int = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run the installed command, from a folder that is not the project's."""
+    command = [LUIGI, "--module", "workflows", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False
+    )
+
+
+def one_line(result: subprocess.CompletedProcess[str]) -> str:
+    """The only line that a failed command wrote, beside those of the stages that went well."""
+    assert result.returncode not in (0, -6, -11)
+    lines = (result.stdout + result.stderr).strip().splitlines()
+    lines = [
+        line for line in lines if "Using incubator modules" not in line
+    ]  # Spark's JVM says so at every start
+    lines = [line for line in lines if not re.fullmatch(r"[A-Z]\w+ +.* \| [\d.]+ s", line)]
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def manifests(folder: Path) -> list[str]:
+    return sorted(path.parent.name.rsplit("-", 1)[0] for path in folder.rglob("manifest.json"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["RunAll", "--seed"], "--seed: no value follows; wanted --seed=VALUE"),
+        (["RunAll", "--preset", "huge"], "--preset huge: wanted one of demo, small, base, large"),
+        (["RunAll", "--profile", "old"], "--profile old: wanted one of fixed, paper"),
+        (["RunAll", "--vocab-size", "3"], "--vocab-size 3: wanted a whole number, 4 or more"),
+        (["RunAll", "--vocab-size", "abc"], "--vocab-size abc: wanted a whole number, 4 or more"),
+        (["RunAll", "--block-size", "1"], "--block-size 1: wanted a size of 4096 bytes or more"),
+        (["RunAll", "--processes", "0"], "--processes 0: wanted a whole number, 1 or more"),
+        (["RunAll", "--seed", "-1"], "--seed -1: wanted a whole number, 0 or more"),
+        (["RunAll", "--max-rejected", "2"], "--max-rejected 2: wanted a share between 0 and 1"),
+        (["RunAll", "--device", "tpu"], "--device tpu: wanted auto, cpu, cuda or cuda:N"),
+        (["RunAll", "--vocab", "100"], "--vocab: RunAll has no such parameter, did you mean --vocab-size?"),
+        (
+            ["RunAll", "--vocab-sise=100"],
+            "--vocab-sise: RunAll has no such parameter, did you mean --vocab-size?",
+        ),
+        (
+            ["RunAll", "--xyz", "1"],
+            "--xyz: RunAll has no such parameter; see luigi --module workflows RunAll --help",
+        ),
+        (["RunAl"], "RunAl: no such stage, did you mean RunAll?"),
+        ([], "no stage named; wanted one of"),
+        (
+            ["RunAll", "--workers", "2"],
+            "--workers: stays 1, since stages share one Spark session; use --processes",
+        ),
+        (
+            ["RunAll", "--beam-options", "--runner=X"],
+            "--beam-options: no value follows; wanted --beam-options=VALUE",
+        ),
+        (["RunAll", "--beam-options=nonsense"], "--beam-options=nonsense: wanted '--runner=NAME"),
+        (["RunAll", "--beam-options=--runner=Foo"], "--beam-options: no runner Foo"),
+        (["RunAll", '--beam-options="'], '--beam-options=": No closing quotation'),
+        (
+            ["RunAll", "--spark-master", "nonsense"],
+            "--spark-master nonsense: wanted local, local[N], spark://HOST",
+        ),
+        (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: a local folder is wanted"),
+        (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
+        (["FineTune", "--task", "parsing"], "--task parsing: wanted one of entity_typing, relation"),
+        (["FineTune", "--variant", "elmo"], "--variant elmo: wanted one of luke"),
+        (["RunExperiments", "--tasks", ""], "--tasks: its value is empty; give one, or leave --tasks out"),
+        (["RunExperiments", "--seeds="], "--seeds: its value is empty"),
+        (
+            ["RunExperiments", "--FineTune-epochs", "2"],
+            "--FineTune-epochs: RunExperiments has no such parameter",
+        ),
+        (["RunExperiments", "--epochs", "2"], "--epochs: RunExperiments has no such parameter"),
+        (
+            ["RunExperiments", "--batch-sizes", "8"],
+            "--batch-sizes 8: says what the search tries; pass --tuned, too",
+        ),
+        (["FineTune", "--data", "nowhere"], "--data nowhere: no such folder"),
+        (["RunAll", "--dump", "nowhere.xml"], "--dump nowhere.xml: no such file; wanted a dump file, a glob"),
+        (["RunAll", "--tokenizer", "nowhere"], "nowhere: found no vocab.json with merges.txt"),
+        (["RunAll", "--base-model", "./nowhere"], "--base-model ./nowhere: no such folder"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_runs(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    assert message in one_line(luigi(*arguments, cwd=tmp_path))
+    assert manifests(tmp_path) == []
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU")
+def test_a_missing_device(tmp_path: Path) -> None:
+    message = one_line(luigi("Pretrain", "--dump", DUMP, "--device", "cuda:3", cwd=tmp_path))
+    assert "--device cuda:3: torch finds 0 CUDA devices here; pass cpu or auto" in message
+
+
+def test_a_work_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    message = one_line(luigi("FetchDump", "--dump", DUMP, "--workdir", tmp_path / "file/work", cwd=tmp_path))
+    assert "file/work: cannot be created" in message
+    assert "--workdir" in message
+
+
+def test_no_java(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
+    message = one_line(luigi("ResolveRedirects", "--dump", DUMP, cwd=tmp_path, env=env))
+    assert "Java: not found on PATH; install Java 17 or later" in message
+
+
+def test_an_old_java(tmp_path: Path) -> None:
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
+    java.chmod(0o755)
+    env = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    message = one_line(luigi("ResolveRedirects", "--dump", DUMP, cwd=tmp_path, env=env))
+    assert "bin/java: is version 8; install Java 17 or later" in message
+
+
+XML = bz2.decompress(DUMP.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"<!DOCTYPE html>\n<html></html>", "an HTML page, not a dump; download the file itself"),
+        (b"", "the file is empty; download it again"),
+        (XML[: XML.index(b"<page>")] + b"</mediawiki>\n", "no <page> in its first"),
+        (DUMP.read_bytes()[:-5000], "the bzip2 stream ends in the middle"),
+        (XML[: len(XML) // 2], "pass --allow-truncated to take the pages that are whole"),
+        (XML.replace(b"<ns>0</ns>", b"<ns>1</ns>"), "no article among its"),
+    ],
+)
+def test_what_is_no_whole_dump(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "dump.xml.bz2"
+    path.write_bytes(content)
+    line = one_line(luigi("ExtractPages", "--dump", path, cwd=tmp_path))
+    assert message in line
+    assert "dump.xml.bz2" in line
+    assert "pages" not in manifests(tmp_path)
+
+
+def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(XML[: len(XML) // 2])
+    result = luigi("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "the dump ends in the middle" in result.stderr
+    manifest = json.loads(next((tmp_path / "work").glob("pages-*/manifest.json")).read_text())
+    assert manifest["drops"]["pages:truncated"] == 1
+    assert manifest["facts"]["pages_read"] > 10
+
+
+@pytest.mark.parametrize("container", ["xml.bz2", "xml.gz"])
+def test_a_cut_compressed_dump_is_taken_when_allowed(tmp_path: Path, container: str) -> None:
+    path = tmp_path / "dump"
+    path.write_bytes((DATA / f"wiki-40.{container}").read_bytes()[:-1000])
+    result = luigi("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
+    # The hand-written dump is one bzip2 block: nothing of it is whole.
+    assert (result.returncode == 0) is (container == "xml.gz"), result.stderr
+
+
+def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
+    for name in ("a.xml", "b.xml"):
+        (tmp_path / name).write_bytes(XML)
+    line = one_line(luigi("ResolveRedirects", "--dump", tmp_path / "*.xml", cwd=tmp_path))
+    assert "twice; do its parts overlap?" in line
+
+
+def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "dump.xml"
+    path.write_bytes(XML.replace(b"<ns>0</ns>", b"<ns>zero</ns>", 20))
+    line = one_line(luigi("ExtractPages", "--dump", path, cwd=tmp_path))
+    assert "20 of 44 pages (45.45%) were dropped (20 rejected), more than --max-rejected 0.001 allows" in line
+    assert luigi("ExtractPages", "--dump", path, "--max-rejected", "0.5", cwd=tmp_path).returncode == 0
+
+
+def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:
+    """Luigi's own exit status would be 0."""
+    path = tmp_path / "dump.xml.gz"
+    path.write_bytes((DATA / "wiki-40.xml.gz").read_bytes()[:-2000])
+    result = luigi("ExtractPages", "--dump", path, cwd=tmp_path)
+    assert result.returncode == 30
+    assert "the gzip stream ends in the middle" in one_line(result)
+
+
+def test_help_documents_every_parameter(tmp_path: Path) -> None:
+    text = luigi("RunAll", "--help", cwd=tmp_path).stdout
+    names = ("dump", "workdir", "preset", "tokenizer", "base-model", "profile", "vocab-size", "block-size")
+    names += ("processes", "spark-master", "beam-options", "device", "seed", "allow-truncated")
+    for name in names:
+        assert f"--{name}" in text
+    assert "a wiki's name such as simplewiki" in " ".join(text.split())
+
+
+def test_demo_dump_without_gensim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    from workflows.stages import dump
+
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install --no-deps gensim==4\.4\.0"):
+        dump.demo_dump()

@@ -1,0 +1,411 @@
+"""The cluster on loopback: the same bytes as on one machine, whoever is killed; and nobody stays behind."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support import DATA
+from tests.workflows.base.test_commandline import LUIGI
+from tests.workflows.stages.test_stages import SEVERAL_BLOCKS, ended, family, manifests, wait_for
+from workflows import ExtractPages, ResolveRedirects
+from workflows.engines import cluster
+
+pytestmark = pytest.mark.slow
+
+COMMAND = [sys.executable, "-m", "workflows.engines.cluster"]
+Event = dict[str, Any]  # of Spark's event log
+PORTS = ("LUIGI_PORT", "SPARK_MASTER_PORT", "SPARK_MASTER_WEBUI_PORT", "DASK_PORT")
+CORPUS_STAGES = {"dump", "pages", "titles", "entity_vocab", "mentions", "tokenizer", "sequences"}
+# Stages in one process, so that one Spark session serves them.
+RUN = """
+import json, sys
+import luigi, workflows
+
+parameters = json.loads(sys.argv[1])
+stages = [getattr(workflows, name)(**parameters) for name in sys.argv[2:]]
+sys.exit(not luigi.build(stages, local_scheduler=True, log_level="WARNING"))
+"""
+
+
+def free_ports() -> dict[str, str]:
+    sockets = [socket.socket() for _ in PORTS]
+    for each in sockets:
+        each.bind((cluster.HOST, 0))
+    ports = {name: str(each.getsockname()[1]) for name, each in zip(PORTS, sockets, strict=True)}
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@dataclass(frozen=True)
+class Running:
+    """The command, running; what it said, and its processes by their programs."""
+
+    process: subprocess.Popen[str]
+    ports: dict[str, str]
+    said: str
+
+    @property
+    def engines(self) -> dict[str, str]:
+        return {
+            "spark_master": f"spark://{cluster.HOST}:{self.ports['SPARK_MASTER_PORT']}",
+            "beam_options": f"--runner=DaskRunner --dask_client_address={self.dask}",
+        }
+
+    @property
+    def dask(self) -> str:
+        return f"tcp://{cluster.HOST}:{self.ports['DASK_PORT']}"
+
+    def members(self, word: str) -> list[psutil.Process]:
+        """The processes that it started with this word in their command lines, the oldest first."""
+        found = [each for each in psutil.Process(self.process.pid).children() if word in each.cmdline()]
+        return sorted(found, key=lambda each: each.create_time())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_java() -> Iterator[None]:
+    """Java's second compiler takes most of the time of ten JVMs that live for seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        yield
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    ports = free_ports()
+    with subprocess.Popen(
+        [*COMMAND, "--dask"], env={**os.environ, **ports}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines: list[str] = []
+        while not lines or "Ctrl-C" not in lines[-1]:
+            lines.append(process.stdout.readline())
+            assert lines[-1], lines
+        yield Running(process, ports, "".join(lines))
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+def run_command(workdir: Path, *stages: str, **others: str) -> list[str]:
+    """A run of stages, to be started beside the work directory, whose name is relative: workers stand elsewhere."""
+    dump, block_size = SEVERAL_BLOCKS[1], SEVERAL_BLOCKS[3]
+    parameters = {"dump": dump, "block_size": block_size, "workdir": workdir.name, **others}
+    return [sys.executable, "-c", RUN, json.dumps(parameters), *stages]
+
+
+def run_corpus(workdir: Path, **others: str) -> None:
+    command = run_command(workdir, "BuildMentionTable", "BuildSequences", **others)
+    result = subprocess.run(command, cwd=workdir.parent, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workdir = tmp_path_factory.mktemp("local") / "work"
+    run_corpus(workdir, processes="1")
+    assert set(manifests(workdir)) == CORPUS_STAGES
+    return workdir
+
+
+@pytest.fixture
+def event_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Event]]:
+    """Makes Spark's driver write down what it does; gives a function that reads it."""
+    folder = tmp_path / "spark_conf"
+    shutil.copytree(cluster.ROOT / "pipeline" / "spark_conf", folder)
+    (tmp_path / "events").mkdir()
+    (folder / "spark-defaults.conf").write_text(
+        f"spark.eventLog.enabled true\nspark.eventLog.dir file://{tmp_path}/events\nspark.eventLog.compress false\n"
+    )
+    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
+
+    def read() -> list[Event]:
+        time.sleep(0.2)  # Spark needs the processors more than those who wait for it
+        files = [path for path in (tmp_path / "events").rglob("events_*") if path.is_file()]
+        lines = [
+            line for path in files for line in path.read_text().split("\n")[:-1]
+        ]  # the last may be unfinished
+        return [json.loads(line) for line in lines]
+
+    return read
+
+
+def ask_workers(address: str) -> dict[str, tuple[int, int]]:
+    """Of each Dask worker: how often it loaded a job's heavy objects, and how often it found them loaded."""
+    from distributed import Client
+
+    def look() -> tuple[int, int]:  # inside, so that it travels by value
+        from pipeline.jobs import beam
+
+        info = beam._load.cache_info()
+        return info.misses, info.hits
+
+    with Client(address, set_as_default=False) as client:
+        return client.run(look)
+
+
+def test_the_same_bytes_from_both_clusters_and_every_worker_works(
+    running: Running, local: Path, tmp_path: Path, event_log: Callable[[], list[Event]]
+) -> None:
+    before = ask_workers(running.dask)
+    run_corpus(tmp_path / "work", **running.engines)
+    assert manifests(tmp_path / "work") == manifests(local)
+    blocks = len(list((tmp_path / "work").glob("pages-*/blocks/*.json")))
+    assert blocks >= 8
+    loads = {name: misses - before[name][0] for name, (misses, _) in ask_workers(running.dask).items()}
+    assert list(loads.values()) == [2, 2], "once for each of the two jobs, in each of the two workers"
+    hits = sum(hits for _, hits in ask_workers(running.dask).values()) - sum(
+        hits for _, hits in before.values()
+    )
+    assert hits == 2 * blocks - 4
+    tasks = tasks_by_executor(event_log())
+    assert len(tasks) == 2
+    assert min(tasks.values()) > 10
+
+
+def test_all_listen_on_loopback_alone(running: Running) -> None:
+    listening = {
+        connection.laddr
+        for member in family(running.process)
+        for connection in member.net_connections("inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+    assert {address.ip.removeprefix("::ffff:") for address in listening} == {cluster.HOST}
+    assert {address.port for address in listening} >= set(map(int, running.ports.values()))
+
+
+def test_the_printed_command_runs_and_luigid_shows_it(running: Running, tmp_path: Path) -> None:
+    command = shlex.split(next(line for line in running.said.splitlines() if line.startswith("luigi --")))
+    assert command[0] == "luigi"
+    command[command.index("RunAll")] = "ExtractPages"
+    result = subprocess.run(
+        [LUIGI, *command[1:], *SEVERAL_BLOCKS], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    query = urllib.parse.quote(json.dumps({"status": "DONE", "upstream_status": ""}))
+    with urllib.request.urlopen(f"{page(running)}/api/task_list?data={query}") as answer:
+        done = json.load(answer)["response"]
+    assert {task["name"] for task in done.values()} >= {"ExtractPages", "FetchDump"}
+
+
+def page(running: Running) -> str:
+    found = re.search(r"http://\S+", running.said)
+    assert found
+    return found[0]
+
+
+def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
+    """Each engine would look for it for half a minute or more, and then say much."""
+    nowhere = "127.0.0.1:1"
+    stage = ExtractPages(
+        workdir=str(tmp_path),
+        beam_options=f"--runner=DaskRunner --dask_client_address=tcp://{nowhere}",
+        spark_master=f"spark://{nowhere}",
+    )
+    with pytest.raises(
+        ValueError, match=rf"--beam-options: --dask_\S+=tcp://{nowhere}: nobody answers there"
+    ):
+        stage.check_needs()
+    with pytest.raises(
+        ValueError, match=rf"--spark-master spark://{nowhere}: nobody .* is the cluster running\?"
+    ):
+        stage.clone(ResolveRedirects).check_needs()
+
+
+# Kills
+
+
+def big_dump(path: Path) -> None:
+    """The hand-written dump with its pages many times over: a block takes a second."""
+    text = (DATA / "wiki-40.xml").read_text()
+    start, end = text.index("<page>"), text.rindex("</mediawiki>")
+    path.write_text(text[:start] + text[start:end] * 100 + text[end:])
+
+
+def extract(workdir: Path, *options: str) -> list[str]:
+    words = ["--dump", str(workdir.parent / "big.xml"), "--block-size", "512KiB", "--workdir", str(workdir)]
+    return [LUIGI, "--module", "workflows", "ExtractPages", *words, "--max-rejected", "1", *options]
+
+
+def unfinished_files(process: psutil.Process) -> list[str]:
+    return [file.path for file in process.open_files() if file.path.endswith(".tmp")]
+
+
+def test_a_dask_worker_killed_within_a_block(running: Running, tmp_path: Path) -> None:
+    big_dump(tmp_path / "big.xml")
+    subprocess.run(extract(tmp_path / "local", "--processes", "1"), check=True, capture_output=True)
+    worker = running.members("worker")[-1]
+    command = extract(tmp_path / "work", f"--beam-options={running.engines['beam_options']}")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        while True:  # until it is stopped with a block in its hands
+            wait_for(lambda: bool(unfinished_files(worker)), process)
+            worker.suspend()
+            if left := unfinished_files(worker):
+                break
+            worker.resume()
+        worker.kill()
+        said = process.communicate(timeout=100)[0]
+    assert process.returncode == 0, said
+    assert manifests(tmp_path / "work") == manifests(tmp_path / "local")
+    assert left
+    assert not any(Path(path).exists() for path in left)
+
+
+def count(events: Iterable[Event], name: str) -> int:
+    return sum(event["Event"] == f"SparkListener{name}" for event in events)
+
+
+def tasks_by_executor(events: Iterable[Event]) -> Counter[str]:
+    return Counter(
+        event["Task Info"]["Executor ID"] for event in events if event["Event"] == "SparkListenerTaskEnd"
+    )
+
+
+def executors_at_work(workers: Iterable[psutil.Process], events: list[Event]) -> list[psutil.Process]:
+    """The executors that have already finished a task: others may still be starting."""
+    found = []
+    for worker in workers:
+        for child in worker.children():
+            words = child.cmdline() if child.status() != psutil.STATUS_ZOMBIE else []
+            if "--executor-id" in words:
+                number = words[words.index("--executor-id") + 1]
+                found += [child] if tasks_by_executor(events)[number] else []
+    return found
+
+
+def wait_until_it_stalls(process: subprocess.Popen[str], read: Callable[[], list[Event]]) -> None:
+    """Until a job of Spark is at work and nothing has happened for some time: it waits for the frozen executor."""
+    size, since = -1, 0.0
+
+    def stalls() -> bool:
+        nonlocal size, since
+        events = read()
+        if len(events) != size or count(events, "JobStart") == count(events, "JobEnd"):
+            size, since = len(events), time.monotonic()
+        return time.monotonic() - since > 3
+
+    wait_for(stalls, process)
+
+
+def test_spark_executors_and_a_worker_killed_within_stages(
+    running: Running, local: Path, tmp_path: Path, event_log: Callable[[], list[Event]]
+) -> None:
+    """An executor in two stages, a worker with its executor in the third: other executors do the work again."""
+    workdir = tmp_path / "work"
+    workdir.mkdir()
+    for name in ("dump", "pages"):
+        shutil.copytree(next(local.glob(f"{name}-*")), workdir / next(local.glob(f"{name}-*")).name)
+    workers = running.members(cluster.SPARK_WORKER)
+    command = run_command(workdir, "BuildMentionTable", spark_master=running.engines["spark_master"])
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        for name in ("titles", "entity_vocab", "mentions"):
+            wait_for(lambda name=name: any(workdir.glob(f"{name}-*/key.txt")), process)
+            wait_for(lambda: bool(executors_at_work(workers, event_log())), process)
+            executor = executors_at_work(workers, event_log())[0]
+            executor.suspend()
+            wait_until_it_stalls(process, event_log)
+            assert not any(workdir.glob(f"{name}-*/manifest.json"))
+            if name == "entity_vocab":
+                worker = executor.parent()
+                workers.remove(worker)
+                worker.kill()
+            executor.kill()
+        said = process.communicate(timeout=200)[0]
+    assert process.returncode == 0, said
+    assert set(manifests(workdir)) == {"dump", "pages", "titles", "entity_vocab", "mentions"}
+    assert manifests(workdir).items() <= manifests(local).items()
+    events = event_log()
+    assert count(events, "ExecutorRemoved") >= 3
+    reasons = Counter(
+        event["Task End Reason"]["Reason"] for event in events if event["Event"] == "SparkListenerTaskEnd"
+    )
+    assert reasons["ExecutorLostFailure"] >= 3, "each had a task in its hands"
+
+
+# The command's beginning and end
+
+
+def test_ctrl_c_ends_everybody(running: Running) -> None:
+    members = family(running.process)
+    assert len(members) > 5
+    folder = Path(running.said.split("logs")[1].split()[0])
+    assert folder.is_dir()
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.wait(30) == 0
+    assert ended(members, 0)
+    assert not folder.exists()
+
+
+def test_sigterm_while_it_starts_ends_everybody() -> None:
+    with subprocess.Popen(COMMAND, env={**os.environ, **free_ports()}, stdout=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while not (members := [each for each in family(process) if each.name() == "java"]):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        members = family(process)
+        process.terminate()
+        assert process.wait(30) == 0
+        assert ended(members, 0)
+
+
+def failure(**environment: str) -> str:
+    result = subprocess.run(
+        COMMAND, env={**os.environ, **environment}, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+def test_a_port_in_use() -> None:
+    with socket.create_server((cluster.HOST, 0)) as taken:
+        port = str(taken.getsockname()[1])
+        line = failure(**{**free_ports(), "SPARK_MASTER_WEBUI_PORT": port})
+    assert line.startswith(
+        f"error: SPARK_MASTER_WEBUI_PORT={port}: Address already in use on 127.0.0.1; end what"
+    )
+
+
+def test_a_process_that_dies_at_its_start(tmp_path: Path) -> None:
+    with cluster.Cluster(tmp_path) as started:
+        started.start(
+            "spark worker 1", [sys.executable, "-c", "print('a'); raise OSError('no memory'); print('b')"]
+        )
+        with pytest.raises(
+            ValueError, match=r"^spark worker 1: ended with exit status 1; .* words: OSError: no memory$"
+        ):
+            started.wait("spark master", lambda: False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("LUIGI_PORT", "70000"), ("SPARK_WORKERS", "none")])
+def test_a_wrong_setting(name: str, value: str) -> None:
+    assert failure(**{**free_ports(), name: value}).startswith(f"error: {name}={value}: wanted a ")
+
+
+def test_a_settings_file_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"\.env: No such file or directory; it lies in the project's repository"
+    ):
+        cluster.read_settings(tmp_path / ".env")
+    (tmp_path / ".env").write_text("# ports\nLUIGI_PORT 8082\n")
+    with pytest.raises(ValueError, match=r"line 2 is 'LUIGI_PORT 8082'; wanted NAME=value"):
+        cluster.read_settings(tmp_path / ".env")

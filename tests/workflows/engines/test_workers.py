@@ -1,0 +1,55 @@
+"""Stages side by side in processes: shared out over devices, a failure told in a line."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.fine_tuned import EXAMPLES, pretrained
+from workflows import FineTune
+from workflows.engines import workers
+
+pytestmark = pytest.mark.slow
+
+
+def test_stages_are_shared_out_and_one_that_fails_is_told(tmp_path: Path) -> None:
+    """Two processes take four stages, one of whose data cannot be read, and one that is complete already."""
+    pretrained(tmp_path)
+    bad = tmp_path / "bad"
+    shutil.copytree(EXAMPLES / "ner", bad)
+    (bad / "dev.txt").write_text("Ada B-PER\nmet\n")
+    settings = {
+        "workdir": str(tmp_path / "work"),
+        "task": "ner",
+        "variant": "roberta",
+        "epochs": 1,
+        "device": "cpu",
+        "task_preset": "demo",
+    }
+    settings |= {"weights": str(tmp_path / "weights"), "tokenizer": str(tmp_path / "tokenizer")}
+    stages = [FineTune(seed=seed, **settings) for seed in (1, 2, 3)]
+    stages[0].run()
+    before = (Path(stages[0].folder) / "manifest.json").stat().st_mtime_ns
+    broken = FineTune(seed=1, data=str(bad), **settings)
+    failures = workers.run([stages[0], broken, *stages[1:]], ["cpu", "cpu"])
+    assert list(failures) == [broken]
+    assert "dev.txt" in failures[broken]
+    assert "\n" not in failures[broken]
+    assert all(stage.complete() for stage in stages)
+    assert (Path(stages[0].folder) / "manifest.json").stat().st_mtime_ns == before
+    assert not broken.complete()
+
+
+def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends at its start, as where Python's packages are not found."""
+    pretrained(tmp_path)
+    monkeypatch.setattr(workers.sys, "executable", shutil.which("false"))
+    stages = [
+        FineTune(
+            workdir=str(tmp_path / "work"), weights=str(tmp_path / "weights"), tokenizer=str(tmp_path / "tokenizer"),
+            seed=seed, device="cpu", task_preset="demo",
+        )
+        for seed in (1, 2)
+    ]  # fmt: skip
+    failures = workers.run(stages, ["cpu"])
+    assert failures == dict.fromkeys(stages, "its process ended with exit status 1")

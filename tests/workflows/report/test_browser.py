@@ -1,0 +1,367 @@
+"""The report of a real run in a real browser, opened from disk: drawn, searched, read, in both themes and on a phone.
+
+Needs Debian's `chromium` (or Google's `google-chrome`) and the package playwright, which brings no browser along here.
+What Spark does is done by its oracles, so that the run takes seconds.
+"""
+
+import html
+import itertools
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import storage
+from pipeline.lookup.entities import ALIASES, EntityVocab
+from pipeline.storage.tries import write_numbers
+from tests.support import DATA
+from tests.support import oracle_tables as oracle
+from tests.support.mentions import write_mentions, write_tables
+from tests.support.oracle_tables import Pages
+from tests.workflows.stages.test_stages import quick_training, run_in_process  # noqa: F401  a fixture
+from workflows import BuildEntityVocab, BuildMentionTable, ExtractPages, Report, ResolveRedirects
+from workflows.base.stage import Result
+from workflows.report import corpus as corpus_view
+from workflows.report import sample_pages
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not CHROMIUM, reason="no chromium; `apt-get install chromium` as root"),
+]
+playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
+
+VIEWS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
+ENTITIES = 1000
+NAME, TITLE = "<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>"
+WIKITEXT = f"""The town of <nowiki><b onclick=alert(3)>salt</b></nowiki> lies near
+[[Port Sorrel|<nowiki>{NAME}</nowiki>]] and [[Gull Bay]], as [[No such place|everybody]] knows
+who has been in [[Old Sorrel|the old town]] or the harbour.
+
+== <nowiki><i>History</i></nowiki> ==
+Nobody knows more about the town than its fishermen, who sold [[salt bread]] to every ship.
+"""
+HOSTILE_PAGE = f"""<page><title>{html.escape(TITLE)}</title><ns>0</ns><id>9001</id><revision><id>1</id>
+<text xml:space="preserve">{html.escape(WIKITEXT)}</text></revision></page>
+"""
+
+
+def resolve_redirects(stage: ResolveRedirects) -> Result:
+    rows = list(oracle.resolve_titles(Pages.read(stage.clone(ExtractPages).folder), "fixed").values())
+    return Result(tuple(write_tables(Path(stage.folder), "titles", [rows])), {"titles": len(rows)})
+
+
+def build_entity_vocab(stage: BuildEntityVocab) -> Result:
+    pages = Pages.read(stage.clone(ExtractPages).folder)
+    titles = oracle.resolve_titles(pages, "fixed")
+    rows = oracle.build_vocab(pages, titles, size=ENTITIES)
+    vocab = EntityVocab(*(tuple(row[name] for row in rows) for name in ("title", "link_count", "page_id")))
+    write_numbers(storage.join(stage.folder, ALIASES), iter(oracle.aliases(titles, rows).items()))
+    files = (*vocab.write(stage.folder), storage.describe(stage.folder, ALIASES))
+    facts = {"links_by_status": oracle.coverage(pages, titles), "links_in_vocab": sum(vocab.link_counts)}
+    return Result(files, {"entities": len(vocab)}, facts=facts)
+
+
+def build_mention_table(stage: BuildMentionTable) -> Result:
+    table = write_mentions(Path(stage.folder), Pages.read(stage.clone(ExtractPages).folder), size=ENTITIES)
+    made = stage.manifest()
+    return Result(made.files, {"names": len({row["mention"] for row in table.mentions})}, facts=made.facts)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:  # noqa: F811
+    """The folder of a report on the hand-written dump and a page that means no good."""
+    folder = tmp_path_factory.mktemp("report")
+    text = (
+        (DATA / "wiki-40.xml")
+        .read_text(encoding="utf-8")
+        .replace("</mediawiki>", HOSTILE_PAGE + "</mediawiki>")
+    )
+    (folder / "dump.xml").write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        for stage in (resolve_redirects, build_entity_vocab, build_mention_table):
+            patch.setattr(f"workflows.stages.tables.{stage.__name__.title().replace('_', '')}.work", stage)
+        patch.setattr(corpus_view, "MIN_OCCURRENCES", 5)
+        patch.setattr(sample_pages, "BY_CHANCE", 100)
+        made = Report(
+            dump=str(folder / "dump.xml"),
+            workdir=str(folder / "work"),
+            processes=1,
+            held_out=0.2,
+            tasks="ner,entity_typing",
+            variants="luke,roberta_extra_training",
+        )
+        run_in_process(made)
+    return Path(made.folder)
+
+
+@pytest.fixture(scope="module")
+def browser(report: Path) -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        # A container's root may not use the sandbox.
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+class Opened:
+    """The report in a browser's page, with all its figures drawn, and what went wrong in it."""
+
+    def __init__(self, browser: Any, report: Path, theme: str, width: int) -> None:
+        context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": 900})
+        self.theme, self.problems, self.page = theme, [], context.new_page()
+        address = (report / "index.html").as_uri()
+        self.page.set_default_timeout(20_000)
+        self.page.on("console", lambda message: self.problems.append(f"console: {message.text}"))
+        self.page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
+        self.page.on("dialog", self.dismiss)
+        self.page.on(
+            "request", lambda asked: asked.url == address or self.problems.append(f"request: {asked.url}")
+        )
+        self.page.goto(address)
+        self.page.wait_for_selector("html[data-drawn]", state="attached")
+
+    def dismiss(self, dialog: Any) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+
+@pytest.fixture(scope="module", params=VIEWS, ids=lambda view: f"{view[0]}-{view[1]}")
+def opened(browser: Any, report: Path, request: pytest.FixtureRequest) -> Iterator[Opened]:
+    """Opened once for all tests of a view."""
+    opened = Opened(browser, report, *request.param)
+    yield opened
+    opened.page.context.close()
+
+
+@pytest.fixture
+def page(opened: Opened) -> Iterator[Any]:
+    """The opened page; whatever has gone wrong until the test's end fails it."""
+    yield opened.page
+    assert opened.problems == []
+
+
+def data(page: Any, name: str) -> Any:
+    return json.loads(page.locator(f"#data-{name}").text_content())
+
+
+def test_every_figure_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
+    figures = data(page, "figures")
+    assert set(figures) == {
+        "rank-frequency",
+        "words-per-sequence",
+        "entities-per-sequence",
+        "words-per-mention",
+        "word-loss",
+        "word-accuracy",
+        "entity-loss",
+        "entity-accuracy",
+        "held-out-words",
+        "held-out-masked-entity",
+        "held-out-known-entity",
+        "throughput",
+        "fine-tuning",
+    }
+    sizes = page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll("[data-figure]")].map((place) => [
+            place.dataset.figure,
+            [...place.querySelectorAll(".scatterlayer .trace, .barlayer .trace")].map((trace) => {
+                const box = trace.getBoundingClientRect();
+                return Math.max(box.width, box.height);
+            }),
+        ]))"""
+    )
+    assert set(sizes) == set(figures)
+    for name, traces in sizes.items():
+        choices = {trace["meta"].get("choice") for trace in figures[name]["data"]}
+        assert len(traces) == len(figures[name]["data"]) // len(choices), name
+        assert min(traces) > 3, name
+    page.evaluate("() => document.querySelectorAll('details').forEach((each) => (each.open = true))")
+    page.locator("#targets").check()
+    assert page.evaluate("() => document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_figures_follow_the_theme(opened: Opened, page: Any) -> None:
+    def shown() -> list[str]:
+        return page.evaluate(
+            """() => [getComputedStyle(document.body).backgroundColor,
+                      getComputedStyle(document.querySelector(".plot .xtick text")).fill,
+                      getComputedStyle(document.querySelector(".plot .scatterlayer .js-line")).stroke]"""
+        )
+
+    def change(theme: str) -> list[str]:
+        before = shown()[1]
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_function(
+            "(before) => getComputedStyle(document.querySelector('.plot .xtick text')).fill !== before",
+            arg=before,
+        )
+        return shown()
+
+    first = shown()
+    other = change("dark" if opened.theme == "light" else "light")
+    assert all(one != another for one, another in zip(first, other, strict=True))
+    assert change(opened.theme) == first
+
+
+def test_text_stands_out_from_its_ground(page: Any) -> None:
+    """WCAG 2.2, 1.4.3: a ratio of 4.5."""
+    names = [
+        "ground",
+        "raised",
+        "ink",
+        "quiet",
+        "accent",
+        "ours",
+        "warn",
+        "warn-ground",
+        "bad",
+        "known",
+        "page",
+        "missing",
+    ]
+    style = "getComputedStyle(document.documentElement)"
+    colours = {name: page.evaluate(f"{style}.getPropertyValue('--{name}').trim()") for name in names}
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    pairs = [
+        ("ink", ground) for ground in ("ground", "raised", "ours", "warn-ground", "known", "page", "missing")
+    ]
+    pairs += [("quiet", "ground"), ("quiet", "raised"), ("accent", "ground"), ("warn", "warn-ground")]
+    pairs += [("warn", "ours"), ("warn", "ground"), ("bad", "ground"), ("bad", "ours")]
+    for text, ground in pairs:
+        light, dark = sorted((luminance(colours[text]), luminance(colours[ground])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
+
+
+def test_entities_are_found_by_title_and_by_name(page: Any) -> None:
+    found = page.locator("#found > details")
+    page.locator("#query").fill("")
+    entities = data(page, "search")["entities"]
+    assert found.count() == min(10, len(entities))
+    page.locator("#query").fill("PÓRT sorr")
+    assert found.count() == 1
+    title, links, names, best = next(row for row in entities if row[0] == "Port Sorrel")
+    assert found.first.locator("summary").inner_text() == f"{title} {links} links, {names} names"
+    rows = [row.split("\t") for row in found.first.locator("tbody tr").all_inner_texts()]
+    assert [[name, int(count)] for name, count, *_ in rows] == [row[:2] for row in best]
+    assert float(rows[0][2].rstrip("%")) == round(100 * best[0][1] / best[0][2], 1)
+    assert page.locator("#count").inner_text() == "1 entity"
+    page.locator("#query").fill(NAME)
+    assert found.count() == 1, "by the name of a link"
+    assert NAME in found.first.locator("tbody").inner_text()
+    assert page.locator("#found script").count() == 0
+    page.locator("#query").fill("no such entity")
+    assert found.count() == 0
+    assert page.locator("#count").inner_text() == "nothing found"
+
+
+def test_pages_are_read_with_their_links(page: Any) -> None:
+    pages = data(page, "pages")
+    titles = page.locator("#page option").all_inner_texts()
+    assert len(titles) == len(pages["pages"]) == pages["of"] > 20
+    assert sum(TITLE in title for title in titles) == 1
+    page.locator("#page").select_option(index=next(at for at, title in enumerate(titles) if TITLE in title))
+    text = page.locator("#text")
+    assert text.locator("h4").all_inner_texts() == ["<i>History</i>"]
+    assert "The town of <b onclick=alert(3)>salt</b> lies near" in text.inner_text()
+    assert text.locator("b, i, script, img").count() == 0
+    marks = text.locator("mark")
+    shown = [
+        (mark.inner_text(), mark.get_attribute("class"), mark.get_attribute("data-target"))
+        for mark in marks.all()
+    ]
+    assert shown == [
+        (NAME, "known", "Port Sorrel"),
+        ("Gull Bay", "known", "Gull Bay"),
+        ("everybody", "missing", "No such place"),
+        ("the old town", "known", "Port Sorrel"),
+        ("salt bread", "known", "Salt bread"),
+    ]
+    assert page.locator("#extent").inner_text() == "2 of 2 paragraphs; 5 of 5 annotations"
+    marks.first.click()
+    assert page.locator("#target").inner_text() == f"{NAME} → Port Sorrel, an entity of the vocabulary"
+    page.locator("#targets").check()
+    assert "Port Sorrel" in marks.first.evaluate("(mark) => getComputedStyle(mark, '::after').content")
+
+
+def test_pages_are_leafed_through(page: Any) -> None:
+    previous, following, menu = (page.locator(f"#{name}") for name in ("previous", "next", "page"))
+    menu.select_option(index=0)
+    last = page.locator("#page option").count() - 1
+    assert previous.is_disabled()
+    first = page.locator("#text").inner_text()
+    following.click()
+    assert menu.input_value() == "1"
+    assert page.locator("#text").inner_text() != first
+    previous.click()
+    assert page.locator("#text").inner_text() == first
+    menu.select_option(index=last)
+    assert following.is_disabled()
+
+
+def test_curves_are_shown_a_task_at_a_time(page: Any) -> None:
+    traces = (
+        "() => document.querySelector('[data-figure=fine-tuning]').data.map((trace) => trace.meta.choice)"
+    )
+    page.get_by_label("Task").select_option("ner")
+    assert page.evaluate(traces) == ["ner"] * 2, "both variants"
+    page.get_by_label("Task").select_option("entity typing")
+    assert page.evaluate(traces) == ["entity typing"] * 2
+
+
+def test_a_reader_without_eyes_finds_the_way(page: Any) -> None:
+    levels = page.evaluate(
+        "() => [...document.querySelectorAll('h1, h2, h3, h4')].map((each) => Number(each.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+    nameless = page.evaluate(
+        """() => [...document.querySelectorAll("main :is(input, select, button, [role=region], [role=img])")]
+            .filter((each) => !each.labels?.length && !each.ariaLabel)
+            .filter((each) => each.localName !== "button" || !each.textContent)
+            .map((each) => each.outerHTML.slice(0, 80))"""
+    )
+    assert nameless == []
+    assert page.locator("main h2").count() == page.locator("nav > ul > li").count() - (
+        not page.locator("#results").count()
+    )
+
+
+def test_nothing_else_may_run_or_be_asked_for(browser: Any, report: Path) -> None:
+    """What the page's policy is for: markup that should not be there does nothing."""
+    opened = Opened(browser, report, "light", 1280)
+    opened.page.evaluate(
+        """() => {
+            document.body.insertAdjacentHTML("beforeend", '<img src="data:," onerror="document.title = 1">');
+            document.body.append(Object.assign(document.createElement("script"), {textContent: "document.title = 2"}));
+        }"""
+    )
+    asked = "() => fetch('http://127.0.0.1:9/').then(() => 'answered', () => 'refused')"
+    assert opened.page.evaluate(asked) == "refused"
+    assert opened.page.title().startswith("LUKE from dump.xml")
+    refused = [problem for problem in opened.problems if "Content Security Policy" in problem]
+    assert len(refused) >= 3
+    assert not [each for each in opened.problems if each.startswith(("error", "dialog", "request"))]
+    opened.page.context.close()
+
+
+def test_the_page_alone_holds_times(report: Path) -> None:
+    """It stands beside what the manifest lists, which has the same bytes whenever it is made."""
+    manifest = storage.read_manifest(str(report))
+    assert [entry.path for entry in manifest.files] == ["results.json", "tables.md", "tables.tex"]
+    record = json.loads((report / "run.json").read_text())
+    page = (report / "index.html").read_text()
+    assert f"Python {record['python']}" in page
+    assert str(report.parent) not in page
+    results = json.loads((report / "results.json").read_text())
+    assert "seconds" not in json.dumps(results)
+    assert [row["stage"] for row in results["stages"]][:2] == ["FetchDump", "ExtractPages"]

@@ -1,0 +1,561 @@
+"""Our results beside the paper's: the figures, what is marked, what is missing, and the three ways to print them."""
+
+import json
+import re
+import statistics
+from dataclasses import asdict, replace
+from html.parser import HTMLParser
+from itertools import product
+from pathlib import Path
+
+import jinja2
+import numpy as np
+import pytest
+
+from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Measure, fine_tuning
+from tasks.finetuning.prepare import TASKS
+from tests.support import ROOT
+from tests.support.compared import HOSTILE, cell
+from tests.support.fine_tuned import QUICK
+from tests.support.grid import experiments, run_here
+from tests.support.properties import given, st
+from workflows import FineTuneGrid
+from workflows.engines import workers as cells
+from workflows.report.caveats import (
+    DEMO_SIZE,
+    EXAMPLE_DATA,
+    NO_ENTITIES,
+    OTHER_DATA,
+    OTHER_SETTINGS,
+    OTHER_SIZE,
+    SAYS_NOTHING,
+)
+from workflows.report.comparison import HIDDEN_TEST, OurFigure, compare, our_figure
+from workflows.stages.experiments import EXPERIMENTS
+from workflows.stages.report import TEMPLATES, _markdown_cell
+
+VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
+RESULTS = [table for table in TABLES if table.measures]
+DEMO = {"data": "ner", "is_example": True, "own_preset": "demo", "model": "demo", "preset": "demo"}
+DEMO |= {"weights": "Pretrain, preset demo", "base_model": "scratch", "corpus": "enwiki-2006-12k.xml.bz2"}
+F1 = Measure("ner", "test", "f1")
+
+
+def row_of(compared, number, name):
+    (table,) = (table for table in compared.results if table.number == number)
+    (row,) = (row for row in table.rows if row.name == name)
+    return row
+
+
+def with_f1(*values, **options):
+    return [cell(seed=n, scores={"test": {"f1": value}}, **options) for n, value in enumerate(values, 1)]
+
+
+def page_of(compared):
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    options = {"loader": loader, "trim_blocks": True, "lstrip_blocks": True}
+    page = jinja2.Environment(**options, autoescape=True, undefined=jinja2.StrictUndefined)
+    return page.get_template("results.html").render(compared=compared)
+
+
+def markdown_of(compared):
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    text = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
+    text.filters["cell"] = _markdown_cell
+    return text.get_template("results.md").render(compared=compared)
+
+
+class Rows(HTMLParser):
+    """The tables' rows as texts, and the classes of each row and cell."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.rows, self.classes, self.tags, self.in_cell = [], [], [], False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.in_cell |= tag in ("td", "th")
+        names = set((dict(attributes).get("class") or "").split())
+        if tag == "tr":
+            self.rows.append([])
+            self.classes.append([names])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+            self.classes[-1].append(names)
+
+    def handle_endtag(self, tag):
+        self.in_cell &= tag not in ("td", "th")
+
+    def handle_data(self, data):
+        if self.in_cell:
+            self.rows[-1][-1] += data
+
+
+# Statistics
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=10), st.floats(0, 100))
+def test_statistics_are_those_of_numpy(values, paper) -> None:
+    figure = our_figure(with_f1(*values), F1, paper)
+    assert figure.mean == pytest.approx(100 * np.mean(values))
+    if len(values) > 1:
+        assert figure.deviation == pytest.approx(100 * np.std(values, ddof=1), abs=1e-9)
+        assert figure.deviation == pytest.approx(100 * statistics.stdev(values), abs=1e-9)
+    else:
+        assert figure.deviation is None
+    assert figure.difference == pytest.approx(100 * np.mean(values) - paper, abs=1e-9)
+    assert (figure.seeds, figure.state) == (len(values), "done")
+
+
+@pytest.mark.parametrize(
+    ("figure", "text", "difference"),
+    [
+        (OurFigure(94.26, None, 1, -0.04, "done"), "94.3", "0.0"),
+        (OurFigure(94.26, 0.15, 2, -0.06, "done"), "94.3 ± 0.1", "−0.1"),
+        (OurFigure(94.26, 0.151, 2, 1.25, "2 of 3 seeds"), "94.3 ± 0.2 (2 of 3 seeds)", "+1.2"),
+        (OurFigure(None, None, 0, None, "no data"), "no data", "-"),
+    ],
+)
+def test_texts_of_a_figure(figure, text, difference) -> None:
+    assert (figure.text, figure.difference_text) == (text, difference)
+
+
+# The paper's side
+
+
+@pytest.mark.parametrize("cells", [[], with_f1(0.9, 0.8)], ids=["nothing", "ner"])
+def test_every_row_of_the_paper_is_there_with_its_numbers(cells) -> None:
+    compared = compare(cells)
+    assert [table.number for table in compared.results] == [*range(1, 9)]
+    assert [table.number for table in compared.settings] == [9, 10, 11, 12]
+    for table, ours in zip(RESULTS, compared.results, strict=True):
+        assert ours.columns == table.columns
+        assert [(row.name, tuple(figure.percent for figure in row.figures)) for row in ours.rows] == [
+            (row.name, row.values) for row in table.rows
+        ]
+        bold = [[figure.is_best for figure in row.figures] for row in ours.rows]
+        assert bold == [[table.is_best(row, column) for column in table.columns] for row in table.rows]
+        assert [row.name for row in ours.rows if row.ours] == [
+            row.name for row in table.rows if row.name in VARIANT_OF_ROW
+        ]
+
+
+def test_every_measure_of_the_paper_has_a_place_for_ours() -> None:
+    """Each cell of the grid has a score of its own, so that a figure in the wrong place is seen."""
+    grid = [*product(DATASETS, VARIANTS, ("dev", "test"), ("precision", "recall", "f1", "exact_match"))]
+    number = {key: n / 1000 for n, key in enumerate(grid)}
+    cells = [
+        cell(
+            task,
+            variant,
+            scores={
+                split: {name: number[task, variant, split, name] for *_, name in grid[:4]}
+                for split in ("dev", "test")
+            },
+        )
+        for task in DATASETS
+        for variant in VARIANTS
+    ]
+    compared, seen = compare(cells), 0
+    for table, ours in zip(RESULTS, compared.results, strict=True):
+        for row in (row for row in ours.rows if row.ours):
+            for measure, figure in zip(table.measures, row.ours.figures, strict=True):
+                key = (measure.task, VARIANT_OF_ROW[row.name], measure.split, measure.metric)
+                assert figure.mean == pytest.approx(100 * number[key])
+                seen += 1
+    assert seen == sum(
+        len(table.measures) for table in RESULTS for row in table.rows if row.name in VARIANT_OF_ROW
+    )
+
+
+def test_a_difference_is_to_the_row_of_the_same_name() -> None:
+    compared = compare([*with_f1(0.95, 0.93), cell(variant="roberta", scores={"test": {"f1": 0.9}})])
+    for number, name, difference in (
+        (3, "LUKE", -0.3),
+        (3, "RoBERTa", -2.4),
+        (6, "LUKE", -0.3),
+        (8, "RoBERTa", -2.4),
+    ):
+        assert row_of(compared, number, name).ours.figures[0].difference == pytest.approx(difference)
+    assert row_of(compared, 3, "Akbik et al. (2018)").ours is None
+
+
+def test_hidden_test_sets_are_labelled_and_never_subtracted_from() -> None:
+    compared = compare([cell(task, data="squad") for task in HIDDEN_TEST])
+    for number in (4, 5):
+        (table,) = (table for table in compared.results if table.number == number)
+        assert table.headers == ("Dev EM", "Dev F1", "Test EM*", "Test F1*")
+        assert "hidden test set" in table.notes[0]
+        differences = [figure.difference for figure in row_of(compared, number, "LUKE").ours.figures]
+        assert [each is None for each in differences] == [False, False, True, True]
+    assert all("*" not in header for table in compared.results[5:] for header in table.headers)
+
+
+# What may not be taken for the paper's
+
+
+def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
+    compared = compare([cell(**DEMO)])
+    row = row_of(compared, 3, "LUKE").ours
+    assert row.marks == ("example data", "demo-size model", "other hyper-parameters")
+    assert [figure.difference for figure in row.figures] == [None]
+    assert "say nothing about the paper's model" in compared.caveat
+    text = row.origins[0].text
+    for part in (
+        "CoNLL-2003: data ner",
+        "weights the pipeline's own (Pretrain, preset demo, from scratch, corpus enwiki-2006-12k.xml.bz2)",
+        "2 layers of 128 units, not 24 of 1,024",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("options", "marks", "has_difference"),
+    [
+        ({}, (), True),
+        ({"own_preset": "large"}, (), True),
+        ({"own_preset": "base", "model": "base"}, (OTHER_SIZE,), True),
+        ({"own_preset": "small", "model": "small"}, (OTHER_SIZE, OTHER_SETTINGS), True),  # it has no dropout
+        ({"weights": "named-luke-large", "model": "base"}, (OTHER_SIZE,), True),
+        ({"weights": "named-luke-large", "model": "demo"}, (DEMO_SIZE,), False),
+        ({"own_preset": "demo", "model": "base"}, (DEMO_SIZE,), False),
+        ({"is_example": True}, (EXAMPLE_DATA,), False),
+        ({"sizes": {"train": 100, "dev": 3250, "test": 3453}}, (OTHER_DATA,), False),
+        ({"sizes": {"test": 12}, "model": "base"}, (OTHER_DATA, OTHER_SIZE), False),
+        ({"sizes": {}}, (), True),
+    ],
+)
+def test_what_is_marked(options, marks, has_difference) -> None:
+    ours = row_of(compare([cell(**options)]), 3, "LUKE").ours
+    assert ours.marks == marks
+    assert (ours.figures[0].difference is not None) is has_difference
+
+
+FOUND = {"learning_rate": 3e-5, "head_learning_rate": 3e-5, "batch_size": 64, "epochs": 3, "patience": 2}
+
+
+@pytest.mark.parametrize(
+    ("preset", "changes", "said"),
+    [
+        ("large", {}, ""),
+        ("small-encoder", FOUND | {"learning_rate": 1e-5, "head_learning_rate": 1e-5, "batch_size": 8, "epochs": 5,
+                                   "patience": 0}, ""),
+        ("base", {"tokens_per_batch": 4096}, ""),
+        ("base", {"learning_rate": 2e-5, "head_learning_rate": 2e-5}, "Learning rate 2e-05, not 1e-05"),
+        ("base", {"head_learning_rate": 5e-5}, "Learning rate of the classifier 5e-05, not 1e-05"),
+        ("base", {"batch_size": 16, "epochs": 3}, "Batch size 16, not 8, Training epochs 3, not 5"),
+        ("base", {"patience": 1}, "Patience 1, not 0"),
+        ("base", {"betas": [0.9, 0.999], "epsilon": 1e-8}, "Adam β2 0.999, not 0.98, Adam ε 1e-08, not 1e-06"),
+        ("base", {"warmup_ratio": 0.1, "weight_decay": 0.0}, "Warmup ratio 0.1, not 0.06, Weight decay 0, not 0.01"),
+        ("tuned", FOUND, ""),
+        ("tuned", FOUND | {"max_words": 96}, "Maximum word length 96, not 512"),
+        ("tuned", FOUND | {"head_learning_rate": 7.5e-5}, "Learning rate of the classifier 7.5e-05, not 3e-05"),
+    ],
+)  # fmt: skip
+def test_hyper_parameters_are_those_that_were_used(preset, changes, said) -> None:
+    """A preset's name says neither what was changed nor, of a search, what the rest was."""
+    ours = row_of(compare([cell(preset=preset, changes=changes)]), 3, "LUKE").ours
+    assert ours.marks == ((OTHER_SETTINGS,) if said else ())
+    assert ours.origins[0].text.endswith(f"{OTHER_SETTINGS}: preset {preset}: {said}" if said else "1 done")
+    assert ours.figures[0].difference is not None
+
+
+def test_the_papers_presets_are_marked_on_no_task() -> None:
+    for task, preset in product(DATASETS, ("base", "large", "tuned")):
+        for table in compare([cell(task, preset=preset)]).results:
+            assert not any(row.ours.marks for row in table.rows if row.ours)
+
+
+NOTHING, UNLIKE = "they say nothing about the paper's model", "not like for like"
+NO_DIFFERENCE, COMES_OF = "With other data no difference is shown", "A difference that is shown with"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([{}], ()),
+        ([{"is_example": True}], (NOTHING,)),
+        ([{"model": "demo"}], (NOTHING,)),
+        ([{"sizes": {"test": 12}}], (UNLIKE, NO_DIFFERENCE)),
+        ([{"model": "base"}], (UNLIKE, COMES_OF)),
+        ([{"changes": {"epochs": 3}}], (UNLIKE, COMES_OF)),
+        ([{"model": "base"}, {"variant": "roberta", "is_example": True}], (NOTHING, UNLIKE, COMES_OF)),
+    ],
+)
+def test_what_marks_mean(options, said) -> None:
+    """That a figure says nothing is said only where none is subtracted."""
+    compared = compare([cell(**each) for each in options])
+    assert (
+        tuple(part for part in (NOTHING, UNLIKE, NO_DIFFERENCE, COMES_OF) if part in compared.caveat) == said
+    )
+    sentences = dict(
+        zip((NOTHING, UNLIKE), (SAYS_NOTHING, (OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS)), strict=True)
+    )
+    for row in (row.ours for table in compared.results for row in table.rows if row.ours):
+        for mark in (mark for origin in row.origins for mark in origin.marks):
+            (sentence,) = (part for part in compared.caveat.split(".") if f'"{mark}"' in part)
+            assert all((part in sentence) is (mark in marks) for part, marks in sentences.items())
+
+
+def test_marks_of_some_tasks_name_them() -> None:
+    cells = [cell("ner"), cell("cloze_qa", is_example=True), cell("extractive_qa", model="base")]
+    compared = compare(cells)
+    row = row_of(compared, 7, "Entity-aware Attention").ours
+    assert row.marks == ("example data (ReCoRD)", "other model size (SQuAD)")
+    assert [figure.difference is not None for figure in row.figures] == [
+        False,
+        False,
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert row_of(compared, 4, "LUKE").ours.marks == ("example data",)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"base_model": "roberta-large", "corpus": "a.xml.bz2"}, "from roberta-large, corpus a.xml.bz2"),
+        ({"base_model": "scratch", "corpus": "a.bz2, b.bz2"}, "from scratch, corpus a.bz2, b.bz2"),
+        ({"base_model": "scratch", "corpus": "a.bz2, b.bz2, c.bz2"}, "from scratch, corpus a.bz2 and 2 more"),
+    ],
+)
+def test_weights_of_our_own_say_what_they_have_read(options, text) -> None:
+    compared = compare([cell(weights="Pretrain, preset large", own_preset="large", **options)])
+    expected = f"the pipeline's own (Pretrain, preset large, {text})"
+    assert row_of(compared, 3, "LUKE").ours.made_with == f"conll2003; {expected}"
+    assert compared.experiments[0].weights == expected
+    assert compare([cell(weights="luke-large")]).experiments[0].weights == "luke-large"
+
+
+def test_nothing_is_said_of_marks_where_there_are_none() -> None:
+    assert not compare([cell()]).caveat
+
+
+def test_a_size_that_is_not_the_papers_is_said() -> None:
+    (origin,) = row_of(compare([cell(sizes={"test": 12})]), 3, "LUKE").ours.origins
+    assert "test has 12 sentences, not 3,453" in origin.text
+    assert "train has" not in origin.text, "a split that was not counted is not known"
+
+
+# States
+
+
+def test_each_state_is_shown_with_its_reason() -> None:
+    found = [
+        cell("ner", state="failed", reason=f"went wrong: {HOSTILE}"),
+        cell("entity_typing", state="no data", reason="no folder", data=""),
+        cell("relation_classification", state="no weights", reason="nothing given", weights=""),
+    ]
+    compared = compare(found)
+    for number, state, reason in (
+        (3, "failed", "went wrong"),
+        (1, "no data", "no folder"),
+        (2, "no weights", "nothing given"),
+    ):
+        ours = row_of(compared, number, "LUKE").ours
+        assert {(figure.mean, figure.difference, figure.text) for figure in ours.figures} == {
+            (None, None, state)
+        }
+        assert f"seed 1: {state} ({reason}" in ours.origins[0].text
+        assert ours.is_problem
+    not_run = row_of(compared, 4, "LUKE").ours
+    assert {figure.text for figure in not_run.figures} == {"not run"}
+    assert not_run.origins[0].text == "ReCoRD: not among these experiments"
+    columns = [figure.text for figure in row_of(compared, 7, "Entity-aware Attention").ours.figures]
+    assert columns == ["no data", "no weights", "failed", *["not run"] * 4]
+    for text in (page_of(compared), markdown_of(compared)):
+        assert all(word in text for word in ("no folder", "nothing given", "went wrong", "not run"))
+
+
+def test_seeds_that_did_not_end_well_are_counted() -> None:
+    cells = [
+        *with_f1(0.9, 0.8),
+        cell(seed=3, state="failed", reason="out of memory"),
+        cell(seed=4, state="failed"),
+    ]
+    ours = row_of(compare(cells), 3, "LUKE").ours
+    assert ours.figures[0].text == "85.0 ± 7.1 (2 of 4 seeds)"
+    assert ours.is_problem
+    assert ours.origins[0].done == (1, 2)
+    assert ours.origins[0].problems == ("seed 3: failed (out of memory)", "seed 4: failed")
+    only = [cell(seed=1, state="failed"), cell(seed=2, state="no data")]
+    assert row_of(compare(only), 3, "LUKE").ours.figures[0].text == "failed, no data"
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ([cell(seed=1), cell(seed=2, data="wikigold")], "ner, luke: the seeds have different data"),
+        ([cell(seed=1), cell(seed=2, weights="luke-base")], "the seeds have different weights"),
+        ([cell(seed=1), cell(seed=2, preset="tuned")], "the seeds have different preset"),
+        ([cell(seed=1), cell(seed=2, model="base")], "the seeds have different model"),
+        ([cell(seed=1), cell(seed=1)], "found seeds 1, 1; wanted each once"),
+        ([cell(state="lost")], "state is 'lost'; wanted one of done, failed, no data, no weights"),
+        ([{**cell(), "metrics": {"test": {}}}], r"seed 1: it is done, but its metrics lack test\.f1"),
+    ],
+)
+def test_unlike_things_are_not_averaged(cells, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare(cells)
+
+
+def test_questions_without_a_mention_table_are_marked() -> None:
+    """LUKE on SQuAD takes Wikipedia's entities; without them its row is nearly the one without entity inputs."""
+    for variant, row, mentions, marks in (
+        ("luke", "LUKE", True, ()),
+        ("luke", "LUKE", False, (NO_ENTITIES,)),
+        ("roberta", "RoBERTa", False, ()),
+    ):
+        found = compare([cell("extractive_qa", variant, data="squad", mentions=mentions)])
+        assert row_of(found, 5, row).ours.marks == marks
+
+
+def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the stage writes is what is read here, data and weights that are not there included."""
+    monkeypatch.setattr(cells, "run", run_here)
+    monkeypatch.setitem(TASKS["ner"].PRESETS, "demo", replace(QUICK, epochs=1))
+    toml = experiments(tmp_path, tasks=["ner"], weights=["luke"])
+    settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
+    grid = FineTuneGrid(workdir=str(tmp_path / "work"), experiments=toml, task_preset="demo", **settings)
+    grid.run()
+    compared = compare(json.loads((Path(grid.folder) / EXPERIMENTS).read_text())["cells"])
+    ours = row_of(compared, 3, "LUKE").ours
+    assert ours.figures[0].state == "done"
+    assert ours.figures[0].seeds == 2
+    assert ours.marks == (OTHER_DATA, DEMO_SIZE, OTHER_SETTINGS)
+    assert ours.figures[0].difference is None
+    assert ours.made_with == "ner; luke/weights"
+    assert row_of(compared, 3, "RoBERTa").ours.figures[0].text == "no weights"
+    assert row_of(compared, 4, "LUKE").ours.figures[0].text == "no data"
+    rates = next(row for row in compared.settings[2].rows if row.name == "Learning rate")
+    assert rates.ours[2] != "-"
+    assert r"\[data\] names no folder for cloze\_qa" in markdown_of(compared)
+    assert "[data] names no folder for cloze_qa" in page_of(compared)
+
+
+# All experiments
+
+
+def test_the_list_of_experiments() -> None:
+    (one, two) = compare(
+        [cell(types=["PER"], scores={"test": {"semeval_macro_f1": 0.4321}}), cell(seed=2, state="failed")]
+    ).experiments
+    assert (one.task, one.seed, one.state, one.folder) == ("ner", 1, "done", "finetune-00000001")
+    assert (one.kept_epoch, one.epochs, one.learning_rate, one.batch_size) == (2, 5, 1e-5, 8)
+    assert one.scores["test"] == {
+        "precision": 50,
+        "recall": 50,
+        "f1": 50,
+        "semeval_macro_f1": pytest.approx(43.21),
+    }
+    assert one.types["dev"]["PER"]["recall"] == 25
+    assert one.types["dev"]["PER"]["gold"] == 4
+    assert (two.kept_epoch, two.scores, two.types) == (None, {}, {})
+
+
+def test_the_readme_says_what_each_table_needs() -> None:
+    """Tasks and variants are those of the table's columns and rows; hours are the paper's minutes, GPUs and 3 seeds."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    hours = {task: fine_tuning(task).minutes * fine_tuning(task).gpus / 60 for task in DATASETS}
+    lines = re.findall(
+        r"^\| ([1-8]) [^|]+ \| (.+?) \| `(.+?)` \| (\d+)(?: and the pretraining)? \|$", readme, re.M
+    )
+    assert len(lines) == len(RESULTS)
+    for table, (number, tasks, variants, printed) in zip(RESULTS, lines, strict=True):
+        names = [*DATASETS] if tasks == "all five" else tasks.strip("`").split(",")
+        assert int(number) == table.number
+        assert {*names} == {measure.task for measure in table.measures}
+        assert {*variants.split(",")} == {
+            VARIANT_OF_ROW[row.name] for row in table.rows if row.name in VARIANT_OF_ROW
+        }
+        assert abs(3 * len(variants.split(",")) * sum(map(hours.get, names)) - int(printed)) <= 0.5
+    shown = {(measure.task, VARIANT_OF_ROW[row.name]) for table in RESULTS for row in table.rows
+             if row.name in VARIANT_OF_ROW for measure in table.measures}  # fmt: skip
+    assert f"{3 * 5 * sum(hours.values()):.0f} GPU-hours" in readme
+    assert f"tables show {3 * sum(hours[task] for task, _ in shown):.0f}" in readme
+
+
+# As JSON, HTML, Markdown
+
+TAGS = {
+    "section",
+    "h2",
+    "h3",
+    "h4",
+    "p",
+    "div",
+    "table",
+    "tr",
+    "th",
+    "td",
+    "br",
+    "small",
+    "details",
+    "summary",
+}
+TAGS |= {"ul", "li", "b", "code"}
+
+FULL = [
+    *with_f1(0.95, 0.93, types=[HOSTILE], data=HOSTILE, weights=HOSTILE),
+    cell(seed=3, data=HOSTILE, weights=HOSTILE, state="failed", reason=HOSTILE),
+    cell("cloze_qa", **DEMO | {"data": "cloze_qa"}),
+    cell("extractive_qa", "roberta", state="no data", data="", reason="not in experiments.toml"),
+]
+
+
+def test_it_is_plain_data() -> None:
+    compared = compare(FULL)
+    data = asdict(compared)
+    again = json.loads(json.dumps(data))
+    assert again == json.loads(json.dumps(asdict(compare(FULL))))
+    assert len(again["experiments"]) == len(FULL)
+
+
+def test_the_page() -> None:
+    page = page_of(compare(FULL))
+    rows = Rows(page)
+    assert "<script>" not in page
+    assert set(rows.tags) <= TAGS
+    assert page.startswith('<section id="results">')
+    assert page.rstrip().endswith("</section>")
+    classes = set().union(*(names for row in rows.classes for names in row))
+    assert classes <= {"wide", "number", "text", "note", "ours", "demo", "best", "problem"}
+    assert ["LUKE", "94.3"] in rows.rows
+    (at,) = (n for n, row in enumerate(rows.rows) if row[-1] == "94.0 ± 1.4 (2 of 3 seeds)" and len(row) == 2)
+    assert rows.rows[at][0] == f"LUKE (ours){HOSTILE}; {HOSTILE}"
+    assert rows.classes[at] == [{"ours"}, set(), {"number", "problem"}]
+    assert rows.rows[at + 1] == ["difference to the paper", "−0.3"]
+    assert ["Batch size", "4", "-", "32", "-", "8", "8", "32", "4 ≠", "48", "-"] in rows.rows
+    (demo,) = (
+        n
+        for n, row in enumerate(rows.rows)
+        if row[0].startswith("LUKE (ours)example data, demo-size model, other hyper-parameterscloze_qa; ")
+        and len(row) == 5
+    )
+    assert rows.classes[demo][0] == {"ours", "demo"}
+    assert rows.rows[demo + 1][1:] == ["-"] * 4
+    for row, next_row in zip(rows.rows, rows.rows[1:], strict=False):
+        if "(ours)" in row[0]:
+            assert next_row[0].startswith("difference") is any("." in text for text in row[1:])
+
+
+def test_every_row_has_as_many_cells_as_its_head() -> None:
+    for table in re.findall(r"<table>(.*?)</table>", page_of(compare(FULL)), re.DOTALL):
+        widths = {len(re.findall(r"<t[dh][ >]", row)) for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)}
+        assert len(widths) == 1
+    for table in re.findall(r"(?:^\|.*\n)+", markdown_of(compare(FULL)), re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+        assert re.fullmatch(r"[|:-]+", table.splitlines()[1])
+
+
+def test_the_markdown() -> None:
+    markdown = markdown_of(compare(FULL))
+    assert "<script>" not in markdown
+    assert "| LUKE | **94.3** |" in markdown
+    assert "| LUKE (ours) | 94.0 ± 1.4 (2 of 3 seeds) |\n| difference to the paper | −0.3 |" in markdown
+    assert "| LUKE (ours: example data, demo-size model, other hyper-parameters) | 50.0 |" in markdown
+    assert "not in experiments.toml" in markdown

@@ -1,0 +1,225 @@
+"""What the report shows of the corpus, against brute force over the same rows."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import storage
+from pipeline.lookup import mentions
+from pipeline.lookup.entities import EntityVocab
+from pipeline.sequences.statistics import SIZES, describe_sequences
+from tests.support import DATA
+from tests.support.mentions import Table, pages_of_dump, write_mentions
+from tests.support.oracle_tables import Pages
+from tests.support.shards import random_rows, write_arrow, write_sequences
+from workflows.report import corpus
+from workflows.report.corpus import (
+    bar_width,
+    entity_figures,
+    histogram,
+    name_extremes,
+    names_of_entities,
+    ranked_entities,
+    searched_entities,
+    sequence_rows,
+    spaced_ranks,
+)
+
+HOSTILE = '</script><script>alert(1)</script>\u2028"'
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Table]:
+    """The mention table of a real dump, in many small batches, and the rows that it was made from."""
+    folder = tmp_path_factory.mktemp("mentions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mentions, "_ROWS_PER_BATCH", 7)
+        made = write_mentions(folder, pages_of_dump(DATA / "wiki-40.xml.bz2", 1 << 20))
+    return str(folder), made
+
+
+def by_name(table: Table) -> list[dict[str, Any]]:
+    """A row for each name, its candidates by falling link count."""
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in table.mentions:
+        groups[row["mention"]].append(row)
+    return [
+        {**rows[0], "candidates": sorted(rows, key=lambda row: (-row["link_count"], row["title"]))}
+        for rows in groups.values()
+    ]
+
+
+@pytest.mark.parametrize("least", [1, 3, 10**6])
+def test_the_ends_of_the_mention_table(
+    table: tuple[str, Table], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "MIN_OCCURRENCES", least)
+    monkeypatch.setattr(corpus, "EXTREMES", 5)
+    folder, made = table
+    found, names = name_extremes(folder), by_name(made)
+    often = [row for row in names if row["occurrences"] >= least]
+    wanted = {
+        "most_targets": (names, lambda row: -len(row["candidates"])),
+        "most_links": (names, lambda row: -row["total_links"]),
+        "highest_link_probability": (often, lambda row: -row["link_probability"]),
+        "lowest_link_probability": (often, lambda row: row["link_probability"]),
+    }
+    assert set(found) == set(wanted)
+    for ranking, (rows, key) in wanted.items():
+        best = sorted(rows, key=lambda row: (key(row), -row["occurrences"], row["mention"]))
+        assert [row["mention"] for row in found[ranking]] == [row["mention"] for row in best[:5]]
+        for row, other in zip(found[ranking], best, strict=False):
+            assert row["targets"] == len(other["candidates"])
+            assert row["link_probability"] == other["link_probability"]
+            assert [(each["title"], each["commonness"]) for each in row["candidates"]] == [
+                (each["title"], each["commonness"]) for each in other["candidates"][:3]
+            ]
+    assert len(names) > 3 * 5, "the ends are not all there is"
+    assert len(often) == {1: len(names), 10**6: 0}.get(least, len(often))
+
+
+@pytest.mark.parametrize("most", [1, 2, 12])
+def test_the_names_of_entities(table: tuple[str, Table], most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "NAMES_OF_ENTITY", most)
+    folder, made = table
+    wanted = set(range(3, len(made.vocab), 2))
+    found = names_of_entities(folder, wanted)
+    assert set(found) == wanted
+    for number in wanted:
+        rows = [row for row in made.mentions if row["entity_id"] == number]
+        rows.sort(key=lambda row: (-row["link_count"], row["mention"]))
+        assert found[number]["names"] == len(rows)
+        assert found[number]["best"] == [
+            [row["mention"], row["link_count"], row["total_links"], row["link_probability"]]
+            for row in rows[:most]
+        ]
+    assert max(entity["names"] for entity in found.values()) > 1
+
+
+def test_entities_of_many_names_keep_the_best(tmp_path: Path) -> None:
+    texts = [f"n{number:03d}" for number in range(300)]
+    text = " ".join(name for number, name in enumerate(texts) for _ in range(1 + number % 7))
+    links = []
+    at = 0
+    for word in text.split():
+        links.append({"start": at, "end": at + len(word), "target": "X"})
+        at += len(word) + 1
+    pages = Pages([{"page_id": 1, "title": "X", "is_disambiguation": False}], [], [[]])
+    pages.blocks[0].append({"page_id": 1, "text": text, "links": links})
+    write_mentions(tmp_path, pages)
+    entity = names_of_entities(str(tmp_path), [3])[3]
+    assert entity["names"] == 300
+    assert [name for name, *_ in entity["best"]] == [f"n{number:03d}" for number in range(6, 90, 7)]
+
+
+def write_vocab(folder: Path, entities: Sequence[tuple[str, int]]) -> str:
+    specials = [("[PAD]", 0), ("[UNK]", 0), ("[MASK]", 0)]
+    titles, counts = zip(*[*specials, *entities], strict=True)
+    EntityVocab(titles, counts, (-1,) * len(titles)).write(str(folder))
+    return str(folder)
+
+
+def test_entities_by_rank(tmp_path: Path) -> None:
+    """The order of a given vocabulary is another one than that of this dump's links."""
+    folder = write_vocab(tmp_path, [("b", 2), ("never", 0), ("a", 2), (HOSTILE, 9)])
+    ranked = ranked_entities(folder)
+    assert ranked == [(9, 6, HOSTILE), (2, 5, "a"), (2, 3, "b"), (0, 4, "never")]
+    figures = entity_figures(ranked)
+    assert (figures["entities"], figures["never_linked"]) == (4, 1)
+    assert figures["rank_frequency"] == [[1, 9, HOSTILE], [2, 2, "a"], [3, 2, "b"]]
+    assert [row["title"] for row in figures["top"]] == [HOSTILE, "a", "b", "never"]
+
+
+def test_the_curve_of_many_entities_is_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "CURVE_POINTS", 50)
+    ranked = [(10_000 - number, number + 3, str(number)) for number in range(9_999)]
+    points = entity_figures(ranked)["rank_frequency"]
+    assert points[0] == [1, 10_000, "0"]
+    assert points[-1] == [9_999, 2, "9998"]
+    assert 30 < len(points) <= 50
+    assert all(count == 10_001 - rank for rank, count, _ in points)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 300))
+def test_ranks_rise_from_the_first_to_the_last(last: int, points: int) -> None:
+    ranks = spaced_ranks(last, points)
+    assert ranks == sorted(set(ranks))
+    assert len(ranks) <= max(points, 0)
+    assert ranks[:1] == [1][:last]
+    assert ranks[-1:] == [last] * bool(last)
+
+
+def test_what_is_searched(table: tuple[str, Table], tmp_path: Path) -> None:
+    folder, made = table
+    vocab = write_vocab(
+        tmp_path, [*zip(made.vocab.titles[3:], made.vocab.link_counts[3:], strict=True), ("Nobody", 0)]
+    )
+    found = searched_entities(ranked_entities(vocab), folder)
+    assert found["of"] == len(found["entities"]) == len(made.vocab) - 3 + 1
+    assert found["entities"][-1] == ["Nobody", 0, 0, []]
+    for title, count, names, best in found["entities"]:
+        rows = [row for row in made.mentions if row["title"] == title]
+        assert count == sum(row["link_count"] for row in rows)
+        assert names == len(rows)
+        assert {name for name, *_ in best} <= {row["mention"] for row in rows}
+        assert len(best) == min(12, names)
+
+
+def test_a_corpus_without_links(tmp_path: Path) -> None:
+    page = {"page_id": 1, "title": HOSTILE, "is_disambiguation": False}
+    write_mentions(tmp_path, Pages([page], [], [[{"page_id": 1, "text": "Alone.", "links": []}]]))
+    assert name_extremes(str(tmp_path)) == {ranking: [] for ranking in corpus.RANKINGS}
+    assert names_of_entities(str(tmp_path), [3]) == {}
+    ranked = ranked_entities(write_vocab(tmp_path, []))
+    assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "top": [], "rank_frequency": []}
+    assert searched_entities(ranked, str(tmp_path)) == {"of": 0, "entities": []}
+
+
+@given(st.dictionaries(st.integers(0, 3000), st.integers(1, 9), max_size=40))
+def test_histograms_hold_every_size_once(sizes: dict[int, int]) -> None:
+    counts = {str(size): count for size, count in sizes.items()}
+    width = bar_width([counts])
+    bars = histogram(counts, width)["bars"]
+    assert len(bars) <= 60
+    assert str(width)[0] in "125"
+    assert (
+        [low for low, _ in bars] == [bars[0][0] + number * width for number in range(len(bars))]
+        if bars
+        else True
+    )
+    for low, count in bars:
+        assert count == sum(each for size, each in sizes.items() if low <= size < low + width)
+    assert sum(count for _, count in bars) == sum(sizes.values())
+
+
+def test_sequences_are_counted(tmp_path: Path) -> None:
+    rows, held_out = random_rows(50), random_rows(9, seed=1)
+    write_sequences(tmp_path, rows, held_out=held_out)
+    parts = {
+        part: describe_sequences([str(path) for path in sorted((tmp_path / part).glob("*.arrow"))])
+        for part in ("sequences", "held_out")
+    }
+    (tmp_path / "statistics.json").write_text(json.dumps(parts))
+    found = sequence_rows(str(tmp_path))
+    assert [row["part"] for row in found] == ["training", "held out"]
+    for row, expected in zip(found, (rows, held_out), strict=True):
+        lengths = [len(each["word_ids"]) for each in expected]
+        assert row["sequences"] == len(expected)
+        assert row["sizes"]["words_per_sequence"]["largest"] == max(lengths)
+        histogram = row["histograms"]["words_per_sequence"]
+        assert sum(count for _, count in histogram["bars"]) == len(expected)
+        assert histogram["bars"][0][0] == min(lengths), "a bar for each size, since there are few"
+        assert set(row["sizes"]) == set(row["histograms"]) == set(SIZES)
+
+
+def test_a_damaged_table_is_named(tmp_path: Path) -> None:
+    write_arrow(tmp_path / "x", storage.pa.table({"a": [1]}))
+    (tmp_path / mentions.CANDIDATES).write_bytes((tmp_path / "x").read_bytes()[:40])
+    with pytest.raises(ValueError, match=r"candidates.arrow: no readable Arrow stream"):
+        name_extremes(str(tmp_path))

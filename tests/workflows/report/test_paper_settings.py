@@ -1,0 +1,142 @@
+"""The paper's hyper-parameters beside those that were used."""
+
+from dataclasses import asdict
+
+import pytest
+
+from model.luke.config import PRESETS
+from model.pretraining.recipes import RECIPES
+from tasks.finetuning.paper import DATASETS, TABLES
+from tests.support.compared import cell
+from tests.support.properties import given, st
+from workflows.report.paper_settings import agreed, number_text, pretraining_configuration, setting_tables
+
+STAGES = {"Pretrain": True, "PretrainRoberta": False}
+
+
+def tables(cells=(), pretraining=None):
+    return {table.number: table for table in setting_tables(cells, pretraining or {})}
+
+
+def rows(table):
+    return {row.name: row for row in table.rows}
+
+
+def pretraining(preset, max_words=512):
+    return {
+        stage: pretraining_configuration(
+            preset, entities=entities, config=asdict(PRESETS[preset]), max_words=max_words
+        )
+        for stage, entities in STAGES.items()
+    }
+
+
+def test_the_papers_values_are_all_there() -> None:
+    for table in TABLES[8:]:
+        ours = tables()[table.number]
+        assert [row.name for row in ours.rows] == [row.name for row in table.rows]
+        for mine, row in zip(ours.rows, table.rows, strict=True):
+            assert mine.paper == tuple(map(number_text, row.values))
+            assert set(mine.ours) == {"-"}
+            assert not any(mine.differs)
+
+
+def test_presets_of_the_paper_differ_in_nothing() -> None:
+    """Every row that has a value of ours: all but times, GPUs and scores."""
+    cells = [cell(task) for task in DATASETS]
+    for table in tables(cells, pretraining("large")).values():
+        for row in table.rows:
+            if row.name in ("Training time", "Number of GPUs"):
+                assert set(row.ours) == {"-"}
+            elif row.name != "Dev score":
+                assert row.ours == row.paper
+                assert not any(row.differs)
+
+
+def test_what_a_demo_uses_is_marked() -> None:
+    cells = [cell(task, preset="demo", model="demo") for task in DATASETS]
+    found = tables(cells, pretraining("demo", max_words=128))
+    assert rows(found[11])["Learning rate"].ours[0] == "0.002, classifier 0.005"
+    assert rows(found[11])["Learning rate"].differs == (True,) * 5
+    assert rows(found[11])["Batch size"].differs == (False, True, True, True, True)
+    assert rows(found[12])["Maximum word length"].ours == (
+        "96 (entity_typing, relation_classification, ner); 128 (cloze_qa, extractive_qa)",
+    )
+    assert rows(found[12])["Adam β2"].differs == (False,)
+    first, second = RECIPES["demo"].phases
+    for name, value in (
+        ("Maximum word length", "128"),
+        ("Batch size", str(RECIPES["demo"].batch_size)),
+        ("Peak learning rate", number_text(second.learning_rate)),
+        ("Peak learning rate (first 100K steps)", number_text(first.learning_rate)),
+        ("Warmup steps", str(first.warmup_steps)),
+    ):
+        assert (rows(found[9])[name].ours, rows(found[9])[name].differs) == ((value,), (True,))
+    assert "preset demo, 50 + 50 steps, 2 layers of 128 units" in found[9].notes[0]
+    assert "preset demo, 100 steps" in found[10].notes[0]
+
+
+def test_a_share_of_masked_entities_other_than_the_papers_is_marked() -> None:
+    found = rows(tables([], pretraining("small"))[9])
+    share = RECIPES["small"].masked_entity_share
+    assert share != 0.15
+    assert found["Mask probability for entities"].ours == (f"{share:.0%}",)
+    assert found["Mask probability for entities"].differs == (True,)
+    assert found["Mask probability for words"].differs == (False,)
+
+
+def test_warmups_that_differ_are_both_shown() -> None:
+    row = rows(tables(pretraining=pretraining("small"))[9])["Warmup steps"]
+    assert row.ours == ("300 (phase 1); 100 (phase 2)",)
+    assert rows(tables(pretraining=pretraining("small"))[9])["Dropout"].ours == ("0",)
+
+
+def test_dev_scores_are_lukes_means() -> None:
+    cells = [
+        cell("cloze_qa", seed=seed, scores={"dev": {"exact_match": em, "f1": 0.914}})
+        for seed, em in enumerate((0.90, 0.91))
+    ]
+    cells += [cell("ner", "roberta", scores={"dev": {"f1": 0.1}})]
+    row = rows(tables(cells)[11])["Dev score"]
+    assert row.ours == ("-", "-", "-", "90.5 EM/91.4 F1", "-")
+    assert not any(row.differs), "a score is no setting"
+
+
+def test_without_our_own_pretraining_nothing_is_said_of_it() -> None:
+    table = tables([cell()])[9]
+    assert {row.ours for row in table.rows} == {("-",)}
+    assert table.notes == ("The pipeline's own pretraining was not used.",)
+
+
+def test_cells_that_are_not_done_used_nothing() -> None:
+    assert {row.ours for row in tables([cell(state="failed")])[12].rows} == {("-",)}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1e-5, "1e-5"),
+        (15e-6, "1.5e-5"),
+        (5e-4, "5e-4"),
+        (0.001, "0.001"),
+        (0.06, "0.06"),
+        (0.0, "0"),
+        (2048, "2048"),
+        (100_000_000, "100000000"),
+        ("15%", "15%"),
+        (None, "-"),
+    ],
+)
+def test_numbers_as_the_paper_prints_them(value, text) -> None:
+    assert number_text(value) == text
+
+
+@given(st.floats(1e-9, 1e5))
+def test_no_digit_of_a_setting_is_lost(value) -> None:
+    assert float(number_text(float(f"{value:.4g}"))) == float(f"{value:.4g}")
+
+
+def test_what_is_agreed_on() -> None:
+    assert agreed([("luke", 1e-5), ("roberta", 1e-5)]) == "1e-5"
+    assert agreed([("luke", 1e-5), ("roberta", 2e-5), ("luke", 1e-5)]) == "1e-5 (luke); 2e-5 (roberta)"
+    assert agreed([("luke", None)]) == agreed([]) == "-"

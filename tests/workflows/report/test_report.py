@@ -1,0 +1,314 @@
+"""The report's page and tables: hostile titles stay text, missing figures do not break it."""
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support import report as report_for_tests
+from tests.support.report import HOSTILE, WORDS
+from workflows.report.comparison import compare
+from workflows.report.html import as_data, duration, render_page, shortened, size, versions
+from workflows.report.training_curves import by_group, pretraining, speed
+from workflows.stages.report import corpus_content, render_tables
+
+PAGES = {
+    "of": 3,
+    "characters": 8000,
+    "targets": [[HOSTILE, "page", True]],
+    "pages": [{"title": HOSTILE, "by": "chance", "links": 1, "paragraphs": 1, "shown": 1, "cut": 0}],
+}
+PAGES["pages"][0]["text"] = [[HOSTILE, [HOSTILE, [HOSTILE, 0]]]]  # type: ignore[index]
+SEARCH = {"of": 1, "entities": [[HOSTILE, 5, 1, [[HOSTILE, 5, 6, 0.5]]]]}
+RUN = {"seconds": 4000.0, "started": "2026-01-01T00:00:00Z", "platform": "Linux", "python": "3.11.7"}
+RUN |= {"versions": {"torch": "2.0", HOSTILE: "1"}}
+SPEED = {
+    "starts": [{"step": 0, "device": HOSTILE, "matrix_flops_per_second": 1.5e12}],
+    "steps": [{"step": 5, "seconds_per_step": 0.25, "words_per_second": 98765.4, "share_of_peak": 0.5}],
+}
+SPEED["steps"][0]["memory_bytes"] = 2_500_000_000
+
+
+class Page(HTMLParser):
+    """What a browser takes of a page: elements with attributes, texts by where they stand."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attributes)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside != "style":
+            self.text += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def data(self, name: str) -> Any:
+        at = [script.get("id") for script in self.all("script")].index(f"data-{name}")
+        return json.loads(self.scripts[at])
+
+
+@pytest.fixture
+def content() -> dict[str, Any]:
+    return report_for_tests.content()
+
+
+def whole(content: dict[str, Any]) -> str:
+    return render_page(
+        content,
+        compare(content["cells"]),
+        pages=PAGES,
+        search=SEARCH,
+        runs={"pages-1": RUN},
+        speeds={"Pretrain": SPEED},
+        settings={"dump": "/home/ada/" + HOSTILE, "seed": "1"},
+    )
+
+
+def bare(content: dict[str, Any]) -> str:
+    """The page without what differs from run to run."""
+    return render_page(content, compare(content["cells"]))
+
+
+def tables(content: dict[str, Any]) -> str:
+    return render_tables(content, compare(content["cells"]))
+
+
+def test_titles_stay_text(content: dict[str, Any]) -> None:
+    page, markdown = Page(whole(content)), tables(content)
+    assert len(page.all("script")) == 5, "figures, pages, search; plotly and the page's own"
+    assert [script.get("id") for script in page.all("script")][3:] == [None, None]
+    assert page.text.count("<script>alert(1)") >= 11 + 4, "each place, and those of the results"
+    assert not {"onclick", "onerror"} & {name for _, attributes in page.elements for name in attributes}
+    assert page.data("pages") == PAGES
+    assert page.data("search") == SEARCH
+    assert "<script>" not in markdown
+    entity = next(line for line in markdown.splitlines() if "alert" in line and line.endswith("| 3 |"))
+    assert len(re.findall(r"(?<!\\)\|", entity)) == 3, "a title does not end its cell"
+
+
+def test_figures_hold_no_markup_of_titles(content: dict[str, Any]) -> None:
+    """Plotly takes some tags in its texts for its own."""
+    figures = json.dumps(Page(whole(content)).data("figures"))
+    assert "&lt;script&gt;alert(1)" in figures
+    assert "<script" not in figures
+
+
+@given(st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.text()))
+def test_data_end_no_script(value: Any) -> None:
+    text = as_data(value)
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == value
+
+
+def test_a_page_asks_for_nothing(content: dict[str, Any]) -> None:
+    page = Page(whole(content))
+    assert not [
+        attributes for _, attributes in page.elements if {"src", "srcset", "action"} & set(attributes)
+    ]
+    assert all(str(link["href"]).startswith("#") for link in page.all("a"))
+    targets = {attributes.get("id") for _, attributes in page.elements} | {"results"}
+    assert {str(link["href"])[1:] for link in page.all("a")} <= targets
+    assert not page.all("link")
+    policy = next(meta for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy["content"]).split(";"))
+    assert rules["default-src"] == "'none'"
+    hashes = [
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts[3:]
+    ]
+    assert rules["script-src"].split() == [f"'sha256-{each}'" for each in hashes]
+
+
+def test_figures_are_shown(content: dict[str, Any]) -> None:
+    page, markdown = whole(content), tables(content)
+    for text in (
+        "1,234,567 pages",
+        "75.0%",
+        "50.0%",
+        "A demo shows that every stage works",
+        "1,357",
+        "0.550",
+    ):
+        assert text in page
+    for text in ("1 h 06 min", "98,765", "2.5 GB", "1.5 TFLOP/s", "4,321 pages hold 4 links"):
+        assert text in page
+    assert "/home/ada" not in page
+    assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
+    assert "7,654" in page
+    content["setting"]["preset"] = "large"
+    assert "A demo shows" not in whole(content)
+    assert "A demo shows" not in tables(content)
+
+
+def test_times_are_in_the_page_alone(content: dict[str, Any]) -> None:
+    assert "1 h 06 min" not in bare(content)
+    assert "98,765" not in bare(content)
+
+
+def test_held_out_figures_stand_beside_the_baselines(content: dict[str, Any]) -> None:
+    page, markdown = whole(content), tables(content)
+    assert "| Pretrain | 4,321 | 3.250 | 50.0% | 25.8 |" in markdown
+    assert "| masked entity | 9 | 87.5% |  | 100.0% | 75.0% | 62.5% |" in markdown
+    assert "| known entity | 2 | 37.5% | 50.0% | 100.0% | 12.5% | 25.0% |" in markdown
+    assert "| known entity seen 0 | 0 |  |  |  |  |  |" in markdown
+    for text in ("Held-out pages", "PretrainRoberta", "known entity seen 0", "37.5%", "25.0%"):
+        assert text in page
+    figure = Page(page).data("figures")["held-out-known-entity"]
+    assert [(trace["name"], trace["y"]) for trace in figure["data"]] == [
+        ("model", [0.375]),
+        ("commonest", [0.25]),
+        ("most frequent", [0.125]),
+    ]
+
+
+def test_a_dump_without_held_out_pages_has_no_such_figures(content: dict[str, Any]) -> None:
+    for record in content["training"].values():
+        record |= {"evaluations": [], "held_out": {}}
+    assert "No page was held out." in whole(content)
+    assert "Held-out" not in tables(content)
+
+
+def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    *steps, last = path.split(".")
+
+    def apply(content: dict[str, Any]) -> None:
+        for step in steps:
+            content = content[step]
+        content[last] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        (change("corpus", None), "Nothing was made from a dump"),
+        (change("training", None), "Nothing was pretrained: weights were given."),
+        (change("cells", []), "No task was fine-tuned."),
+        (change("corpus.sequences", []), "No sequences were made."),
+        (change("corpus.links_by_status", {}), "There is no link."),
+        (change("corpus.extremes", {}), "None occurs so often."),
+        (change("corpus.entities.rank_frequency", []), "A demo shows"),
+        (change("stages", []), "A demo shows"),
+        (change("setting.dump", []), "<h1>LUKE</h1>"),
+    ],
+)
+def test_what_is_missing_is_said(
+    content: dict[str, Any], changed: Callable[[dict[str, Any]], None], sentence: str
+) -> None:
+    changed(content)
+    page = bare(content)
+    assert sentence in page
+    figures = Page(page).data("figures")
+    assert set(figures) == {place["data-figure"] for place in Page(page).all("div") if "data-figure" in place}
+    assert all(figure["data"] for figure in figures.values())
+    assert tables(content).startswith("# LUKE")
+
+
+def test_every_figure_has_its_place(content: dict[str, Any]) -> None:
+    page = Page(whole(content))
+    figures = page.data("figures")
+    assert {place["data-figure"] for place in page.all("div") if "data-figure" in place} == set(figures)
+    assert len(figures) == 10
+    assert [trace["name"] for trace in figures["word-loss"]["data"]] == ["Pretrain", "PretrainRoberta"]
+    assert "entity-loss" not in figures, "no run has such a figure"
+    assert [trace["y"] for trace in figures["fine-tuning"]["data"]] == [[0.5, 0.6], [0.4]]
+    bars, steps = figures["words-per-sequence"]["data"]
+    assert (bars["y"], bars["x"]) == ([0.25, 0.75], [0.5, 2.5])
+    assert bars["customdata"] == [["0 to 1", 1], ["2 to 3", 3]]
+    assert steps["line"] == {"shape": "hvh"}
+
+
+def test_groups_of_held_out_figures(tmp_path: Path) -> None:
+    assert pretraining(str(tmp_path)) == {"log": [], "evaluations": [], "held_out": {}}
+    line = {"step": 9, "masked_word_count": 3, "masked_word_loss": 2.0, "known_entity_count": 4}
+    line |= {"known_entity_top_1": 0.5, "known_entity_seen_0_count": 1, "known_entity_seen_0_top_1": 0.25}
+    (tmp_path / "evaluation.jsonl").write_text(f'{{"step": 1}}\n{json.dumps(line)}\n')
+    found = pretraining(str(tmp_path))
+    assert found["evaluations"] == [{"step": 1}, line]
+    assert found["held_out"] == by_group(line)
+    assert by_group(line) == {
+        "masked_word": {"count": 3, "loss": 2.0},
+        "known_entity": {"count": 4, "top_1": 0.5},
+        "known_entity_seen_0": {"count": 1, "top_1": 0.25},
+    }
+    assert by_group({f"masked_word_{name}": value for name, value in WORDS.items()}) == {"masked_word": WORDS}
+
+
+def test_of_steps_that_were_done_twice_the_last_speed_counts(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    lines = [
+        {"step": 0, "device": "x"},
+        {"step": 5, "words_per_second": 1.0},
+        {"step": 10, "words_per_second": 2.0},
+    ]
+    lines += [{"step": 5, "device": "x"}, {"step": 10, "words_per_second": 3.0}]
+    (tmp_path / "log/speed.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = speed(str(tmp_path))
+    assert [line["step"] for line in found["starts"]] == [0, 5]
+    assert [line["words_per_second"] for line in found["steps"]] == [1.0, 3.0]
+    assert speed(str(tmp_path / "nothing")) == {"starts": [], "steps": []}
+
+
+def test_numbers_are_written_for_readers() -> None:
+    assert [size(count) for count in (0, 999, 1000, 12_345, 123_456, 5_600_000_000_000)] == [
+        "0 B",
+        "999 B",
+        "1 kB",
+        "12.3 kB",
+        "123 kB",
+        "5.6 TB",
+    ]
+    assert [duration(seconds) for seconds in (0.04, 119.96, 150, 3600, 360_000)] == [
+        "0.0 s",
+        "120.0 s",
+        "2 min 30 s",
+        "1 h 00 min",
+        "100 h 00 min",
+    ]
+
+
+def test_settings_and_versions() -> None:
+    assert shortened({"workdir": "/home/ada/work/", "dump": "a/b", "seed": "1"}) == {
+        "workdir": "work",
+        "dump": "a/b",
+        "seed": "1",
+    }
+    runs = {"a": {"python": "3.11", "versions": {"torch": "2"}}, "b": {"versions": {"torch": "1"}}, "c": {}}
+    assert versions(runs) == {"Python": ["3.11"], "torch": ["1", "2"]}
+
+
+def test_without_a_mention_table_there_is_no_corpus() -> None:
+    assert corpus_content({}) is None
+
+
+def test_the_tasks_that_stages_know_are_all_there_are() -> None:
+    """Their names stand twice, since Luigi's command line must not wait for torch."""
+    from tasks.finetuning import prepare
+    from workflows.base import experiment_file
+
+    assert set(experiment_file.TASKS) == set(prepare.TASKS)
+    assert all((experiment_file.EXAMPLES / task).is_dir() for task in experiment_file.TASKS)

@@ -1,0 +1,252 @@
+"""The stage FineTune: a killed one goes on from its checkpoint; weights from elsewhere; a silent model is a failure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import luigi
+import pytest
+
+from model.luke.config import LukeConfig
+from tasks.finetuning import loop as training
+from tasks.finetuning.loop import parts_of_step
+from tasks.finetuning.prepare import Run
+from tasks.ner import task as ner
+from tasks.task import Hyperparameters
+from tests.support.fine_tuned import EXAMPLES, bert, pretrained
+from workflows import BuildSequences, ExportHuggingFace, FineTune
+from workflows.engines import hub as model_hub
+
+THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
+
+
+def stage_of(folder: Path, workdir: Path) -> FineTune:
+    return FineTune(
+        workdir=str(workdir),
+        task="ner",
+        data=str(EXAMPLES / "ner"),
+        weights=str(folder / "weights"),
+        tokenizer=str(folder / "tokenizer"),
+        device="cpu",
+        seed=1,
+        task_preset="demo",
+    )
+
+
+def contents(folder: str) -> dict[str, bytes]:
+    """All but how long it took."""
+    files = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != "run.json"]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretrained(tmp_path)
+    monkeypatch.setitem(ner.PRESETS, "demo", THREE)
+    whole, broken = (stage_of(tmp_path, tmp_path / name) for name in ("whole", "broken"))
+    whole.run()
+    visited: list[int] = []
+
+    def parts(run: Run, step: int) -> Any:
+        visited.append(step)
+        if len(visited) == 7:
+            raise KeyboardInterrupt
+        return parts_of_step(run, step)
+
+    monkeypatch.setattr(training, "parts_of_step", parts)
+    with pytest.raises(KeyboardInterrupt):
+        broken.run()
+    assert not broken.complete()
+    again = stage_of(tmp_path, tmp_path / "broken")
+    again.run()
+    assert visited == [*range(7), *range(4, 12)]
+    assert again.complete()
+    assert contents(again.folder) == contents(whole.folder)
+    manifest = json.loads((Path(again.folder) / "manifest.json").read_text())
+    assert not any("checkpoint" in entry["path"] for entry in manifest["files"])
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A FineTune of a tiny BERT that learns next to nothing."""
+    bert(tmp_path / "bert")
+    dull = Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1)
+    monkeypatch.setattr(ner, "PRESETS", dict.fromkeys(("small-encoder", "demo"), dull))
+    monkeypatch.setattr(ner, "decode", lambda dataset, *rest: [[] for _ in dataset.sentences])
+    data, weights, workdir = str(EXAMPLES / "ner"), str(tmp_path / "bert"), str(tmp_path / "work")
+
+    def build(**changes: Any) -> tuple[FineTune, bool]:
+        made = FineTune(workdir=workdir, data=data, weights=weights, device="cpu", **changes)
+        made._is_complete = None
+        return made, luigi.build([made], local_scheduler=True, log_level="CRITICAL")
+
+    return build
+
+
+def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
+    made, done = stage(task_preset="small-encoder", allow_no_predictions=True)
+    assert done
+    assert made.requires() == {}
+    assert sorted(made.bytes_parameters()["tokenizer"]) == ["vocab.txt"]
+    config = json.loads((Path(made.folder) / "config.json").read_text())
+    assert (config["preset"], config["model"]["word_encoder"]) == ("small-encoder", "bert")
+    files = {entry.path for entry in made.manifest().files}
+    assert {"tokenizer/vocab.txt", "tokenizer/tokenizer_config.json", "model.safetensors"} <= files
+
+
+@pytest.mark.parametrize(
+    ("width", "preset"), [(384, "small-encoder"), (768, "base"), (1023, "base"), (1024, "large")]
+)
+@pytest.mark.parametrize("owner", ["ours", "authors", "transformers", "hub"])
+def test_the_width_of_given_weights_decides_the_preset(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, width: int, preset: str
+) -> None:
+    config = asdict(replace(LukeConfig(), hidden_size=width, num_attention_heads=1))
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "model.safetensors").touch()  # which nobody reads
+    if owner == "authors":
+        model = {**config, "bert_model_name": "roberta-base"}
+        (tmp_path / "weights" / "metadata.json").write_text(json.dumps({"model_config": model}))
+        (tmp_path / "weights" / "entity_vocab.tsv").write_text("x\t1\n" * config["entity_vocab_size"])
+    else:
+        kind = {} if owner == "ours" else {"model_type": "luke"}
+        (tmp_path / "weights" / "config.json").write_text(json.dumps({**config, **kind}))
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda name, **patterns: str(tmp_path / "weights")
+    )
+    model_hub.model_folder.cache_clear()
+    given = "someone/luke" if owner == "hub" else str(tmp_path / "weights")
+    for size in ("demo", "small", "base", "large"):
+        stage = FineTune(workdir=str(tmp_path), weights=given, preset=size, device="cpu")
+        assert stage.preset_name() == preset
+        assert FineTune(workdir=str(tmp_path), weights=given, task_preset="demo").preset_name() == "demo"
+
+
+def test_the_preset_of_our_own_weights_is_that_of_their_pretraining(tmp_path: Path) -> None:
+    for size, preset in (
+        ("demo", "demo"),
+        ("small", "small-encoder"),
+        ("base", "base"),
+        ("large", "large"),
+    ):
+        assert FineTune(workdir=str(tmp_path), preset=size).preset_name() == preset
+
+
+def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None:
+    made, done = stage(task_preset="small-encoder")
+    assert not done
+    assert not made.complete()
+    made, done = stage(allow_no_predictions=True)  # of the same preset
+    assert done
+    assert made.preset_name() == "small-encoder"
+    made, done = stage(task_preset="demo")
+    assert done
+    assert made.preset_name() == "demo"
+
+
+def test_a_preset_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"--task-preset"):
+        FineTune(workdir=str(tmp_path), task_preset="huge")
+
+
+def test_a_mention_table_that_cannot_be_used_is_refused_before_the_work(tmp_path: Path) -> None:
+    for task, message in (
+        ("ner", "for extractive_qa alone, not for ner; leave it out$"),
+        ("extractive_qa", r"manifest\.json: not there"),
+    ):
+        (tmp_path / "other").mkdir(exist_ok=True)
+        made = FineTune(workdir=str(tmp_path), task=task, mentions=str(tmp_path / "other"), device="cpu")
+        with pytest.raises(ValueError, match=message):
+            made.check_needs()
+
+
+def test_words_of_bert_are_refused_by_the_export_before_the_work(tmp_path: Path) -> None:
+    bert(tmp_path / "bert")
+    made = ExportHuggingFace(workdir=str(tmp_path), tokenizer=str(tmp_path / "bert"), device="cpu")
+    with pytest.raises(ValueError, match=r"bert: BERT's words, .* take RoBERTa's"):
+        made.check_needs()
+
+
+def test_what_a_kill_left_is_no_part_of_the_result(tmp_path: Path) -> None:
+    made = FineTune(workdir=str(tmp_path), device="cpu")
+    for name in ("metrics.json", "tokenizer/.vocab.json." + 32 * "0" + ".tmp"):
+        path = Path(made.folder) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    assert [entry.path for entry in made.described()] == ["metrics.json"]
+
+
+def hub(folder: Path, names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """Puts a repository of these files in the place of Hugging Face; what is fetched lies in `folder`.
+
+    Returns the names that each call fetches.
+    """
+    calls: list[list[str]] = []
+    folder.mkdir()
+
+    def snapshot_download(name: str, *, allow_patterns: list[str]) -> str:
+        calls.append([name for name in names if any(fnmatch(name, pattern) for pattern in allow_patterns)])
+        for found in calls[-1]:
+            (folder / found).write_text("{}")
+        return str(folder)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
+    model_hub.model_folder.cache_clear()
+    return calls
+
+
+LUKE_FILES = [
+    "config.json",
+    "entity_vocab.json",
+    "vocab.json",
+    "merges.txt",
+    "added_tokens.json",
+    "README.md",
+]
+
+
+@pytest.mark.parametrize(
+    ("weights", "fetched"),
+    [
+        (["model.safetensors", "pytorch_model.bin"], ["model.safetensors"]),
+        (["model-00001-of-00002.safetensors", "tf_model.h5"], ["model-00001-of-00002.safetensors"]),
+        (["pytorch_model.bin", "tf_model.h5"], ["pytorch_model.bin"]),
+    ],
+)
+def test_old_weights_are_fetched_only_where_there_are_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: list[str], fetched: list[str]
+) -> None:
+    calls = hub(tmp_path / "hub", [*LUKE_FILES, *weights], monkeypatch)
+    assert model_hub.model_folder("someone/luke", "--weights") == str(tmp_path / "hub")
+    assert calls[-1] == [*LUKE_FILES[:-1], *fetched]
+    assert {path.name for path in (tmp_path / "hub").iterdir()} == {*calls[-1]}
+
+
+def test_names_without_a_model_are_refused_by_their_parameter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub(tmp_path / "hub", [*LUKE_FILES, "tf_model.h5"], monkeypatch)
+    for stage, message in (
+        (
+            FineTune(weights="someone/luke"),
+            r"^--weights someone/luke: .* neither \*\.safetensors nor pytorch_model.bin",
+        ),
+        (FineTune(weights="./luke"), r"^--weights \./luke: no such folder; give"),
+        (
+            BuildSequences(base_model="someone/luke"),
+            r"^--base-model someone/luke: .* neither \*\.safetensors nor",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            stage.given_tokenizer()
+
+    def refuse(name: str, *, allow_patterns: list[str]) -> str:
+        raise OSError("the network is down\nmore")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(
+        ValueError, match=r"^--weights someone/else: .* from Hugging Face \(the network is down\)$"
+    ):
+        FineTune(weights="someone/else").given_tokenizer()

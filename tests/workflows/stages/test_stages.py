@@ -1,0 +1,694 @@
+"""Stages as a user runs them: what is done stays done, what is missing is made, and a kill costs only time."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import luigi
+import psutil
+import pytest
+
+from pipeline import storage
+from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
+from pipeline.lookup.mentions import MentionTable
+from pipeline.sequences.shards import HELD_OUT, SEEN, is_held_out
+from tests.support import DATA, ROOT
+from tests.support.grid import run_here
+from tests.workflows.base.test_commandline import DUMP, LUIGI
+from tests.workflows.base.test_commandline import luigi as run_luigi
+from workflows import (
+    BuildEntityVocab,
+    BuildMentionTable,
+    BuildSequences,
+    ExtractPages,
+    FetchDump,
+    Report,
+    RunAll,
+)
+from workflows.base.experiment_file import TASKS
+from workflows.base.stage import Stage
+
+pytestmark = pytest.mark.slow
+
+BEFORE_TRAINING = ("BuildSequences", "BuildMentionTable")
+BLOCK_SIZE = 4096
+SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--block-size", str(BLOCK_SIZE)]
+
+
+def folders(workdir: Path) -> dict[str, Path]:
+    """The finished stages' folders by name."""
+    return {path.parent.name.rsplit("-", 1)[0]: path.parent for path in workdir.glob("*/manifest.json")}
+
+
+def written(workdir: Path) -> dict[str, int]:
+    """When each stage was committed."""
+    return {name: (folder / "manifest.json").stat().st_mtime_ns for name, folder in folders(workdir).items()}
+
+
+def run_in_process(stage: Stage) -> None:
+    """Run a stage in this process, so that one Spark session serves many tests."""
+    for below in stage.walk():
+        below._is_complete = None
+    assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
+
+
+@pytest.fixture(scope="module")
+def quick_training() -> Iterator[None]:
+    """The demo's recipes with a few steps, to run every stage in seconds."""
+    from dataclasses import replace
+
+    from model.pretraining import recipes
+    from tasks.finetuning import prepare
+    from workflows.engines import workers as cells
+
+    with pytest.MonkeyPatch.context() as patch:
+        recipe = recipes.RECIPES["demo"]
+        phases = tuple(replace(phase, steps=4, warmup_steps=1) for phase in recipe.phases)
+        short = replace(
+            recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
+        )
+        patch.setitem(recipes.RECIPES, "demo", short)
+        for task in prepare.TASKS.values():
+            patch.setitem(task.PRESETS, "demo", replace(task.PRESETS["demo"], epochs=1))
+        patch.setattr(cells, "run", run_here)
+        yield
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> RunAll:
+    """All stages, run on the hand-written dump."""
+    workdir = tmp_path_factory.mktemp("everything")
+    stage = RunAll(dump=str(DUMP), workdir=str(workdir), processes=1)
+    run_in_process(stage)
+    return stage
+
+
+ALL_FOLDERS = {
+    "dump",
+    "pages",
+    "titles",
+    "entity_vocab",
+    "mentions",
+    "tokenizer",
+    "sequences",
+    "pretrain",
+    "pretrain_roberta",
+    "export",
+    "finetune",
+    "experiments",
+    "report",
+}
+
+
+def test_every_stage_leaves_a_manifest(everything: RunAll) -> None:
+    assert set(folders(Path(everything.workdir))) == ALL_FOLDERS
+    assert everything.complete()
+
+
+def test_manifests_hold_nothing_of_this_machine(everything: RunAll) -> None:
+    for folder in folders(Path(everything.workdir)).values():
+        text = (folder / "manifest.json").read_text()
+        assert str(everything.workdir) not in text
+        assert str(DATA) not in text
+        assert f'"{os.uname().nodename}"' not in text
+        assert "seconds" not in text
+        assert (folder / "run.json").is_file()
+
+
+def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -> None:
+    report = everything.clone(Report)
+    page = (Path(report.folder) / "index.html").read_text()
+    assert "wiki-40.xml.bz2" in page
+    assert "<script>alert" not in page
+    for name in (
+        "ExtractPages",
+        "BuildMentionTable",
+        "FineTuneGrid",
+        "FineTune (ner, luke, seed 42)",
+        "FineTune (relation_classification, roberta_extra_training, seed 42)",
+        "links: category",
+        "A demo shows",
+    ):
+        assert name in page
+    results = json.loads((Path(report.folder) / "results.json").read_text())
+    cells = [(cell["task"], cell["variant"], cell["state"]) for cell in results["cells"]]
+    variants = ("luke", "roberta_extra_training")
+    assert cells == [(task, variant, "done") for task in TASKS for variant in variants]
+    assert len(results["training"]["Pretrain"]["log"]) == 4
+    own = [cell["weights"] for cell in results["cells"] if cell["variant"] == "luke"]
+    assert all(weights["is_own"] and weights["preset"] == "demo" for weights in own)
+
+
+def test_the_export_loads_in_transformers(everything: RunAll) -> None:
+    from transformers import LukeForMaskedLM, LukeTokenizer
+
+    from workflows import ExportHuggingFace
+
+    folder = Path(everything.clone(ExportHuggingFace).folder) / "model"
+    _, info = LukeForMaskedLM.from_pretrained(folder, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    card = (folder / "README.md").read_text()
+    assert "wiki-40" in card
+    assert "| annotations |" in card
+    tokenizer = LukeTokenizer.from_pretrained(folder)
+    vocab = json.loads((Path(everything.clone(BuildEntityVocab).folder) / "entity_vocab.json").read_text())
+    title = next(title for title, number in vocab.items() if number == 3)
+    assert tokenizer("x", entities=[title], entity_spans=[(0, 1)])["entity_ids"] == [3]
+
+
+def test_a_second_run_does_nothing(everything: RunAll) -> None:
+    before = written(Path(everything.workdir))
+    run_in_process(everything)
+    assert written(Path(everything.workdir)) == before
+
+
+def copied(everything: RunAll, target: Path, **parameters: object) -> RunAll:
+    shutil.copytree(everything.workdir, target, dirs_exist_ok=True)
+    return RunAll(dump=str(DUMP), workdir=str(target), processes=1, **parameters)
+
+
+def test_a_deleted_stage_is_made_again_and_alone_when_its_bytes_are_the_same(
+    everything: RunAll, tmp_path: Path
+) -> None:
+    stage = copied(everything, tmp_path)
+    before = written(tmp_path)
+    shutil.rmtree(stage.clone(ExtractPages).folder)
+    assert not stage.complete()
+    run_in_process(stage)
+    after = written(tmp_path)
+    assert {name for name in after if after[name] != before[name]} == {"pages"}
+
+
+def test_a_damaged_file_is_noticed_and_its_block_alone_made_again(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    folder = Path(stage.clone(BuildSequences).folder)
+    before, manifest = written(tmp_path), (folder / "manifest.json").read_bytes()
+    shard = next((folder / "sequences").iterdir())
+    shard.write_bytes(shard.read_bytes()[:-10])
+    run_in_process(stage)
+    after = written(tmp_path)
+    assert {name for name in after if after[name] != before[name]} == {"sequences"}
+    assert (folder / "manifest.json").read_bytes() == manifest
+
+
+def test_a_deleted_page_is_made_again_and_the_manifest_stays(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    folder = Path(stage.report().folder)
+    manifest = (folder / "manifest.json").read_bytes()
+    (folder / "index.html").unlink()
+    assert not stage.complete()
+    run_in_process(stage)
+    assert (folder / "index.html").is_file()
+    assert (folder / "manifest.json").read_bytes() == manifest
+
+
+def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path, vocab_size="6")
+    before = {path.parent.name for path in tmp_path.glob("*/manifest.json")}
+    run_in_process(stage)
+    new = {path.parent.name for path in tmp_path.glob("*/manifest.json")} - before
+    unchanged = {"dump", "pages", "titles", "tokenizer"}
+    assert {name.rsplit("-", 1)[0] for name in new} == ALL_FOLDERS - unchanged
+
+
+def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
+    other = RunAll(dump=str(DUMP), workdir=everything.workdir, processes=1, seed=7)
+    assert other.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
+    assert other.clone(BuildSequences).complete()
+    assert not other.complete()
+
+
+def test_a_lite_export_stands_beside_the_whole_one(everything: RunAll) -> None:
+    from workflows import ExportHuggingFace
+
+    whole, lite = (everything.clone(ExportHuggingFace, lite=lite) for lite in (False, True))
+    assert whole.complete()
+    assert not lite.complete()
+    assert whole.folder != lite.folder
+    assert [stage.folder for stage in lite.walk()[:-1]] == [stage.folder for stage in whole.walk()[:-1]]
+
+
+def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
+    """Same name, same size, other content: only the time of change tells."""
+    dump = tmp_path / "dump.xml"
+    content = (DATA / "wiki-40.xml").read_bytes()
+    dump.write_bytes(content)
+    stage = ExtractPages(dump=str(dump), workdir=str(tmp_path / "work"), processes=1)
+    run_in_process(stage)
+    first = stage.manifest()
+    for time_of_change, text, expected_change in (
+        (1, content, False),
+        (2, content.replace(b"the", b"The"), True),
+    ):
+        dump.write_bytes(text)
+        os.utime(dump, (time_of_change, time_of_change))
+        before = written(tmp_path / "work")["pages"]
+        assert not stage.clone(FetchDump).is_current()
+        run_in_process(stage)
+        assert (written(tmp_path / "work")["pages"] != before) is expected_change
+    assert stage.manifest().files != first.files
+
+
+def test_a_damaged_pretraining_is_made_again(everything: RunAll, tmp_path: Path) -> None:
+    from workflows import Pretrain
+
+    stage = copied(everything, tmp_path)
+    folder = Path(stage.clone(Pretrain).folder)
+    manifest = (folder / "manifest.json").read_bytes()
+    (folder / "config.json").unlink()
+    (folder / ".model.safetensors.999.tmp").write_text("left by a kill")
+    run_in_process(stage)
+    assert (folder / "manifest.json").read_bytes() == manifest
+
+
+def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path, tmp_path: Path) -> None:
+    """Profile `paper` drops what is not in the vocabulary; brackets, braces and blanks in a path are no pattern."""
+    tokenizer = str(shared / "data/roberta-tokenizer")
+    workdir = str(tmp_path / "w [1]{a,b}*")
+    facts = {}
+    for profile in ("fixed", "paper"):
+        stage = BuildSequences(
+            dump=str(DUMP), workdir=workdir, processes=1, profile=profile, tokenizer=tokenizer
+        )
+        run_in_process(stage)
+        facts[profile] = stage.manifest()
+    assert facts["fixed"].facts["word_vocab_size"] == 50265
+    assert facts["fixed"].facts["unknown_entities"] > 0
+    assert facts["paper"].facts["unknown_entities"] == 0
+    assert facts["paper"].drops["links:out_of_vocabulary"] > 0
+    assert "tokenizer" not in folders(Path(workdir))
+
+
+def test_a_given_vocabulary_keeps_its_ids(everything: RunAll, tmp_path: Path) -> None:
+    """Of the same corpus it gives the same link counts and aliases; what is missing here is counted."""
+    stage = copied(everything, tmp_path)
+    built = stage.clone(BuildEntityVocab)
+    titles = EntityVocab.load(built.folder).titles
+    released = tmp_path / "released.tsv"
+    shuffled = [*titles[:3], "Not of this dump", *reversed(titles[3:])]
+    released.write_text("".join(f"{title}\t7\n" for title in shuffled))
+    given = stage.clone(BuildEntityVocab, entity_vocab=str(released))
+    run_in_process(given)
+    vocab, own = EntityVocab.load(given.folder), EntityVocab.load(built.folder)
+    assert vocab.titles == tuple(shuffled)
+    facts = dict(zip(own.titles, zip(own.link_counts, own.page_ids, strict=True), strict=True))
+    facts["Not of this dump"] = (0, -1)
+    assert list(zip(vocab.link_counts, vocab.page_ids, strict=True)) == [facts[title] for title in shuffled]
+    assert given.manifest().drops == {"entities:not_in_dump": 1}
+    for fact in ("links_by_status", "links_in_vocab"):
+        assert given.manifest().facts[fact] == built.manifest().facts[fact]
+    aliases, of_built = (Aliases(str(Path(each.folder) / ALIASES)) for each in (given, built))
+    assert len(aliases) == len(of_built)
+    for number, title in enumerate(shuffled[4:], start=4):
+        assert aliases.get(title) == number
+
+
+def test_a_white_list(everything: RunAll, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stage = copied(everything, tmp_path)
+    titles = EntityVocab.load(stage.clone(BuildEntityVocab).folder).titles
+    rarest = titles[-1]
+    white = tmp_path / "white.txt"
+    white.write_text(f"{rarest.replace(' ', '_')}\nNowhere at all\n")
+    chosen = stage.clone(BuildEntityVocab, vocab_size="4", white_list=str(white))
+    run_in_process(chosen)
+    assert EntityVocab.load(chosen.folder).titles[3:] == (rarest,)
+    assert chosen.manifest().facts["white_list_unknown"] == 1
+    assert "--white-list: not in the dump: 'Nowhere at all'" in caplog.text
+    white.write_text("\n".join(titles[3:6]))
+    with pytest.raises(
+        ValueError, match="3 entities and the three special ones do not fit into --vocab-size 5"
+    ):
+        stage.clone(BuildEntityVocab, vocab_size="5", white_list=str(white)).run()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"entity_vocab": "{}/no.tsv"}, r"--entity-vocab .*no\.tsv: cannot be read \(No such file"),
+        ({"entity_vocab": "{}"}, r"--entity-vocab .*entity_vocab\.parquet: cannot be read \(No such file"),
+        ({"white_list": "{}/no.txt"}, r"--white-list .*no\.txt: cannot be read \(No such file"),
+        ({"white_list": "{}/bytes.txt"}, "not to be read as a list of titles"),
+        ({"entity_vocab": "{}/other.tsv", "min_count": 2}, "--min-count 2: says how to build a vocabulary"),
+        ({"sentence_splitter": "nltk"}, "sentence splitter nltk: wanted sentencex or module:function"),
+        ({"max_words": 2}, "max_words: found 2, wanted at least 3"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_runs(
+    tmp_path: Path, parameters: dict[str, str | int], message: str
+) -> None:
+    (tmp_path / "other.tsv").write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
+    (tmp_path / "bytes.txt").write_bytes(b"\xff")
+    given = {
+        name: value.format(tmp_path) if isinstance(value, str) else value
+        for name, value in parameters.items()
+    }
+    stage = RunAll(dump=str(DUMP), workdir=str(tmp_path / "work"), processes=1, **given)
+    with pytest.raises(ValueError, match=message):
+        stage.check_machine()
+
+
+def test_a_vocabulary_of_another_language(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    other = tmp_path / "other.tsv"
+    other.write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
+    with pytest.raises(ValueError, match=r"none of its 4 entities is a page of .*; is it another language's"):
+        stage.clone(BuildEntityVocab, entity_vocab=str(other)).run()
+
+
+@pytest.mark.parametrize("table", ["pages", "paragraphs"])
+def test_a_changed_bit_in_a_part_is_noticed(everything: RunAll, tmp_path: Path, table: str) -> None:
+    """Its size is the same, and its footer is whole: only the checksum of its pages tells."""
+    stage = copied(everything, tmp_path)
+    part = Path(stage.clone(ExtractPages).folder) / table / "block-00000.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 3] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
+        stage.clone(BuildEntityVocab, vocab_size="6").run()
+
+
+def test_a_changed_bit_is_noticed_by_the_sequences(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    part = Path(stage.clone(ExtractPages).folder) / "paragraphs/block-00000.parquet"
+    content = bytearray(part.read_bytes())
+    content[len(content) // 3] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
+        stage.clone(BuildSequences, max_words=100).run()
+
+
+def test_no_entity_is_left(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    with pytest.raises(ValueError, match=r"no entity is left, all were dropped: .*entities:below_min_count"):
+        stage.clone(BuildEntityVocab, min_count=1000).run()
+
+
+def test_everything_held_out(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path)
+    with pytest.raises(ValueError, match=r"--held-out 1.0: all \d+ sequences are held out"):
+        stage.clone(BuildSequences, held_out=1).run()
+
+
+def failing(text: str, language: str) -> list[tuple[int, int]]:
+    """A splitter that breaks on a page."""
+    if "lighthouse" in text:
+        raise KeyError(text)
+    return [(0, len(text))]
+
+
+def always_failing(text: str, language: str) -> list[tuple[int, int]]:
+    raise KeyError(text)
+
+
+def test_a_page_that_breaks_the_splitter_is_counted(
+    everything: RunAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT)]))
+    stage = copied(everything, tmp_path).clone(BuildSequences, sentence_splitter=f"{__name__}:failing")
+    run_in_process(stage)
+    assert stage.manifest().drops["pages:KeyError"] >= 1
+    assert stage.manifest().rows["sequences"] > 0
+    stage = stage.clone(sentence_splitter=f"{__name__}:always_failing")
+    with pytest.raises(ValueError, match=r"pages .* were dropped .*KeyError.* --max-rejected 0.001 allows"):
+        stage.run()
+
+
+def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
+    """All sequences are there, each page's in one part, and what is held out depends on the page alone."""
+    stage = copied(everything, tmp_path, held_out=0.3).clone(BuildSequences)
+    run_in_process(stage)
+    none = copied(everything, tmp_path, held_out=0).clone(BuildSequences)
+    run_in_process(none)
+
+    def rows(stage: BuildSequences, part: str) -> list[dict[str, object]]:
+        paths = stage.manifest().paths(stage.folder, f"{part}/")
+        return [row for path in paths for row in storage.open_arrow(path).to_pylist()]
+
+    seen, held_out = rows(stage, SEEN), rows(stage, HELD_OUT)
+    assert rows(none, HELD_OUT) == []
+    assert seen == [row for row in rows(none, SEEN) if not is_held_out(row["page_id"], 0.3)]
+    assert held_out == [row for row in rows(none, SEEN) if is_held_out(row["page_id"], 0.3)]
+    assert 0 < len(held_out) < len(seen)
+    statistics = json.loads((Path(stage.folder) / "statistics.json").read_text())
+    assert [statistics[part]["sequences"] for part in (SEEN, HELD_OUT)] == [len(seen), len(held_out)]
+    assert statistics["drops"] == dict(stage.manifest().drops)
+
+
+def test_held_out_figures_stand_beside_the_mention_table_s_answers(
+    everything: RunAll, tmp_path: Path
+) -> None:
+    """The file of commonest labels against the mention table's rows, and what evaluation makes of it."""
+    from pipeline.sequences.commonest import COMMONEST
+    from pipeline.sequences.tokenizer import WordTokenizer
+    from workflows import Pretrain, PretrainRoberta
+
+    stage = copied(everything, tmp_path, held_out=0.3)
+    run_in_process(stage)
+    built, mentions = stage.clone(BuildSequences), stage.clone(BuildMentionTable)
+    pretrained = stage.clone(Pretrain)
+    paths = mentions.manifest().paths(mentions.folder, "mentions/")
+    links = [row for path in paths for row in storage.read_rows(path)]
+    decode = WordTokenizer.load(built.tokenizer_folder()).decode
+    rows = [
+        row
+        for path in sorted(built.manifest().paths(built.folder, f"{HELD_OUT}/"))
+        for row in storage.open_arrow(path).to_pylist()
+    ]
+    texts = [
+        [
+            decode(row["word_ids"][start:end]).strip()
+            for start, end in zip(row["entity_starts"], row["entity_ends"], strict=True)
+        ]
+        for row in rows
+    ]
+    own = Counter(
+        (text, label)
+        for row, names in zip(rows, texts, strict=True)
+        for text, label in zip(names, row["entity_ids"], strict=True)
+    )
+    answers = storage.open_arrow(Path(pretrained.folder) / COMMONEST)["commonest"].to_pylist()
+    assert [len(row) for row in answers] == [len(row["entity_ids"]) for row in rows]
+    for names, found in zip(texts, answers, strict=True):
+        for text, label in zip(names, found, strict=True):
+            counts: Counter[int] = Counter()
+            for link in links:
+                if link["mention"] == text:
+                    counts[1 if link["entity_id"] is None else link["entity_id"]] += link["link_count"]
+            assert counts, f"{text!r} is a link, so the table has it"
+            left = {each: count - own[text, each] for each, count in counts.items()}
+            assert all(count >= 0 for count in left.values())
+            assert left[label] == max(left.values()) if label >= 0 else not any(left.values())
+    assert len({label for row in answers for label in row} - {-1}) > 3
+    figures = json.loads((Path(pretrained.folder) / "evaluation.jsonl").read_text().splitlines()[-1])
+    assert figures["masked_entity_count"] >= figures["sequences"] > 0
+    assert 0 <= figures["masked_entity_commonest_top_1"] <= 1
+    names = {entry.path for entry in pretrained.manifest().files}
+    assert {COMMONEST, "evaluation.jsonl", "metrics.csv"} < names
+    assert not any(name.startswith("log") for name in names)
+    words = {entry.path for entry in stage.clone(PretrainRoberta).manifest().files}
+    assert names - words == {COMMONEST}
+    page = (Path(stage.clone(Report).folder) / "index.html").read_text()
+    assert "Held-out pages" in page
+    assert "known entity seen 1000 or more" in page
+
+
+def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:
+    folder = everything.clone(BuildMentionTable).folder
+    table = MentionTable(folder)
+    paths = everything.clone(BuildMentionTable).manifest().paths(folder, "mentions/")
+    rows = [row for path in paths for row in storage.read_rows(path)]
+    assert len(table) == len({row["mention"] for row in rows}) > 30
+    for row in rows:
+        mention = table.get(row["mention"])
+        assert mention is not None
+        assert (mention.total_links, mention.occurrences) == (row["total_links"], row["occurrences"])
+        assert mention.link_probability == row["link_probability"]
+        found = {candidate.title: candidate for candidate in mention.candidates}
+        assert len(found) == sum(other["mention"] == row["mention"] for other in rows)
+        candidate = found[row["title"]]
+        assert (candidate.entity_id, candidate.link_count) == (row["entity_id"], row["link_count"])
+        assert candidate.commonness == row["commonness"]
+
+
+def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.xml"
+    dump.write_text((DATA / "wiki-40.xml").read_text().replace("</text>", "\n* Short.\n* Brief.</text>"))
+    stage = BuildSequences(dump=str(dump), workdir=str(tmp_path), processes=1, max_dropped_sentences=0)
+    for below in stage.requires().values():
+        run_in_process(below)
+    with pytest.raises(
+        ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences 0 allows"
+    ):
+        stage.run()
+    assert not stage.output().exists()
+
+
+def test_another_runs_folder_is_not_shared(tmp_path: Path) -> None:
+    import fcntl
+
+    stage = FetchDump(dump=str(DUMP), workdir=str(tmp_path))
+    (tmp_path / ".locks").mkdir()
+    with open(tmp_path / ".locks" / Path(stage.folder).name, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ValueError, match="another run works in it"):
+            stage.run()
+
+
+# Kills, through the installed command
+
+
+def run_stages(workdir: Path, processes: int) -> None:
+    for name in BEFORE_TRAINING:
+        result = run_luigi(
+            name,
+            *SEVERAL_BLOCKS,
+            "--workdir",
+            workdir,
+            "--processes",
+            processes,
+            cwd=workdir.parent,
+            timeout=300,
+        )
+        assert result.returncode == 0, result.stderr
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    workdir = tmp_path_factory.mktemp("unbroken") / "work"
+    run_stages(workdir, 1)
+    return workdir
+
+
+def manifests(workdir: Path) -> dict[str, bytes]:
+    return {name: (folder / "manifest.json").read_bytes() for name, folder in folders(workdir).items()}
+
+
+def test_the_number_of_processes_changes_no_byte(unbroken: Path, tmp_path: Path) -> None:
+    run_stages(tmp_path / "work", 2)
+    assert manifests(tmp_path / "work") == manifests(unbroken)
+    assert len(manifests(unbroken)) == 7
+    assert len(list((folders(unbroken)["pages"] / "blocks").iterdir())) > 4
+
+
+@contextlib.contextmanager
+def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command, running in the background."""
+    command = [LUIGI, "--module", "workflows", *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    parent = psutil.Process(process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def ended(processes: list[psutil.Process], seconds: float) -> bool:
+    _, alive = psutil.wait_procs([process for process in processes if process.is_running()], seconds)
+    return not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+KILLED = {
+    "ExtractPages": ("pages", "blocks/block-*.json"),
+    "ResolveRedirects": ("titles", "blocks/block-*.json"),
+    "BuildMentionTable": ("mentions", "blocks/block-*.json"),
+    "BuildSequences": ("sequences", "blocks/block-*.json"),
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_sigkill_after_some_blocks_costs_only_time(unbroken: Path, tmp_path: Path, name: str) -> None:
+    """What was committed is kept, what was not is made, and the bytes are those of an unbroken run."""
+    folder_name, pattern = KILLED[name]
+    workdir = tmp_path / "work"
+    shutil.copytree(unbroken, workdir)
+    finished = folders(workdir)[folder_name]
+    count = len(list(finished.glob(pattern)))
+    assert count >= 2
+    command = [name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2]
+    for _ in range(3):  # on a machine that is busy elsewhere the stage may end before the signal comes
+        shutil.rmtree(finished)
+        with started(*command, cwd=tmp_path) as process:
+            wait_for(lambda: len(list(finished.glob(pattern))) >= count // 2, process)
+            helpers = family(process)[1:]
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            assert helpers
+            assert ended(helpers, 20)
+        if not (finished / "manifest.json").exists():
+            break
+    assert not (finished / "manifest.json").exists()
+    kept = {path.name: path.stat().st_mtime_ns for path in finished.glob(pattern)}
+    assert len(kept) >= count // 2
+    result = run_luigi(*command, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert manifests(workdir) == manifests(unbroken)
+    assert {path: (finished / "blocks" / path).stat().st_mtime_ns for path in kept} == kept
+
+
+def test_sigkill_in_pretraining_ends_with_the_same_bytes(unbroken: Path, tmp_path: Path) -> None:
+    workdirs = [tmp_path / "whole", tmp_path / "broken"]
+    for workdir in workdirs:
+        shutil.copytree(unbroken, workdir)
+        command = ["Pretrain", *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1]
+        if workdir.name == "broken":
+            with started(*command, cwd=tmp_path) as process:
+                wait_for(
+                    lambda: bool(list(tmp_path.glob("broken/pretrain-*/checkpoints/step-*"))), process, 200
+                )
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+            assert "pretrain" not in folders(workdir)
+        result = run_luigi(*command, cwd=tmp_path, timeout=300)
+        assert result.returncode == 0, result.stderr
+    assert "resumed after step" in result.stderr
+    assert manifests(workdirs[0]) == manifests(workdirs[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("name", ["ExtractPages", "BuildMentionTable"])
+def test_a_stopped_run_takes_everybody_along(
+    unbroken: Path, tmp_path: Path, name: str, number: signal.Signals
+) -> None:
+    """SIGTERM and Ctrl-C end Beam's workers and Spark's within seconds; nothing half-done counts as done."""
+    folder_name, pattern = KILLED[name]
+    workdir = tmp_path / "work"
+    shutil.copytree(unbroken, workdir)
+    finished = folders(workdir)[folder_name]
+    shutil.rmtree(finished)
+    with started(name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2, cwd=tmp_path) as process:
+        if name == "ExtractPages":
+            wait_for(lambda: bool(list(finished.glob(pattern))), process)
+        else:
+            wait_for(lambda: any(member.name() == "java" for member in family(process)), process)
+            time.sleep(5)
+        members = family(process)
+        assert len(members) > 1
+        process.send_signal(number)
+        assert process.wait(10) == 128 + number
+        assert ended(members, 5)
+        assert process.stdout is not None
+        assert f"stopped by {number.name}; the same command goes on from here" in process.stdout.read()
+    assert not (finished / "manifest.json").exists()

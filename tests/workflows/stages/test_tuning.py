@@ -1,0 +1,296 @@
+"""The grid search: the best setting on dev wins, failures stop nothing, the next run takes the setting."""
+
+import itertools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import luigi
+import pytest
+
+from tasks.finetuning import finetune
+from tasks.finetuning.finetune import changed
+from tasks.finetuning.paper import fine_tuning
+from tasks.finetuning.prepare import TASKS
+from tasks.ner import task as ner
+from tests.support.fine_tuned import EXAMPLES, QUICK
+from tests.support.grid import experiments, run_here
+from workflows import FineTune, FineTuneGrid, Tune
+from workflows.engines import workers as cells
+from workflows.stages.fine_tuning import BEST
+from workflows.stages.tuning import TRIALS
+
+LISTS = ("learning_rates", "batch_sizes", "epoch_counts")
+GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "1,2"}
+
+
+@pytest.fixture(scope="module")
+def toml(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return experiments(tmp_path_factory.mktemp("weights"))
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    luigi.Task.clear_instance_cache()
+    monkeypatch.setattr(cells, "run", run_here)
+    for task in TASKS.values():
+        monkeypatch.setitem(task.PRESETS, "demo", QUICK)
+
+
+def tune(workdir: Path, toml: str, **changes: Any) -> Tune:
+    settings: dict[str, Any] = {"task": "relation_classification", "seed": 3, "device": "cpu"} | GRID
+    settings["task_preset"] = "demo"
+    return Tune(workdir=str(workdir), experiments=toml, **(settings | changes))
+
+
+def test_the_grid_is_the_papers(tmp_path: Path) -> None:
+    rates, sizes, epochs = (1e-5, 2e-5, 3e-5), (4, 8, 16, 32, 64), (2, 3, 5)
+    expected = [
+        {"learning_rate": rate, "batch_size": size, "epochs": count}
+        for rate, size, count in itertools.product(rates, sizes, epochs)
+    ]
+    assert Tune(workdir=str(tmp_path)).settings() == expected
+    for task in ("entity_typing", "relation_classification", "ner", "cloze_qa"):
+        paper = fine_tuning(task)
+        found = {"learning_rate": paper.learning_rate, "batch_size": paper.batch_size, "epochs": paper.epochs}
+        assert found in expected
+
+
+def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
+    """Against plain fine-tunings of each setting, one after another."""
+    stage = tune(tmp_path / "work", toml)
+    stage.run()
+    scores = []
+    for number, setting in enumerate(stage.settings()):
+        metrics = finetune.finetune(
+            stage.task, EXAMPLES / stage.task, Path(stage.given_weights()), Path(stage.given_weights()),
+            tmp_path / str(number), variant="luke", preset="demo", seed=3, device="cpu", profile="fixed",
+            progress=False, allow_no_predictions=True, changes={**setting, "patience": 2},
+        )  # fmt: skip
+        scores.append(metrics["dev"]["f1"])
+    rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
+    assert [row["setting"] for row in rows] == stage.settings()
+    assert [row["dev_f1"] for row in rows] == scores
+    assert len(set(scores)) > 1, "or nothing is compared"
+    best = json.loads((Path(stage.folder) / BEST).read_text())
+    assert best["setting"] == stage.settings()[scores.index(max(scores))]
+    assert (best["metric"], best["dev"]) == ("f1", max(scores))
+    assert "test" not in (Path(stage.folder) / TRIALS).read_text()
+    assert not list((tmp_path / "work").glob("finetune-*/model.safetensors"))
+
+
+def test_a_search_that_was_stopped_goes_on(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    run = FineTune.run
+
+    def count(stage: FineTune) -> None:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        run(stage)
+        done.append(stage.folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FineTune, "run", count)
+        with pytest.raises(KeyboardInterrupt):
+            tune(tmp_path, toml).run()
+    before = {folder: (Path(folder) / "manifest.json").stat().st_mtime_ns for folder in done}
+    luigi.Task.clear_instance_cache()
+    again = tune(tmp_path, toml)
+    again.run()
+    assert again.complete()
+    assert {folder: (Path(folder) / "manifest.json").stat().st_mtime_ns for folder in done} == before
+
+
+def fail_for(rates: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    train = finetune.Training.train
+
+    def fail(training: Any) -> None:
+        if training.run.hyperparameters.learning_rate in rates:
+            raise ValueError("too little memory")
+        train(training)
+
+    monkeypatch.setattr(finetune.Training, "train", fail)
+
+
+def test_settings_that_fail_are_listed(tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fail_for((1e-3,), monkeypatch)
+    stage = tune(tmp_path, toml)
+    stage.run()
+    rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
+    assert [row.get("failed") for row in rows] == ["too little memory"] * 4 + [None] * 4
+    assert json.loads((Path(stage.folder) / BEST).read_text())["setting"]["learning_rate"] == 1e-5
+    assert (stage.manifest().rows, stage.manifest().drops) == ({"finished": 4}, {"failed": 4})
+
+
+def test_a_search_without_any_result_fails(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_for((1e-3, 1e-5), monkeypatch)
+    with pytest.raises(ValueError, match="all 8 fine-tunings failed, the first: too little memory"):
+        tune(tmp_path, toml).run()
+
+
+def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
+    settings: dict[str, Any] = {
+        "workdir": str(tmp_path),
+        "experiments": toml,
+        "device": "cpu",
+        "tuning_seed": 3,
+    }
+    settings |= {"task_preset": "demo", "tuned": True, **GRID}
+    grid = FineTuneGrid(
+        tasks="relation_classification,extractive_qa", variants="luke", seeds="1,2", **settings
+    )
+    grid.run()
+    (search,) = grid.tunes()
+    assert search.folder == tune(tmp_path, toml).folder, (
+        "one for both seeds, and none for SQuAD, as in the paper"
+    )
+    best = json.loads((Path(search.folder) / BEST).read_text())["setting"]
+    records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
+    for cell in records[:2]:
+        assert cell["preset"] == "tuned"
+        found = cell["configuration"]["hyperparameters"]
+        assert {name: found[name] for name in best} == best
+        assert found["patience"] == 0
+    assert records[2]["preset"] == "demo"
+    alone = FineTune(task="relation_classification", seed=1, **settings)
+    assert {name: stage.folder for name, stage in alone.requires().items()} == {"Tune": search.folder}
+    assert alone.complete()
+
+
+def test_a_search_that_fails_stops_only_its_own_cells(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: Any, **keywords: Any) -> Any:
+        raise ValueError("no luck")
+
+    monkeypatch.setattr(ner, "featurize", fail)
+    grid = FineTuneGrid(
+        workdir=str(tmp_path), experiments=toml, device="cpu", tuned=True, task_preset="demo",
+        tasks="ner,entity_typing", variants="luke", seeds="1", **dict.fromkeys(LISTS, "1"),
+    )  # fmt: skip
+    grid.run()
+    records = json.loads((Path(grid.folder) / "experiments.json").read_text())["cells"]
+    assert [(cell["state"], cell["reason"]) for cell in records] == [
+        ("failed", "Tune: all 1 fine-tunings failed, the first: no luck"),
+        ("done", ""),
+    ]
+
+
+def test_settings_that_failed_are_tried_again(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_for((1e-3,), patch)
+        stage = tune(tmp_path, toml)
+        stage.run()
+        assert stage.complete(), "for this run"
+    luigi.Task.clear_instance_cache()
+    again = tune(tmp_path, toml)
+    assert not again.complete()
+    again.run()
+    assert again.manifest().rows == {"finished": 8}
+    luigi.Task.clear_instance_cache()
+    assert tune(tmp_path, toml).complete()
+
+
+def test_a_search_that_finds_nothing_right_fails(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is allowed, or the demo's."""
+    monkeypatch.setattr(finetune, "score", lambda run, split, found: {"f1": 0.0, "predicted": 0})
+    for task in TASKS.values():
+        monkeypatch.setitem(task.PRESETS, "base", QUICK)
+    one = dict.fromkeys(LISTS, "1")
+    with pytest.raises(ValueError, match="no setting has any f1 on dev, and none is the best; try higher"):
+        tune(tmp_path, toml, task_preset="base", **one).run()
+    tune(tmp_path, toml, task_preset="base", allow_no_predictions=True, **one).run()
+
+
+def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Path) -> None:
+    """Scores on dev as given; training ends once `patience` epochs in a row were no better than the best."""
+    from tasks.finetuning import loop
+
+    given = [0.1, 0.3, 0.2, 0.3, 0.4, 0.2, 0.1, 0.5]
+    weights = Path(toml).parent / "luke" / "weights"
+    for patience, trained, kept in ((0, 8, 8), (1, 3, 2), (2, 4, 2), (3, 8, 8)):
+        scores = iter(given)
+        monkeypatch.setattr(loop, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
+        monkeypatch.setitem(ner.PRESETS, "demo", replace(QUICK, batch_size=1000, epochs=8))
+        metrics = finetune.finetune(
+            "ner", EXAMPLES / "ner", weights, weights, tmp_path / str(patience), variant="roberta", preset="demo",
+            seed=1, device="cpu", profile="fixed", progress=False, allow_no_predictions=True,
+            changes={"patience": patience},
+        )  # fmt: skip
+        assert (len(metrics["epochs"]), metrics["kept_epoch"]) == (trained, kept), patience
+        history = (tmp_path / str(patience) / "training.jsonl").read_text().splitlines()
+        assert len(history) == trained
+        rates = [json.loads(line)["learning_rate"] for line in history]
+        assert rates == pytest.approx([QUICK.learning_rate * (8 - step) / 8 for step in range(trained)])
+
+
+def test_questions_choose_by_exact_match() -> None:
+    """The appendix: EM for ReCoRD, F1 for the others."""
+    metrics = {name: task.DEV_METRIC for name, task in TASKS.items()}
+    assert metrics.pop("cloze_qa") == "exact_match"
+    assert set(metrics.values()) == {"f1"}
+
+
+def test_a_learning_rate_changes_the_classifiers_in_proportion() -> None:
+    preset = replace(QUICK, learning_rate=1e-4, head_learning_rate=2e-3)
+    found = changed(preset, {"learning_rate": 5e-5, "batch_size": 3})
+    assert found == replace(preset, learning_rate=5e-5, head_learning_rate=pytest.approx(1e-3), batch_size=3)
+    same = changed(replace(preset, head_learning_rate=1e-4), {"learning_rate": 3e-5})
+    assert same.head_learning_rate == same.learning_rate == 3e-5
+
+
+def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, toml: str) -> None:
+    settings = {"workdir": str(tmp_path), "experiments": toml, "task_preset": "demo", **GRID}
+    one = {"task": "ner", "variant": "roberta"}
+    search = Tune(**one, tuning_patience=3, **settings)
+    settings |= {"tuned": True, "tuning_patience": 3}
+    assert FineTune(seed=7, **one, **settings).requires()["Tune"].folder == search.folder
+    grid = FineTuneGrid(tasks="ner", variants="roberta", **settings)
+    assert [each.folder for each in grid.tunes()] == [search.folder]
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (FineTune(tuned=True, epochs=3), r"--epochs 3: --tuned finds it; pass one of them"),
+        (
+            Tune(tuned=True),
+            r"--tuned: Tune has --learning-rates, --batch-sizes, --epoch-counts and",
+        ),
+        (Tune(batch_size=3), r"--batch-size: Tune has --learning-rates"),
+    ],
+)
+def test_parameters_against_each_other(stage: FineTune, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        stage.check_needs()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("learning_rates", "1e-5,x", r"--learning-rates 1e-5,x: wanted a number above 0, as 1e-5; several"),
+        ("learning_rates", "1e-5,1e-5", r"--learning-rates .*several with commas between them, each once"),
+        ("learning_rates", "auto", r"--learning-rates auto: wanted a number above 0, as 1e-5; several"),
+        ("learning_rates", "0", r"--learning-rates 0: wanted a number above 0"),
+        ("batch_sizes", "", r"--batch-sizes : wanted a whole number, 1 or more"),
+        ("epoch_counts", "2, 0", r"--epoch-counts 2, 0: wanted a whole number, 1 or more"),
+    ],
+)
+def test_lists(name: str, value: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Tune(**{name: value})
+
+
+def test_lists_keep_their_order_and_come_back_from_text() -> None:
+    stage = Tune(learning_rates="3e-5, 1e-5")
+    assert stage.learning_rates == (3e-5, 1e-5)
+    assert Tune.from_str_params(stage.to_str_params()) == stage

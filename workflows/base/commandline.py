@@ -1,0 +1,187 @@
+"""What `luigi --module workflows ...` needs before Luigi takes over: defaults, logging, and a checked command line.
+
+Luigi alone waits for a server that nobody started, exits with 0 when a stage failed, takes abbreviated parameters,
+and answers a wrong value with a traceback.
+"""
+
+import difflib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import luigi
+from luigi.cmdline_parser import CmdlineParser
+from luigi.task_register import Register
+
+from workflows.base import stopping
+from workflows.base.stage import Stage
+
+logger = logging.getLogger("workflows")
+
+_DEFAULTS = {
+    "core": {"local_scheduler": "true", "log_level": "WARNING"},
+    "worker": {"keep_alive": "false"},
+    "retcode": {
+        "already_running": "10",
+        "missing_data": "20",
+        "not_run": "25",
+        "task_failed": "30",
+        "scheduling_error": "35",
+        "unhandled_exception": "40",
+    },
+}
+
+
+def is_luigi_command() -> bool:
+    """Whether this process is the `luigi` command with our module, not a program that imports us."""
+    program = os.path.basename(sys.argv[0])
+    return (
+        program in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")
+    ) and "workflows" in " ".join(sys.argv)
+
+
+def prepare(arguments: Sequence[str]) -> None:
+    """Set defaults where the user set none, and stop with one line where the command line is wrong.
+
+    Raises:
+        SystemExit: with the line; exit status 1.
+    """
+    config: Any = luigi.configuration.get_config()
+    has_scheduler = any(
+        argument.startswith(("--scheduler-host", "--scheduler-url")) for argument in arguments
+    )
+    for section, options in _DEFAULTS.items():
+        for name, value in options.items():
+            if not config.has_option(section, name) and not (has_scheduler and name == "local_scheduler"):
+                config.set(section, name, value)
+    # Threads that wait for each other without spinning: on a machine with other work, training is many times faster.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    set_up_logging()
+    stopping.install_handlers()
+    if {"--help", "--help-all"} & set(arguments):
+        return
+    try:
+        root = check(list(arguments))
+        if isinstance(root, Stage) and root.complete():
+            logger.info("%s is complete: %s", type(root).__name__, root.where)
+    except (ValueError, OSError) as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+def check(arguments: list[str]) -> luigi.Task:
+    """Check stage, parameters, values and the machine; gives the stage.
+
+    Raises:
+        ValueError: names what is wrong and what to do.
+    """
+    flags, stage = _flags_and_stage(arguments)
+    if "--workers" in flags:
+        raise ValueError("--workers: stays 1, since stages share one Spark session; use --processes")
+    known = _known_flags(stage)
+    for flag in flags:
+        if flag not in known:
+            raise ValueError(
+                f"{flag}: {stage} has no such parameter{_similar(flag, known)}; "
+                f"see luigi --module workflows {stage} --help"
+            )
+    with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
+        root = parser.get_task_obj()
+    if isinstance(root, Stage):
+        root.check_machine()
+    return root
+
+
+def _similar(word: str, known: Sequence[str]) -> str:
+    prefixed = [name for name in known if name.startswith(word)]
+    found = prefixed[:1] or difflib.get_close_matches(word, known, 1)
+    return f", did you mean {found[0]}?" if found else ""
+
+
+def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
+    """The flags of a command line without their values, and the stage that it names."""
+    parameters = _all_flags()
+    switches = {flag for flag, parameter in parameters if _is_switch(parameter)}
+    may_be_empty = {flag for flag, parameter in parameters if parameter._default == ""}
+    flags, words = [], []
+    rest = iter(arguments)
+    for word in rest:
+        if not word.startswith("--"):
+            words.append(word)
+            continue
+        flag, equals, after = word.partition("=")
+        value: str | None = after
+        flags.append(flag)
+        if not equals and flag not in switches:
+            value = next(rest, None)
+            if value is None or value.startswith("--"):
+                raise ValueError(f"{flag}: no value follows; wanted {flag}=VALUE")
+        if not value and flag not in switches | may_be_empty:
+            raise ValueError(f"{flag}: its value is empty; give one, or leave {flag} out for the default")
+    stages = [name for name in Register.task_names() if _is_stage(name)]
+    if not words:
+        raise ValueError(f"no stage named; wanted one of {', '.join(stages)}")
+    if words[0] not in Register.task_names():
+        raise ValueError(
+            f"{words[0]}: no such stage{_similar(words[0], stages)} (there are {', '.join(stages)})"
+        )
+    if len(words) > 1:
+        raise ValueError(
+            f"{words[1]}: one stage at a time, and values follow their parameter; wanted --parameter value"
+        )
+    return flags, words[0]
+
+
+def _is_stage(name: str) -> bool:
+    found = Register.get_task_cls(name)
+    return issubclass(found, Stage) and hasattr(found, "FOLDER")
+
+
+def _all_flags() -> list[tuple[str, luigi.Parameter[Any]]]:
+    """Every flag as Luigi names it."""
+    flags = []
+    for stage, without_section, name, parameter in Register.get_all_params():
+        names = {name if without_section else f"{stage}_{name}", name}
+        flags += [("--" + each.replace("_", "-"), parameter) for each in names]
+    return flags
+
+
+def _is_switch(parameter: luigi.Parameter[Any]) -> bool:
+    """Whether no value follows."""
+    return isinstance(parameter, luigi.BoolParameter) and parameter.parsing == "implicit"
+
+
+def _known_flags(stage: str) -> list[str]:
+    """The flags of a stage and of Luigi itself. Those of another stage do not reach every place where it is made."""
+    known = []
+    for owner, without_section, name, _ in Register.get_all_params():
+        if owner == stage or issubclass(Register.get_task_cls(owner), luigi.Config):
+            known.append("--" + (name if without_section else f"{owner}_{name}").replace("_", "-"))
+        if owner == stage:
+            known.append("--" + name.replace("_", "-"))
+    return sorted(set(known))
+
+
+class _OneLine(logging.Filter):
+    """Turns Luigi's report of a user's error into the error's own line."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ValueError | OSError):
+            stage = record.args[-1] if isinstance(record.args, tuple) and record.args else ""
+            name = type(stage).__name__ if isinstance(stage, luigi.Task) else "error"
+            record.msg, record.args, record.exc_info = f"{name}: {error}", (), None
+        return True
+
+
+def set_up_logging() -> None:
+    """A line for each message of ours on the standard error, and Luigi's report of a user's error in one line."""
+    logging.getLogger("luigi-interface").addFilter(_OneLine())
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    for name in ("workflows", "tasks", "model", "pipeline"):
+        ours = logging.getLogger(name)
+        ours.setLevel(logging.INFO)
+        ours.addHandler(handler)
+        ours.propagate = False

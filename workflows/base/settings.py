@@ -1,0 +1,134 @@
+"""The parameters that all stages share."""
+
+import luigi
+
+from workflows.base import parameters
+from workflows.base.parameters import AUTO
+
+SCRATCH = "scratch"
+
+
+class Settings(luigi.Task):
+    """What a user can set for a run; each stage says which of it changes its bytes."""
+
+    dump = parameters.Text(
+        default="demo",
+        description="a dump file, a glob of its parts, a URL, a wiki's name such as simplewiki or enwiki/20181220, "
+        "or demo: the 206 pages that the package gensim ships",
+    )
+    workdir = parameters.Text(
+        default="work", description="folder of all stages; for a cluster, one that its machines share"
+    )
+    preset = parameters.OneOf(
+        "demo",
+        "small",
+        "base",
+        "large",
+        default="demo",
+        description="sizes of model, vocabularies and training",
+    )
+    profile = parameters.OneOf(
+        "fixed",
+        "paper",
+        default="fixed",
+        description="fixed: what is right; paper: what the paper's code did",
+    )
+    tokenizer = luigi.Parameter(
+        default="",
+        description="folder of a tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (tokenizer.json, vocab.txt); "
+        "empty: the base model's, or a new one",
+    )
+    base_model = parameters.Text(
+        default=SCRATCH,
+        description="scratch, or the RoBERTa that pretraining starts from: a Hugging Face folder or name",
+    )
+    vocab_size = parameters.VocabSizeParameter(
+        default=AUTO,
+        description="entities in the vocabulary, the three special ones included; auto: the preset's",
+    )
+    min_count = parameters.IntegerParameter(
+        default=1, description="links that a page needs to be an entity of the vocabulary"
+    )
+    disambiguation = parameters.OneOf(
+        "in", "out", default="in", description="whether disambiguation pages can be entities"
+    )
+    missing_pages = parameters.OneOf(
+        "auto",
+        "in",
+        "out",
+        default="auto",
+        description="whether linked titles without a page in the dump can be entities, which makes sense for a part "
+        "of a Wikipedia; auto: in the demo's alone",
+    )
+    white_list = luigi.Parameter(
+        default="", description="file of titles, one a line, that are entities however rarely they are linked"
+    )
+    entity_vocab = luigi.Parameter(
+        default="",
+        description="a vocabulary to use instead of building one: .tsv or .jsonl of LUKE's releases, .json of "
+        "transformers, .parquet or folder of BuildEntityVocab",
+    )
+    min_links = parameters.IntegerParameter(
+        default=1, description="links that an anchor text needs to be in the mention table"
+    )
+    max_mention_characters = parameters.PositiveParameter(
+        default=100, description="longer anchor texts are not in the mention table (profile paper: 20 words)"
+    )
+    sentence_splitter = parameters.Text(
+        default="sentencex",
+        description="sentencex, or module:function of your own: (text, language) to spans in code points",
+    )
+    max_words = parameters.PositiveParameter(
+        default=512, description="word tokens of a sequence, [CLS] and [SEP] included"
+    )
+    max_entities = parameters.PositiveParameter(default=128, description="entities of a sequence")
+    max_mention_words = parameters.PositiveParameter(
+        default=30, description="word tokens of a mention; further ones are cut off"
+    )
+    min_sentence_words = parameters.PositiveParameter(
+        default=5, description="word tokens below which a sentence is dropped"
+    )
+    held_out = parameters.ShareParameter(
+        default=0.01, description="share of pages, by hash, that pretraining never sees"
+    )
+    block_size = parameters.SizeParameter(
+        default=AUTO, description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size"
+    )
+    seed = parameters.IntegerParameter(default=42, description="seed of training")
+    tokens_per_batch = parameters.IntegerParameter(
+        default=0,
+        description="words and entities that training computes at once; 0: the preset's number of sequences",
+    )
+    precision = parameters.OneOf(
+        "float32", "bf16", default="float32", description="of pretraining's matrix products"
+    )
+    loader_workers = parameters.IntegerParameter(
+        default=0, significant=False, description="processes that prepare pretraining's batches"
+    )
+    checkpoint_minutes = parameters.IntegerParameter(
+        default=30, significant=False, description="minutes between training's checkpoints, at most"
+    )
+    allow_truncated = luigi.BoolParameter(
+        description="take the whole pages of a dump that ends in the middle, and count the rest"
+    )
+    max_rejected = parameters.ShareParameter(default=0.001, description="share of pages that may be rejected")
+    # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
+    max_dropped_sentences = parameters.ShareParameter(
+        default=0.2, description="share of sentences that may be dropped for their length"
+    )
+    processes = parameters.PositiveParameter(
+        default=parameters.default_processes(),
+        significant=False,
+        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
+    )
+    spark_master = parameters.SparkMasterParameter(
+        default="", significant=False, description="URL of a Spark master; empty: local[processes]"
+    )
+    beam_options = luigi.Parameter(
+        default="",
+        significant=False,
+        description="options of another Beam runner, as '--runner=... --key=value'",
+    )
+    device = parameters.DeviceParameter(
+        default=AUTO, significant=False, description="auto, cpu, cuda or cuda:N, for training"
+    )

@@ -1,0 +1,287 @@
+"""The stage: a Luigi task whose output is a manifest.
+
+A stage's folder is `WORKDIR/<folder>-<hash8>/`, where hash8 is known before anything runs: it comes from the stage's
+name, its VERSION, the parameters that change its bytes, and the hashes of the stages it stands on.
+"""
+
+import contextlib
+import fcntl
+import functools
+import json
+import logging
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any, ClassVar, Literal
+
+import luigi
+
+from pipeline import storage
+from workflows.base.settings import Settings
+
+logger = logging.getLogger("workflows")
+
+RUN_RECORD = "run.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a stage's work gives to its manifest."""
+
+    files: tuple[storage.FileEntry, ...]
+    rows: Mapping[str, int] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class ManifestTarget(luigi.Target):
+    """The manifest of a stage's folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = storage.join(folder, storage.MANIFEST)
+
+    def exists(self) -> bool:
+        return storage.file_size(self.path) is not None
+
+
+class Stage(Settings):
+    """A step from the dump to the report. Subclasses say what they stand on, what changes their bytes, and work."""
+
+    VERSION: ClassVar[int] = 1
+    FOLDER: ClassVar[str]
+    # What the work takes over of an earlier attempt: nothing, what an "unfinished" attempt left, or all "whole"
+    # pieces, whether the attempt was finished or not.
+    KEEPS: ClassVar[Literal["nothing", "unfinished", "whole"]] = "nothing"
+
+    _is_complete: bool | None = None
+
+    # What subclasses say
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        """The parameters that change this stage's bytes, beside those of the stages it stands on."""
+        return {}
+
+    def work(self) -> Result:
+        """Write the stage's files into `self.folder` and say what they are."""
+        raise NotImplementedError
+
+    # What follows from it
+
+    def requires(self) -> dict[str, "Stage"]:
+        """The stages that this one stands on, each by a name for its manifest's hash."""
+        return {}
+
+    @functools.cached_property
+    def hash8(self) -> str:
+        upstream = {name: stage.hash8 for name, stage in self.requires().items()}
+        return storage.digest([type(self).__name__, self.VERSION, self.bytes_parameters(), upstream])[:8]
+
+    @property
+    def folder(self) -> str:
+        # A cluster's workers have other working folders.
+        workdir = self.workdir if storage.is_url(self.workdir) else os.path.abspath(self.workdir)
+        return storage.join(workdir, f"{self.FOLDER}-{self.hash8}")
+
+    @property
+    def title(self) -> str:
+        """What tells the stage from others of a run, for people."""
+        return type(self).__name__
+
+    @property
+    def where(self) -> str:
+        """Where a user finds what the stage made."""
+        return self.folder
+
+    def output(self) -> ManifestTarget:
+        return ManifestTarget(self.folder)
+
+    def manifest(self) -> storage.Manifest:
+        return storage.read_manifest(self.folder)
+
+    def input_hashes(self) -> dict[str, str]:
+        """SHA-256 of the manifest of each stage that this one stands on."""
+        return {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides the stage's bytes; only to be asked when its inputs are there."""
+        return {
+            "stage": type(self).__name__,
+            "version": self.VERSION,
+            "parameters": self.bytes_parameters(),
+            "inputs": self.input_hashes(),
+        }
+
+    def is_current(self) -> bool:
+        """Whether the folder holds what this stage would write now."""
+        if not self.output().exists():
+            return False
+        try:
+            manifest = self.manifest()
+            return all(getattr(manifest, name) == value for name, value in self.identity().items())
+        except (ValueError, FileNotFoundError) as problem:
+            logger.warning("%s", problem)
+            return False
+
+    def complete(self) -> bool:
+        """Current, and all it stands on complete; found out once a run."""
+        if self._is_complete is None:
+            self._is_complete = (
+                all(stage.complete() for stage in self.requires().values()) and self.is_current()
+            )
+        return self._is_complete
+
+    def run(self) -> None:
+        """Do the work, unless what is there came out the same, and commit it with the manifest."""
+        self._is_complete = None
+        storage.make_folder(self.folder)
+        with exclusive(self.folder):
+            if not self.is_current():
+                self._build()
+            else:
+                logger.info("%-17s unchanged", type(self).__name__)
+
+    def _build(self) -> None:
+        started = time.time()
+        was_finished = self.output().exists()
+        if was_finished:
+            storage.remove(self.output().path)
+        if self.KEEPS == "nothing" or (self.KEEPS == "unfinished" and was_finished):
+            storage.sweep(self.folder, {})
+        # Before the work: what changes below it meanwhile must not pass for its input.
+        identity = self.identity()
+        storage.claim(self.folder, storage.digest(identity))
+        result = self.work()
+        # A cluster's worker may have been killed, and others have done its work.
+        storage.sweep_aside(self.folder)
+        manifest = storage.Manifest(
+            **identity, files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
+        )
+        storage.write_bytes(storage.join(self.folder, RUN_RECORD), _run_record(self, started))
+        storage.write_manifest(self.folder, manifest)
+        logger.info("%-17s %s | %.1f s", type(self).__name__, self.headline(manifest), time.time() - started)
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        """What the stage kept and dropped, in a line."""
+        rows = ", ".join(f"{count:,} {name}" for name, count in sorted(manifest.rows.items()))
+        drops = ", ".join(f"{count:,} {reason}" for reason, count in sorted(manifest.drops.items()))
+        return f"{rows or f'{len(manifest.files)} files'}{f' | dropped: {drops}' if drops else ''}"
+
+    def check_machine(self) -> None:
+        """Find out before anything runs whether what this stage and those below it need is there.
+
+        Raises:
+            ValueError: the dump, the work directory, Java, the tokenizer, the model or the device is not.
+        """
+        if storage.is_url(self.workdir):
+            raise ValueError(
+                f"--workdir {self.workdir}: a local folder is wanted, for a cluster a shared one"
+            )
+        storage.make_folder(self.workdir)
+        try:
+            storage.write_bytes(storage.join(self.workdir, ".writable"), b"")
+            storage.remove(storage.join(self.workdir, ".writable"))
+        except OSError as error:
+            raise ValueError(
+                f"--workdir {self.workdir}: cannot be written ({error.strerror or error}); pass another one"
+            ) from None
+        for stage in self.walk():
+            _ = stage.hash8
+            if not stage.complete():
+                stage.check_needs()
+
+    def check_needs(self) -> None:
+        """What this stage alone needs of the machine, beside its inputs."""
+
+    def walk(self) -> list["Stage"]:
+        """This stage and all below it, each once, what stands on nothing first."""
+        found: dict[str, Stage] = {}
+        for stage in self.requires().values():
+            found.update({below.task_id: below for below in stage.walk()})
+        return [*found.values(), self]
+
+    def on_failure(self, exception: BaseException) -> str:
+        """One line for what the user can mend; Luigi keeps it for its summary."""
+        return f"{type(self).__name__}: {exception}"
+
+
+def _run_record(stage: Stage, started: float) -> bytes:
+    """What of a run depends on time and machine: beside the manifest, never in it."""
+    packages = ("apache-beam", "luigi", "mwparserfromhell", "pyarrow", "pyspark", "torch", "transformers")
+    versions = {}
+    for package in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    record = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
+        "seconds": round(time.time() - started, 3),
+        "host": platform.node(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "command": sys.argv,
+        "parameters": stage.to_str_params(),
+        "versions": versions,
+    }
+    return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+
+
+@contextlib.contextmanager
+def exclusive(folder: str) -> Iterator[None]:
+    """Hold a stage's folder against other runs on this machine.
+
+    Raises:
+        ValueError: another run works in it.
+    """
+    if storage.is_url(folder):
+        yield
+        return
+    locks = os.path.join(os.path.dirname(folder), ".locks")
+    storage.make_folder(locks)
+    with open(os.path.join(locks, os.path.basename(folder)), "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{folder}: another run works in it; wait for it, or pass another --workdir"
+            ) from None
+        yield
+
+
+def check_share(what: str, drops: Mapping[str, int], total: int, limit: float, parameter: str) -> None:
+    """Stop a stage that drops more than it may. Ten are always allowed, so that one does not stop a small dump.
+
+    Args:
+        what: the rows, as "pages".
+        drops: reason -> count.
+        total: kept and dropped rows.
+        limit: the share that may be dropped.
+        parameter: where the user can set the limit.
+
+    Raises:
+        ValueError: the share is passed.
+    """
+    dropped = sum(drops.values())
+    if dropped > max(10, limit * total):
+        reasons = ", ".join(
+            f"{count:,} {reason}" for reason, count in sorted(drops.items(), key=lambda drop: -drop[1])
+        )
+        raise ValueError(
+            f"{dropped:,} of {total:,} {what} ({dropped / total:.2%}) were dropped ({reasons}), more than "
+            f"{parameter} {limit:g} allows; a higher {parameter} accepts them, and what is done is kept"
+        )
+
+
+class RetriesFailures(Stage):
+    """A stage that runs others: it is complete where none failed, or in the very run in which some did.
+
+    So what stands on it is made in that run, and the next run tries them again. `work` sets `_has_run`, and leaves the
+    number of failures in the fact `failed`.
+    """
+
+    _has_run = False
+
+    def is_current(self) -> bool:
+        return super().is_current() and (self._has_run or not self.manifest().facts["failed"])

@@ -1,0 +1,57 @@
+"""Beam jobs of a stage, on this machine or on another runner."""
+
+import logging
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pipeline import storage
+from pipeline.dump.containers import Block
+from pipeline.jobs.supervisor import run_blocks
+from workflows.base.terminal import check_reachable, progress_bar
+
+if TYPE_CHECKING:
+    from workflows.base.stage import Stage
+
+
+def run_beam(
+    stage: "Stage", job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
+) -> dict[int, storage.BlockRecord]:
+    """Run a Beam job over the blocks that the stage's folder does not hold yet."""
+    with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
+        return run_blocks(
+            job,
+            blocks,
+            stage.folder,
+            storage.digest(stage.identity()),
+            arguments,
+            processes=stage.processes,
+            beam_options=beam_options(stage),
+            progress=show,
+        )
+
+
+def beam_options(stage: "Stage") -> list[str]:
+    """The options of another Beam runner, split as a shell splits words.
+
+    Raises:
+        ValueError: they cannot be split.
+    """
+    try:
+        return shlex.split(stage.beam_options)
+    except ValueError as error:
+        raise ValueError(f"--beam-options={stage.beam_options}: {error}") from None
+
+
+def check_beam_options(stage: "Stage") -> None:
+    """Whether Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
+    if options := beam_options(stage):
+        logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here
+        from pipeline.jobs import beam
+
+        logging.disable(logging.NOTSET)
+        beam.user_options(options)
+        for option in options:
+            if match := re.fullmatch(r"--dask_client_address=(?:tcp://)?([^/]+:\d+)", option):
+                check_reachable(f"--beam-options: {option}", match[1])

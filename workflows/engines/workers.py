@@ -1,0 +1,168 @@
+"""Runs stages side by side, one at a time on each device, in processes of their own: a stage that fails, or a process
+that dies, ends no other.
+
+Each process is a `python -m workflows.engines.workers`. It takes stages as JSON lines from its standard input and answers
+each with a line. It ends with the process that started it, however that ends: when the questions end in the middle of
+a stage, it stops as by SIGTERM.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, Any, TypeVar
+
+from luigi.task_register import Register
+
+from model.training.signals import Stopped
+from workflows.base import commandline, stopping
+from workflows.base.stage import Stage
+
+logger = logging.getLogger("workflows")
+AnyStage = TypeVar("AnyStage", bound=Stage)
+
+
+def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, str]:
+    """Run the stages that are not complete, all that they stand on being complete.
+
+    Args:
+        stages: with a parameter `device`.
+        devices: of torch; each has a process, which runs one stage after another.
+
+    Returns: for each stage that failed a line that says why.
+    """
+    waiting: queue.SimpleQueue[AnyStage] = queue.SimpleQueue()
+    failures: dict[AnyStage, str] = {}
+    todo = [stage for stage in dict.fromkeys(stages) if not stage.complete()]
+    for stage in todo:
+        waiting.put(stage)
+    with ThreadPoolExecutor(len(devices)) as pool:
+        for future in [pool.submit(_run_on, device, waiting, failures) for device in devices[: len(todo)]]:
+            future.result()
+    for stage in todo:
+        stage._is_complete = None  # it was found out before the work
+    return failures
+
+
+def _run_on(device: str, waiting: "queue.SimpleQueue[AnyStage]", failures: dict[AnyStage, str]) -> None:
+    """Take stages and have them run, one after another."""
+    process: subprocess.Popen[str] | None = None
+    try:
+        while True:
+            try:
+                stage = waiting.get_nowait()
+            except queue.Empty:
+                return
+            process = process or _start()
+            reason = _ask(process, stage, device)
+            if stopping.is_asked.is_set():
+                return
+            if reason:
+                failures[stage] = reason
+                logger.warning("%s failed: %s", stage.title, reason)
+                _end(process)  # a GPU's error may have spoilt it for all that follows
+                process = None
+    finally:
+        if process:
+            _end(process)
+
+
+def _start() -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "workflows.engines.workers"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C reaches it through us, as SIGTERM, at which it writes a checkpoint
+    )
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.close()
+    process.wait()
+
+
+def _ask(process: "subprocess.Popen[str]", stage: Stage, device: str) -> str:
+    """Have a process run a stage; gives the reason why it failed, or nothing."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    parameters = {**stage.to_str_params(), "device": device}
+    question = {"stage": type(stage).__name__, "parameters": parameters, "hash8": stage.hash8}
+    try:
+        print(json.dumps(question), file=process.stdin, flush=True)
+        answer = process.stdout.readline()
+    except BrokenPipeError:
+        answer = ""
+    if answer:
+        return str(json.loads(answer)["reason"])
+    code = process.wait()
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}; was there too little memory?"
+    return f"its process ended with exit status {code}"
+
+
+# The process that runs stages for another one
+
+
+def serve(questions: IO[str], answers: IO[str]) -> None:
+    """Run the stages that are asked for, and say why each failed, if so.
+
+    Args:
+        questions: a JSON object a line, with `stage`, `parameters` and the `hash8` that the asking process has found.
+        answers: a JSON object a line, with `reason`, which is empty for success.
+    """
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    is_busy = threading.Event()
+
+    def read() -> None:
+        for line in questions:
+            is_busy.set()
+            lines.put(line)
+        lines.put("")
+        if is_busy.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=read, daemon=True).start()
+    while line := lines.get():
+        reason = _run(json.loads(line))
+        is_busy.clear()
+        print(json.dumps({"reason": reason}), file=answers, flush=True)
+
+
+def _run(question: dict[str, Any]) -> str:
+    try:
+        stage = Register.get_task_cls(question["stage"]).from_str_params(question["parameters"])
+        if stage.hash8 != question["hash8"]:
+            raise ValueError(
+                "the data, the weights or --experiments have changed since the run began; run it again"
+            )
+        stage.run()
+    except Stopped as stopped:
+        raise SystemExit(128 + signal.SIGTERM) from stopped
+    except (ValueError, OSError) as error:
+        return " ".join(str(error).split())
+    except Exception as error:
+        logger.exception("%s", question["stage"])
+        return " ".join(f"{type(error).__name__}: {error}".split())
+    return ""
+
+
+def main() -> None:
+    commandline.set_up_logging()
+    stopping.install_handlers()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what else is printed is no answer
+    serve(sys.stdin, answers)
+
+
+if __name__ == "__main__":
+    main()

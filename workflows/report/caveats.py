@@ -1,0 +1,271 @@
+"""What results of ours were made with, and what sets them apart from the paper's.
+
+Three degrees, by the caveats of a result:
+
+- `SAYS_NOTHING`: the project's examples or a model of the demo's size show that everything works, and nothing of the
+  paper's model. No difference to the paper is made.
+- `OTHER_DATA`: a split has another size than the paper's. It may be a result worth having, but figures of different
+  test sets are not subtracted.
+- `OTHER_SIZE`, `OTHER_SETTINGS`, `NO_ENTITIES`: the paper's data, but another model size, other hyper-parameters, or
+  LUKE on questions without a mention table. The difference is the question then, so it is made; the mark says that it
+  is not like for like.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from model.luke.config import PRESETS
+from tasks.finetuning.paper import DATASETS, fine_tuning
+
+Cell = Mapping[str, Any]
+DONE = "done"
+STATES = (DONE, "failed", "no data", "no weights")
+TUNED = "tuned"
+SEARCHED = ("Learning rate", "Batch size", "Training epochs", "Patience")
+"""What a search on dev sets, as the paper's did: with the preset TUNED it need not be what the paper's found."""
+EXAMPLE_DATA, DEMO_SIZE = "example data", "demo-size model"
+OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS = "other data", "other model size", "other hyper-parameters"
+NO_ENTITIES = "no entities of Wikipedia"
+SAYS_NOTHING = (EXAMPLE_DATA, DEMO_SIZE)
+NO_DIFFERENCE = (*SAYS_NOTHING, OTHER_DATA)
+NAMED_PARTS = 2  # files of a corpus; a dump of the English Wikipedia has dozens
+
+# Appendix of the paper, which counts CoNLL-2003's -DOCSTART- lines, too: 14,041 + 946, 3,250 + 216, 3,453 + 231.
+# What the leaderboards hid is left out: the test splits of ReCoRD and SQuAD are the users' own.
+SIZES: Mapping[str, tuple[str, Mapping[str, int]]] = {
+    "entity_typing": ("examples", {"train": 1_998, "dev": 1_998, "test": 1_998}),
+    "relation_classification": ("examples", {"train": 68_124, "dev": 22_631, "test": 15_509}),
+    "ner": ("sentences", {"train": 14_041, "dev": 3_250, "test": 3_453}),
+    "cloze_qa": ("questions", {"train": 100_730, "dev": 10_000}),
+    "extractive_qa": ("questions", {"train": 87_599, "dev": 10_570}),
+}
+
+
+@dataclass(frozen=True)
+class Caveat:
+    """`mark` stands at each row that it is true of, `detail` beneath the table."""
+
+    mark: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the results of a variant on a task were made with; `dataset` is the paper's name of the task's data.
+
+    `problems` are the seeds without a result, each with the reason.
+    """
+
+    dataset: str
+    data: str
+    weights: str
+    preset: str
+    done: tuple[int, ...]
+    problems: tuple[str, ...]
+    caveats: tuple[Caveat, ...]
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        return tuple(caveat.mark for caveat in self.caveats)
+
+    @property
+    def has_difference(self) -> bool:
+        """Whether the paper's figure may be subtracted."""
+        return not set(NO_DIFFERENCE) & {*self.marks}
+
+    @property
+    def text(self) -> str:
+        """One line: the data, the weights, the seeds, and what is to be known of them."""
+        if not self.data and not self.weights:
+            return f"{self.dataset}: {'; '.join(self.problems)}"
+        made = f"data {self.data or '-'}, weights {self.weights or '-'}, fine-tuned with preset {self.preset}"
+        caveats = [f"{caveat.mark}: {caveat.detail}" for caveat in self.caveats]
+        done = [f"{_seeds(self.done)} done"] if self.done else []
+        return "; ".join([f"{self.dataset}: {made}", *done, *self.problems, *caveats])
+
+
+def origin_of(task: str, cells: Sequence[Cell]) -> Origin:
+    """The origin of the cells of one task and one variant, which differ in their seeds alone.
+
+    Raises: ValueError where they differ in more, since a mean over unlike things means nothing.
+    """
+    if not cells:
+        return Origin(DATASETS[task], "", "", "", (), ("not among these experiments",), ())
+    first = cells[0]
+    _check_alike(cells)
+    done = [cell for cell in cells if cell["state"] == DONE]
+    return Origin(
+        dataset=DATASETS[task],
+        data=first["data"]["name"],
+        weights=weights_text(first["weights"]),
+        preset=first["preset"],
+        done=tuple(cell["seed"] for cell in done),
+        problems=tuple(_problems(cells)),
+        caveats=tuple(_caveats(done[0])) if done else (),
+    )
+
+
+def marks_of(origins: Sequence[Origin]) -> tuple[str, ...]:
+    """The marks of a row, with the data sets that they are true of unless that is all of those done."""
+    done = [origin for origin in origins if origin.done]
+    datasets: dict[str, list[str]] = {}
+    for origin in done:
+        for mark in origin.marks:
+            datasets.setdefault(mark, []).append(origin.dataset)
+    return tuple(
+        mark if len(names) == len(done) else f"{mark} ({', '.join(names)})"
+        for mark, names in datasets.items()
+    )
+
+
+def meaning_of(marks: Sequence[str]) -> str:
+    """What marks mean, to be read before the figures: those that say nothing are told from those that are unlike."""
+    empty, unlike = ([mark for mark in marks if (mark in SAYS_NOTHING) is wanted] for wanted in (True, False))
+    sentences = {
+        f"Figures of ours that are marked {_either(empty)} show that everything works; they say nothing about the "
+        "paper's model, and no difference to its figures is shown.": empty,
+        f"Figures of ours that are marked {_either(unlike)} are not like for like with the paper's.": unlike,
+        "With other data no difference is shown.": OTHER_DATA in unlike,
+        "A difference that is shown with another model size or other hyper-parameters comes of these, too.": (
+            {OTHER_SIZE, OTHER_SETTINGS} & {*unlike}
+        ),
+    }
+    return " ".join(sentence for sentence, is_meant in sentences.items() if is_meant)
+
+
+def _either(marks: Sequence[str]) -> str:
+    return " or ".join(f'"{mark}"' for mark in marks)
+
+
+def weights_text(weights: Mapping[str, Any]) -> str:
+    """The weights' name; of the pipeline's own what they started from and read, too. Empty where there are none."""
+    name = str(weights.get("name", ""))
+    if not weights.get("is_own"):
+        return name
+    base, corpus = weights["base_model"], _shortened(weights["corpus"])
+    parts = [name, f"from {base}" * bool(base), f"corpus {corpus}" * bool(corpus)]
+    return f"the pipeline's own ({', '.join(filter(None, parts))})"
+
+
+def _shortened(names: str) -> str:
+    """Names that ", " parts, the first alone with the number of the others where they are many."""
+    first, *others = names.split(", ")
+    return names if len(others) < NAMED_PARTS else f"{first} and {len(others)} more"
+
+
+def _seeds(numbers: Sequence[int]) -> str:
+    return f"seed{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
+def _problems(cells: Sequence[Cell]) -> list[str]:
+    """The seeds without a result, those with the same state and reason together."""
+    seeds: dict[str, list[int]] = {}
+    for cell in cells:
+        if cell["state"] != DONE:
+            problem = cell["state"] + f" ({cell['reason']})" * bool(cell["reason"])
+            seeds.setdefault(problem, []).append(cell["seed"])
+    return [f"{_seeds(numbers)}: {problem}" for problem, numbers in seeds.items()]
+
+
+def _check_alike(cells: Sequence[Cell]) -> None:
+    """Raises: ValueError where cells differ in more than the seed, or two have the same."""
+    first = cells[0]
+    name = f"experiments.json: {first['task']}, {first['variant']}"
+    for what, field in (("data", "data"), ("weights", "weights"), ("preset", "preset")):
+        found = [cell[field] for cell in cells]
+        if any(value != found[0] for value in found):
+            raise ValueError(
+                f"{name}: the seeds have different {what}; wanted the same for all, run them again"
+            )
+    configurations = [cell["configuration"] for cell in cells if cell["state"] == DONE]
+    for field in ("hyperparameters", "model"):
+        if any(each.get(field) != configurations[0].get(field) for each in configurations):
+            raise ValueError(
+                f"{name}: the seeds have different {field}; wanted the same for all, run them again"
+            )
+    seeds = [cell["seed"] for cell in cells]
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"{name}: found seeds {', '.join(map(str, seeds))}; wanted each once")
+
+
+def _wrong_sizes(task: str, data: Mapping[str, Any]) -> list[str]:
+    """The splits that have not as many examples as the paper says; those that were not counted are not known."""
+    what, sizes = SIZES[task]
+    counts = {split: data.get(split, {}).get(what) for split in sizes}
+    return [
+        f"{split} has {count:,} {what}, not {sizes[split]:,}"
+        for split, count in counts.items()
+        if count is not None and count != sizes[split]
+    ]
+
+
+def _caveats(cell: Cell) -> list[Caveat]:
+    """What sets a result apart from the paper's, at most one caveat each of data, entities, model size and settings."""
+    return [*_of_data(cell), *_of_entities(cell), *_of_size(cell), *_of_settings(cell)]
+
+
+def _of_entities(cell: Cell) -> Iterator[Caveat]:
+    configuration = cell["configuration"]
+    if (
+        cell["task"] == "extractive_qa"
+        and configuration["entities"]
+        and "entities_sha256" not in configuration
+    ):
+        yield Caveat(NO_ENTITIES, "no mention table was given to find Wikipedia's entities in the texts")
+
+
+def _of_data(cell: Cell) -> Iterator[Caveat]:
+    dataset = DATASETS[cell["task"]]
+    if cell["data"]["is_example"]:
+        yield Caveat(EXAMPLE_DATA, f"the project's tiny examples, not {dataset}")
+    elif wrong := _wrong_sizes(cell["task"], cell["metrics"].get("data", {})):
+        yield Caveat(OTHER_DATA, f"not {dataset} as in the paper: {', '.join(wrong)}")
+
+
+def _of_size(cell: Cell) -> Iterator[Caveat]:
+    """The demo's size is what its preset made, and whatever is no larger, by any name."""
+    model, demo, large = cell["configuration"]["model"], PRESETS["demo"], PRESETS["large"]
+    layers, units = model["num_hidden_layers"], model["hidden_size"]
+    is_of_demo = cell["weights"]["is_own"] and cell["weights"]["preset"] == "demo"
+    is_demo = is_of_demo or (layers <= demo.num_hidden_layers and units <= demo.hidden_size)
+    if is_demo or (layers, units) != (large.num_hidden_layers, large.hidden_size):
+        wanted = f"{large.num_hidden_layers} of {large.hidden_size:,}"
+        yield Caveat(
+            DEMO_SIZE if is_demo else OTHER_SIZE, f"{layers} layers of {units:,} units, not {wanted}"
+        )
+
+
+def _of_settings(cell: Cell) -> Iterator[Caveat]:
+    """From the values that were used: the name of a preset tells neither what was changed nor what a search kept."""
+    exempt = SEARCHED if cell["preset"] == TUNED else ()
+    differences = [
+        f"{name} {used:g}, not {wanted:g}"
+        for name, (used, wanted) in _settings(cell).items()
+        if used != wanted and name not in exempt
+    ]
+    if differences:
+        yield Caveat(OTHER_SETTINGS, f"preset {cell['preset']}: {', '.join(differences)}")
+
+
+def _settings(cell: Cell) -> dict[str, tuple[float, float]]:
+    """Each hyper-parameter of fine-tuning as it was used and as it is in the paper (Tables 11 and 12).
+
+    The paper has one learning rate, so the classifier's is held against that of the rest. `tokens_per_batch` is left
+    out: it bounds memory.
+    """
+    paper, used = fine_tuning(cell["task"]), cell["configuration"]["hyperparameters"]
+    return {
+        "Learning rate": (used["learning_rate"], paper.learning_rate),
+        "Learning rate of the classifier": (used["head_learning_rate"], used["learning_rate"]),
+        "Batch size": (used["batch_size"], paper.batch_size),
+        "Training epochs": (used["epochs"], paper.epochs),
+        "Patience": (used["patience"], 0),
+        "Maximum word length": (used["max_words"], paper.max_words),
+        "Warmup ratio": (used["warmup_ratio"], paper.warmup_ratio),
+        "Dropout": (cell["configuration"]["model"]["hidden_dropout_prob"], paper.dropout),
+        "Weight decay": (used["weight_decay"], paper.weight_decay),
+        "Adam β1": (used["betas"][0], paper.betas[0]),
+        "Adam β2": (used["betas"][1], paper.betas[1]),
+        "Adam ε": (used["epsilon"], paper.epsilon),
+    }

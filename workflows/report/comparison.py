@@ -1,0 +1,303 @@
+"""Our results beside the paper's: what the report's tables show, as data; pure functions of experiments.json.
+
+In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
+deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
+paper's data, size of model or hyper-parameters is marked; `workflows.report.caveats` says which marks leave a difference to
+the paper. There is none to its figures on hidden test sets. `workflows.report.paper_settings` makes the other 4 tables.
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.finetuning.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
+from workflows.report.caveats import DONE, STATES, Cell, Origin, marks_of, meaning_of, origin_of, weights_text
+from workflows.report.paper_settings import SettingTable, setting_tables
+
+HIDDEN_TEST = ("cloze_qa", "extractive_qa")
+SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
+COUNTS = ("gold", "predicted", "correct")
+HIDDEN_NOTE = (
+    "* The paper's figures are the leaderboard's, on a hidden test set. Ours are of the local test file, which is "
+    "other data (often a copy of dev); no difference is shown."
+)
+CHOICE_NOTE = (
+    "As in the paper, what is chosen on dev is chosen by exact match for ReCoRD and by F1 elsewhere."
+)
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """What the paper prints in a cell, in percent, None where it has "-"; `is_best` where it prints it bold."""
+
+    percent: float | None
+    is_best: bool
+
+    @property
+    def text(self) -> str:
+        return "-" if self.percent is None else f"{self.percent:.1f}"
+
+
+@dataclass(frozen=True)
+class OurFigure:
+    """The mean over the seeds that are done, in percent; None where none is. `deviation` needs two of them.
+
+    `difference` is the mean less the paper's figure of the same row, None where it would compare unlike things.
+    `state` is "done", the state of all cells ("failed", "no data", ...), or says how many seeds of how many are done.
+    """
+
+    mean: float | None
+    deviation: float | None
+    seeds: int
+    difference: float | None
+    state: str
+
+    @property
+    def text(self) -> str:
+        if self.mean is None:
+            return self.state
+        deviation = "" if self.deviation is None else f" ± {self.deviation:.1f}"
+        return f"{self.mean:.1f}{deviation}" + f" ({self.state})" * (self.state != DONE)
+
+    @property
+    def difference_text(self) -> str:
+        if self.difference is None:
+            return "-"
+        rounded = round(self.difference, 1)
+        return f"{rounded:+.1f}".replace("-", "−") if rounded else "0.0"
+
+
+@dataclass(frozen=True)
+class OurRow:
+    """Ours for a row of the paper: a figure for each column, an origin for each task that the table has.
+
+    `marks` name the data sets that they are true of, unless they are true of all.
+    """
+
+    variant: str
+    figures: tuple[OurFigure, ...]
+    origins: tuple[Origin, ...]
+    marks: tuple[str, ...]
+
+    @property
+    def has_results(self) -> bool:
+        """Whether any experiment of this row is done."""
+        return any(figure.mean is not None for figure in self.figures)
+
+    @property
+    def made_with(self) -> str:
+        """The names of the data and of the weights; `origins` say which is of which task."""
+        data = dict.fromkeys(origin.data for origin in self.origins if origin.done)
+        weights = dict.fromkeys(origin.weights for origin in self.origins if origin.done)
+        return f"{', '.join(data)}; {', '.join(weights)}" if self.has_results else ""
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether a figure is missing, or has not all its seeds."""
+        return any(figure.state != DONE for figure in self.figures)
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """A system of the paper, and ours where this project has the same."""
+
+    name: str
+    figures: tuple[PaperFigure, ...]
+    ours: OurRow | None
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A table of results; `headers` are the columns with a star where the paper's test set was hidden."""
+
+    number: int
+    label: str
+    title: str
+    columns: tuple[str, ...]
+    headers: tuple[str, ...]
+    rows: tuple[ResultRow, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A cell of the grid with its scores in percent by split; `types` has by split those of each class and counts."""
+
+    task: str
+    variant: str
+    seed: int
+    state: str
+    reason: str
+    folder: str
+    data: str
+    is_example: bool
+    weights: str
+    preset: str
+    kept_epoch: int | None
+    epochs: int | None
+    learning_rate: float | None
+    batch_size: int | None
+    scores: Mapping[str, Mapping[str, float]]
+    types: Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """All that the report shows of the results; `caveat`, where there is one, and `notes` stand above the tables."""
+
+    caveat: str
+    notes: tuple[str, ...]
+    results: tuple[ResultTable, ...]
+    settings: tuple[SettingTable, ...]
+    experiments: tuple[Experiment, ...]
+
+
+def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None) -> Compared:
+    """The paper's tables with ours beside them, from the cells of experiments.json.
+
+    `pretraining` has `workflows.report.paper_settings.pretraining_configuration` for the stages "Pretrain" and
+    "PretrainRoberta", where the pipeline's own weights were used. Raises: ValueError for cells that are unlike but
+    for their seeds, of an unknown state, or done without a score that a table has.
+    """
+    for cell in cells:
+        if cell["state"] not in STATES:
+            raise ValueError(f"{_name(cell)}: state is {cell['state']!r}; wanted one of {', '.join(STATES)}")
+    results = tuple(result_table(table, cells) for table in TABLES if table.measures)
+    return Compared(
+        caveat=_caveat(results),
+        notes=tuple(_notes(results)),
+        results=results,
+        settings=setting_tables(cells, pretraining or {}),
+        experiments=tuple(map(experiment, cells)),
+    )
+
+
+def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
+    """A table of the paper with ours."""
+    hidden = [*map(_is_hidden, table.measures)]
+    notes = [HIDDEN_NOTE] * any(hidden)
+    if any(measure.task == "cloze_qa" for measure in table.measures):
+        notes.append(CHOICE_NOTE)
+    return ResultTable(
+        number=table.number,
+        label=table.label,
+        title=table.title,
+        columns=table.columns,
+        headers=tuple(column + "*" * each for column, each in zip(table.columns, hidden, strict=True)),
+        rows=tuple(
+            ResultRow(row.name, _printed(table, row), our_row(table, row, cells)) for row in table.rows
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _is_hidden(measure: Measure) -> bool:
+    return measure.task in HIDDEN_TEST and measure.split == "test"
+
+
+def _printed(table: Table, row: Row) -> tuple[PaperFigure, ...]:
+    return tuple(
+        PaperFigure(value if isinstance(value, float) else None, table.is_best(row, column))
+        for column, value in zip(table.columns, row.values, strict=True)
+    )
+
+
+def our_row(table: Table, row: Row, cells: Sequence[Cell]) -> OurRow | None:
+    """Ours for a row of the paper; None for a system that this project has not."""
+    variant = VARIANT_OF_ROW.get(row.name)
+    if variant is None:
+        return None
+    chosen = {
+        task: [cell for cell in cells if (cell["task"], cell["variant"]) == (task, variant)]
+        for task in dict.fromkeys(measure.task for measure in table.measures)
+    }
+    origins = {task: origin_of(task, found) for task, found in chosen.items()}
+    figures = []
+    for measure, value in zip(table.measures, row.values, strict=True):
+        is_alike = origins[measure.task].has_difference and not _is_hidden(measure)
+        paper = value if isinstance(value, float) and is_alike else None
+        figures.append(our_figure(chosen[measure.task], measure, paper))
+    found = tuple(origins.values())
+    return OurRow(variant, tuple(figures), found, marks_of(found))
+
+
+def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> OurFigure:
+    """Mean, deviation and difference to `paper` (percent) of the cells that differ in their seeds alone."""
+    done = [_percent(cell, measure) for cell in cells if cell["state"] == DONE]
+    if not done:
+        states = Counter(cell["state"] for cell in cells)
+        return OurFigure(None, None, 0, None, ", ".join(states) or "not run")
+    mean = statistics.fmean(done)
+    return OurFigure(
+        mean=mean,
+        deviation=statistics.stdev(done) if len(done) > 1 else None,
+        seeds=len(done),
+        difference=None if paper is None else mean - paper,
+        state=DONE if len(done) == len(cells) else f"{len(done)} of {len(cells)} seeds",
+    )
+
+
+def _percent(cell: Cell, measure: Measure) -> float:
+    scores = cell["metrics"].get(measure.split, {})
+    if measure.metric not in scores:
+        raise ValueError(
+            f"{_name(cell)}: it is done, but its metrics lack {measure.split}.{measure.metric}, which a table of the "
+            f"paper has; remove {cell['folder'] or 'its folder'} and run it again"
+        )
+    return 100.0 * float(scores[measure.metric])
+
+
+def _name(cell: Cell) -> str:
+    return f"experiments.json: {cell['task']}, {cell['variant']}, seed {cell['seed']}"
+
+
+def _notes(tables: Sequence[ResultTable]) -> list[str]:
+    notes = [
+        "Each row of ours stands below the paper's row of the same name: mean ± sample standard deviation over the "
+        "seeds, in percent. Bold is bold in the paper. Differences are ours less the paper's."
+    ]
+    ours = [row.ours for table in tables for row in table.rows if row.ours]
+    if any(row.is_problem for row in ours):
+        notes.append("What was not run, failed, or lacks data or weights is shown as that, with the reason.")
+    return notes
+
+
+def _caveat(tables: Sequence[ResultTable]) -> str:
+    origins = [origin for table in tables for row in table.rows if row.ours for origin in row.ours.origins]
+    return meaning_of([*dict.fromkeys(mark for origin in origins for mark in origin.marks)])
+
+
+def experiment(cell: Cell) -> Experiment:
+    """A cell as the list of all experiments shows it."""
+    metrics, hyper = cell["metrics"], cell["configuration"].get("hyperparameters", {})
+    splits = {split: metrics[split] for split in ("dev", "test") if split in metrics}
+    return Experiment(
+        task=cell["task"],
+        variant=cell["variant"],
+        seed=cell["seed"],
+        state=cell["state"],
+        reason=cell["reason"],
+        folder=cell["folder"],
+        data=cell["data"]["name"],
+        is_example=cell["data"]["is_example"],
+        weights=weights_text(cell["weights"]),
+        preset=cell["preset"],
+        kept_epoch=metrics.get("kept_epoch"),
+        epochs=hyper.get("epochs"),
+        learning_rate=hyper.get("learning_rate"),
+        batch_size=hyper.get("batch_size"),
+        scores={split: _scores(scores) for split, scores in splits.items()},
+        types={
+            split: {
+                name: _scores(of_type) | {count: of_type[count] for count in COUNTS if count in of_type}
+                for name, of_type in sorted(scores.get("types", {}).items())
+            }
+            for split, scores in splits.items()
+        },
+    )
+
+
+def _scores(scores: Mapping[str, Any]) -> dict[str, float]:
+    return {name: 100.0 * float(scores[name]) for name in SCORES if name in scores}

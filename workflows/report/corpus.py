@@ -1,0 +1,206 @@
+"""What the corpus holds, for the report: entities, names and sequences, read from the stages' folders.
+
+Tables that grow with Wikipedia are read a batch at a time; what is kept is as large as what is shown.
+"""
+
+import json
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline import storage
+
+TOP_ENTITIES = 25
+CURVE_POINTS = 2000
+BARS = 60
+EXTREMES = 12
+MIN_OCCURRENCES = 50  # below it a link probability is chance
+TARGETS = 3
+NAMES_OF_ENTITY = 12
+SEARCHED_ENTITIES = 3000
+
+# Which names stand where: the column that decides, and which end of it. Ties go to the more frequent name, then to
+# the first in code points.
+RANKINGS = {
+    "most_targets": ("targets", "descending"),
+    "most_links": ("total_links", "descending"),
+    "highest_link_probability": ("link_probability", "descending"),
+    "lowest_link_probability": ("link_probability", "ascending"),
+}
+Ranked = tuple[int, int, str]  # link count, id, title
+
+
+def ranked_entities(folder: str) -> list[Ranked]:
+    """The entities of a vocabulary's folder without the special ones, the most linked first, ties by title."""
+    from pipeline.lookup.entities import SPECIAL_ENTITIES
+
+    columns = ["entity_id", "title", "link_count"]
+    batches = storage.read_batches(storage.join(folder, "entity_vocab.parquet"), columns)
+    rows = [row for batch in batches for row in zip(*batch.to_pydict().values(), strict=True)]
+    entities = [(count, number, title) for number, title, count in rows if number >= len(SPECIAL_ENTITIES)]
+    return sorted(entities, key=lambda entity: (-entity[0], entity[2]))
+
+
+def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:
+    """How often the entities are linked.
+
+    Returns:
+        `entities`, `never_linked`, `top` (the most linked ones), and `rank_frequency`: [rank, links, title] of the
+        linked entities, all of them or ranks at equal distances of their logarithms.
+    """
+    linked = sum(count > 0 for count, _, _ in ranked)
+    points = ((rank, *ranked[rank - 1]) for rank in spaced_ranks(linked, CURVE_POINTS))
+    return {
+        "entities": len(ranked),
+        "never_linked": len(ranked) - linked,
+        "top": [{"title": title, "link_count": count} for count, _, title in ranked[:TOP_ENTITIES]],
+        "rank_frequency": [[rank, count, title] for rank, count, _, title in points],
+    }
+
+
+def spaced_ranks(last: int, points: int) -> list[int]:
+    """Ranks from 1 to `last`: all, or at most so many, in the middle of whose logarithms lie equal distances."""
+    if last <= points:
+        return list(range(1, last + 1))
+    return sorted({round(math.exp(math.log(last) * step / (points - 1))) for step in range(points)})
+
+
+# Names
+
+
+def name_extremes(folder: str) -> dict[str, list[dict[str, Any]]]:
+    """The ends of the mention table, by ranking: names with their commonest targets.
+
+    Args:
+        folder: of the stage BuildMentionTable.
+    """
+    best: dict[str, pa.Table] = {}
+    for batch in _candidate_batches(folder):
+        table = pa.Table.from_batches([batch])
+        table = table.append_column("targets", pc.list_value_length(table["candidates"]))
+        for ranking, (column, order) in RANKINGS.items():
+            rows = table
+            if column == "link_probability":
+                rows = table.filter(pc.greater_equal(table["occurrences"], MIN_OCCURRENCES))
+            joined = pa.concat_tables([best[ranking], rows]) if ranking in best else rows
+            # No column twice: the order has no ties.
+            keys = [(column, order), ("occurrences", "descending"), ("mention", "ascending")]
+            keys = [key for number, key in enumerate(keys) if key[0] not in dict(keys[:number])]
+            if joined.num_rows:  # Arrow chooses from nothing in vain
+                best[ranking] = joined.take(pc.select_k_unstable(joined, k=EXTREMES, sort_keys=keys))
+    return {
+        ranking: [_name_row(row) for row in best[ranking].to_pylist()] if ranking in best else []
+        for ranking in RANKINGS
+    }
+
+
+def _name_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    candidates = [
+        {"title": each["title"], "commonness": each["link_count"] / row["total_links"]}
+        for each in row["candidates"][:TARGETS]
+    ]
+    return {**row, "candidates": candidates}
+
+
+def names_of_entities(folder: str, entity_ids: Collection[int]) -> dict[int, dict[str, Any]]:
+    """The names that most often link to each of the entities.
+
+    Args:
+        folder: of the stage BuildMentionTable.
+        entity_ids: those wanted; one that nothing links to is not in the result.
+
+    Returns:
+        By id the number of all its `names`, and the `best`: [name, links to the entity, all its links, link
+        probability], the most linking first, ties by name.
+    """
+    wanted = pa.array(sorted(entity_ids), pa.int32())
+    found: dict[int, dict[str, Any]] = {}
+    for batch in _candidate_batches(folder):
+        candidates = batch.column("candidates")
+        entities = pc.struct_field(candidates.flatten(), "entity_id")
+        chosen = pc.indices_nonzero(pc.is_in(entities, value_set=wanted))
+        rows = pc.take(pc.list_parent_indices(candidates), chosen)
+        columns = [pc.take(entities, chosen)]
+        columns.append(pc.take(pc.struct_field(candidates.flatten(), "link_count"), chosen))
+        columns += [
+            pc.take(batch.column(name), rows) for name in ("mention", "total_links", "link_probability")
+        ]
+        for number, links, name, total, probability in zip(*map(pa.Array.to_pylist, columns), strict=True):
+            entity = found.setdefault(number, {"names": 0, "best": []})
+            entity["names"] += 1
+            entity["best"].append([name, links, total, probability])
+            if len(entity["best"]) >= 8 * NAMES_OF_ENTITY:
+                _keep_best(entity["best"])
+    for entity in found.values():
+        _keep_best(entity["best"])
+    return found
+
+
+def _keep_best(names: list[list[Any]]) -> None:
+    names.sort(key=lambda row: (-row[1], row[0]))
+    del names[NAMES_OF_ENTITY:]
+
+
+def _candidate_batches(folder: str) -> Iterator[pa.RecordBatch]:
+    from pipeline.lookup.mentions import CANDIDATES
+
+    yield from storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches()
+
+
+def searched_entities(ranked: Sequence[Ranked], mentions: str) -> dict[str, Any]:
+    """The most linked entities with their names, for the page's search: [title, links, names, best names]."""
+    top = ranked[:SEARCHED_ENTITIES]
+    names = names_of_entities(mentions, [number for _, number, _ in top])
+    nothing: dict[str, Any] = {"names": 0, "best": []}
+    rows = []
+    for count, number, title in top:
+        entity = names.get(number, nothing)
+        best = [
+            [name, links, total, round(probability, 4)] for name, links, total, probability in entity["best"]
+        ]
+        rows.append([title, count, entity["names"], best])
+    return {"of": len(ranked), "entities": rows}
+
+
+# Sequences
+
+
+def sequence_rows(folder: str) -> list[dict[str, Any]]:
+    """What is in the sequences that pretraining sees, and in those that are held out, with histograms of sizes.
+
+    Args:
+        folder: of the stage BuildSequences.
+    """
+    from pipeline.sequences.shards import HELD_OUT, SEEN
+    from pipeline.sequences.statistics import SIZES, STATISTICS, summary
+
+    statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))
+    width = {name: bar_width([statistics[part][name] for part in (SEEN, HELD_OUT)]) for name in SIZES}
+    rows = []
+    for part in (SEEN, HELD_OUT):
+        counts = {name: statistics[part].pop(name) for name in SIZES}
+        sizes = {name: summary(counts[name]) for name in SIZES}
+        histograms = {name: histogram(counts[name], width[name]) for name in SIZES}
+        title = {SEEN: "training", HELD_OUT: "held out"}[part]
+        rows.append({"part": title, **statistics[part], "sizes": sizes, "histograms": histograms})
+    return rows
+
+
+def bar_width(counts: Sequence[Mapping[str, int]]) -> int:
+    """Sizes of a bar, one of 1, 2, 5, 10, 20, ..., so that histograms of the counts have at most 60 bars."""
+    largest = max((int(size) for each in counts for size in each), default=0)
+    return next(
+        step * 10**power for power in range(20) for step in (1, 2, 5) if largest // (step * 10**power) < BARS
+    )
+
+
+def histogram(counts: Mapping[str, int], width: int) -> dict[str, Any]:
+    """Counts by size in bars of a width: `width` and `bars`, [smallest size, count] of each, empty ones too."""
+    bars: dict[int, int] = {}
+    for size, count in counts.items():
+        bars[int(size) // width] = bars.get(int(size) // width, 0) + count
+    numbers = range(min(bars, default=0), max(bars, default=-1) + 1)
+    return {"width": width, "bars": [[number * width, bars.get(number, 0)] for number in numbers]}

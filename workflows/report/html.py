@@ -1,0 +1,136 @@
+"""The report as a page of its own: one file that asks for nothing, with all that comes from outside as text.
+
+The page's policy (CSP) forbids every request and every script but the two that are written here, known by their
+hashes, so that nothing in a title could run even if it became markup. What the scripts show (figures, sample pages,
+names) stands in the page as JSON and becomes text nodes.
+"""
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workflows.report.comparison import Compared
+
+TEMPLATES = Path(__file__).parent / "templates"
+# What `<!--`, `</script>` and line ends of JavaScript are made of.
+_IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
+
+
+def render_page(
+    content: Mapping[str, Any],
+    compared: Compared,
+    *,
+    pages: Mapping[str, Any] | None = None,
+    search: Mapping[str, Any] | None = None,
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+    speeds: Mapping[str, Mapping[str, Any]] | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> str:
+    """The whole page.
+
+    Args:
+        content: the report's figures, as in `results.json`.
+        compared: the paper's tables with ours beside them.
+        pages: sample pages with their annotations.
+        search: the most linked entities with their names.
+        runs: of each stage's folder what its run.json says.
+        speeds: throughput of each pretraining.
+        settings: the parameters of this call.
+    """
+    import jinja2
+    import markupsafe
+    from plotly.offline import get_plotlyjs
+
+    from workflows.report import figures as plots
+
+    figures = plots.figures(content, speeds or {})
+    scripts = [get_plotlyjs(), (TEMPLATES / "page.js").read_text(encoding="utf-8")]
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"size": size, "duration": duration, "words": words, "json": readable_json}
+    embedded = {"figures": figures, "pages": pages, "search": search}
+    return environment.get_template("report.html").render(
+        {**content, "compared": compared},
+        figures=figures,
+        pages=pages,
+        search=search,
+        runs=runs or {},
+        speeds=speeds or {},
+        settings=shortened(settings or {}),
+        versions=versions(runs or {}),
+        policy=policy(scripts),
+        style=markupsafe.Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),
+        scripts=[markupsafe.Markup(script) for script in scripts],
+        embedded={name: markupsafe.Markup(as_data(value)) for name, value in embedded.items()},
+    )
+
+
+def as_data(value: Any) -> str:
+    """A value as JSON that ends no script element, whatever texts are in it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.translate(_IN_SCRIPTS)
+
+
+def words(name: str) -> str:
+    """A name of the code as one of the text."""
+    return name.replace("_", " ")
+
+
+def readable_json(value: Any) -> str:
+    """A value as JSON to read; the template escapes it."""
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+
+
+def policy(scripts: list[str]) -> str:
+    """The page's Content-Security-Policy: no requests, and these scripts alone."""
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def size(count: int) -> str:
+    """Bytes in the unit that suits."""
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 1000 and len(units) > 1:
+        value, units = value / 1000, units[1:]
+    return (
+        f"{count:,} B"
+        if units[0] == "B"
+        else f"{value:.3g} {units[0]}"
+        if value < 100
+        else f"{value:,.0f} {units[0]}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that suits."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def shortened(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings with the last part of absolute paths: where things lie on a machine is nobody's business."""
+    return {
+        name: os.path.basename(os.path.normpath(value)) if os.path.isabs(value) else value
+        for name, value in settings.items()
+    }
+
+
+def versions(runs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """The versions of Python and of each package that the stages ran with, usually one."""
+    found: dict[str, set[str]] = {}
+    for run in runs.values():
+        for package, version in {"Python": run.get("python"), **run.get("versions", {})}.items():
+            if version:
+                found.setdefault(package, set()).add(version)
+    return {package: sorted(found[package]) for package in sorted(found, key=str.lower)}

@@ -1,0 +1,104 @@
+"""The tables of results as a LaTeX document, in which any text is only text."""
+
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+from workflows.report.comparison import Compared
+
+TEMPLATES = Path(__file__).parent / "templates"
+# Besides LaTeX's special characters: "-" is alone, or two would be a dash; "[", "]" and "*" would be options of the
+# command before them, such as the end of a row.
+CHARACTERS = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    "-": "{-}",
+    "*": "{*}",
+    "[": "{[}",
+    "]": "{]}",
+    "±": r"$\pm$",
+    "−": r"$-$",
+    "≠": r"$\neq$",
+    "β": r"$\beta$",
+    "ε": r"$\epsilon$",
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "’": r"\textquoteright{}",
+}
+ACCENTS = {
+    "\u0300": "`",
+    "\u0301": "'",
+    "\u0302": "^",
+    "\u0303": "~",
+    "\u0304": "=",
+    "\u0306": "u",
+    "\u0307": ".",
+    "\u0308": '"',
+    "\u030a": "r",
+    "\u030b": "H",
+    "\u030c": "v",
+    "\u0327": "c",
+    "\u0328": "k",
+}
+
+
+BREAK = r"\allowbreak{}"
+UNBROKEN = 20  # characters, which are less than a line even as numbers
+
+
+def escape(value: Any) -> str:
+    """Text that LaTeX prints as it is; white space is one blank, and a character without a glyph its number.
+
+    A long word, such as a path, may be broken: it would run over the edge of the page.
+    """
+    return " ".join(map(_escape_word, str(value).split()))
+
+
+def _escape_word(word: str) -> str:
+    starts = range(0, len(word), UNBROKEN)
+    return BREAK.join("".join(map(_escape_character, word[start : start + UNBROKEN])) for start in starts)
+
+
+def _escape_character(character: str) -> str:
+    if character in CHARACTERS:
+        return CHARACTERS[character]
+    if " " <= character <= "~":
+        return character
+    base, *marks = list(unicodedata.normalize("NFD", character))
+    if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in ACCENTS:
+        return f"\\{ACCENTS[marks[0]]}{{{base}}}"
+    return rf"\texttt{{U+{ord(character):04X}}}"
+
+
+def render_latex(compared: Compared) -> str:
+    """The document, one table of the paper a page."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        finalize=escape,  # every value that is printed, so that none can be forgotten
+    )
+    return environment.get_template("tables.tex").render(compared=compared)

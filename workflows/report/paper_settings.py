@@ -1,0 +1,211 @@
+"""The paper's 4 tables of hyper-parameters with the values that our experiments really used."""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from model.data.masking import MASKED_SHARE
+from model.luke.config import PRESETS
+from model.pretraining.recipes import RECIPES
+from tasks.finetuning.paper import (
+    DATASETS,
+    FINE_TUNING,
+    FINE_TUNING_COMMON,
+    METRICS,
+    PRETRAINING,
+    ROBERTA_PRETRAINING,
+    Table,
+    fine_tuning,
+)
+from tasks.finetuning.paper import Cell as Value
+from workflows.report.caveats import DONE, Cell
+
+Used = Sequence[tuple[str, Value]]
+"""The values of one hyper-parameter, each with what used it."""
+# What neither training has a setting for.
+LINEAR, NO_CLIPPING = "linear", "none"
+NOT_RECORDED = ("Training time", "Number of GPUs")
+DEV_SCORE = "Dev score"  # a result and no setting
+NOT_RECORDED_NOTE = "Times and numbers of GPUs of our own runs are no part of a result, and are not recorded."
+ADAM = {"Adam β1": 0, "Adam β2": 1}
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """A hyper-parameter: for each column the paper's value, ours ("-" where there is none), and if they differ."""
+
+    name: str
+    paper: tuple[str, ...]
+    ours: tuple[str, ...]
+    differs: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class SettingTable:
+    """A table of hyper-parameters; `headers` are the columns, "paper" where there is only one."""
+
+    number: int
+    label: str
+    title: str
+    columns: tuple[str, ...]
+    headers: tuple[str, ...]
+    rows: tuple[SettingRow, ...]
+    notes: tuple[str, ...]
+
+
+def pretraining_configuration(
+    preset: str, *, entities: bool, config: Mapping[str, Any], max_words: int
+) -> dict[str, Any]:
+    """What a pretraining of ours used; `config` is its config.json, `max_words` that of its sequences."""
+    recipe = RECIPES[preset] if entities else RECIPES[preset].without_entities()
+    return {
+        "preset": preset,
+        "recipe": asdict(recipe),
+        "model": dict(config),
+        "max_words": max_words,
+    }
+
+
+def setting_tables(cells: Sequence[Cell], pretraining: Mapping[str, Any]) -> tuple[SettingTable, ...]:
+    """The 4 tables, from the cells that are done and the configurations of our pretrainings by stage."""
+    done = [cell for cell in cells if cell["state"] == DONE and "hyperparameters" in cell["configuration"]]
+    return (
+        pretraining_table(PRETRAINING, pretraining.get("Pretrain")),
+        pretraining_table(ROBERTA_PRETRAINING, pretraining.get("PretrainRoberta")),
+        _setting_table(FINE_TUNING, _used_by_tasks(done), [NOT_RECORDED_NOTE]),
+        _setting_table(FINE_TUNING_COMMON, _used_by_all(done), []),
+    )
+
+
+def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTable:
+    """The table of a pretraining; `ours` is None where the pipeline's own weights were not used."""
+    if ours is None:
+        nothing = {name: [[("", None)]] for name in table.column("Value")}
+        return _setting_table(table, nothing, ["The pipeline's own pretraining was not used."])
+    recipe, model = ours["recipe"], ours["model"]
+    phases = recipe["phases"]
+    named = {
+        "Maximum word length": [("", ours["max_words"])],
+        "Batch size": [("", recipe["batch_size"])],
+        "Peak learning rate": [("", phases[-1]["learning_rate"])],
+        "Peak learning rate (first 100K steps)": [("", phases[0]["learning_rate"])],
+        "Learning rate decay": [("", LINEAR)],
+        "Warmup steps": [(f"phase {n}", phase["warmup_steps"]) for n, phase in enumerate(phases, 1)],
+        "Mask probability for words": [("", f"{MASKED_SHARE:.0%}")],
+        "Mask probability for entities": [("", f"{100 * recipe['masked_entity_share']:g}%")],
+        "Dropout": [("", model["hidden_dropout_prob"])],
+        "Weight decay": [("", recipe["weight_decay"])],
+        "Gradient clipping": [("", NO_CLIPPING)],
+        **{name: [("", recipe["betas"][index])] for name, index in ADAM.items()},
+        "Adam ε": [("", recipe["epsilon"])],
+    }
+    steps = " + ".join(f"{phase['steps']:,}" for phase in phases)
+    large = PRESETS["large"]
+    note = (
+        f"Ours: preset {ours['preset']}, {steps} steps, {model['num_hidden_layers']} layers of "
+        f"{model['hidden_size']:,} units, {model['entity_vocab_size']:,} entities. The paper's: 200,000 steps, "
+        f"{large.num_hidden_layers} layers of {large.hidden_size:,} units, "
+        f"{large.entity_vocab_size:,} entities for LUKE."
+    )
+    return _setting_table(table, {name: [used] for name, used in named.items()}, [note])
+
+
+def _used_by_tasks(done: Sequence[Cell]) -> dict[str, list[Used]]:
+    """For each row of Table 11 and each task what the variants used."""
+    getters: dict[str, Callable[[Mapping[str, Any]], Value]] = {
+        "Learning rate": _rates,
+        "Batch size": lambda hyper: hyper["batch_size"],
+        "Training epochs": lambda hyper: hyper["epochs"],
+    }
+    used: dict[str, list[Used]] = {
+        name: [
+            [
+                (cell["variant"], get(cell["configuration"]["hyperparameters"]))
+                for cell in done
+                if cell["task"] == task
+            ]
+            for task in DATASETS
+        ]
+        for name, get in getters.items()
+    }
+    used |= {name: [[] for _ in DATASETS] for name in NOT_RECORDED}
+    return used | {DEV_SCORE: [[("luke", _dev_scores(task, done))] for task in DATASETS]}
+
+
+def _rates(hyper: Mapping[str, Any]) -> Value:
+    """The learning rate, and the classifier's where it has another (the paper's has not)."""
+    rate, head = hyper["learning_rate"], hyper["head_learning_rate"]
+    return rate if rate == head else f"{number_text(rate)}, classifier {number_text(head)}"
+
+
+def _dev_scores(task: str, done: Sequence[Cell]) -> str | None:
+    """LUKE's scores on dev as the paper prints them, means over the seeds that are done."""
+    cells = [cell["metrics"]["dev"] for cell in done if (cell["task"], cell["variant"]) == (task, "luke")]
+    if not cells:
+        return None
+    short = {metric: name for name, metric in METRICS.items()}
+    return "/".join(
+        f"{100 * statistics.fmean(scores[metric] for scores in cells):.1f} {short[metric]}"
+        for metric in fine_tuning(task).dev_scores
+    )
+
+
+def _used_by_all(done: Sequence[Cell]) -> dict[str, list[Used]]:
+    """For each row of Table 12 what the tasks used."""
+    named: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Value]] = {
+        "Maximum word length": lambda hyper, model: hyper["max_words"],
+        "Learning rate decay": lambda hyper, model: LINEAR,
+        "Warmup ratio": lambda hyper, model: hyper["warmup_ratio"],
+        "Dropout": lambda hyper, model: model["hidden_dropout_prob"],
+        "Weight decay": lambda hyper, model: hyper["weight_decay"],
+        "Gradient clipping": lambda hyper, model: NO_CLIPPING,
+        "Adam β1": lambda hyper, model: hyper["betas"][ADAM["Adam β1"]],
+        "Adam β2": lambda hyper, model: hyper["betas"][ADAM["Adam β2"]],
+        "Adam ε": lambda hyper, model: hyper["epsilon"],
+    }
+    return {
+        name: [
+            [
+                (cell["task"], get(cell["configuration"]["hyperparameters"], cell["configuration"]["model"]))
+                for cell in done
+            ]
+        ]
+        for name, get in named.items()
+    }
+
+
+def _setting_table(table: Table, used: Mapping[str, Sequence[Used]], notes: Sequence[str]) -> SettingTable:
+    rows = []
+    for row in table.rows:
+        ours = [agreed(each) for each in used[row.name]]
+        differs = [
+            row.name != DEV_SCORE and any(value is not None and value != paper for _, value in each)
+            for paper, each in zip(row.values, used[row.name], strict=True)
+        ]
+        rows.append(SettingRow(row.name, tuple(map(number_text, row.values)), tuple(ours), tuple(differs)))
+    headers = table.columns if len(table.columns) > 1 else ("paper",)
+    return SettingTable(
+        table.number, table.label, table.title, table.columns, headers, tuple(rows), tuple(notes)
+    )
+
+
+def agreed(used: Used) -> str:
+    """One value where all used the same; else each with those that used it. "-" where none did."""
+    users: dict[Value, dict[str, None]] = {}
+    for user, value in used:
+        if value is not None:
+            users.setdefault(value, {})[user] = None
+    if len(users) < 2:
+        return next(map(number_text, users), "-")
+    return "; ".join(f"{number_text(value)} ({', '.join(names)})" for value, names in users.items())
+
+
+def number_text(value: Value) -> str:
+    """A number as the paper prints it: 1e-5, 0.06, 512; text as it is; "-" for none."""
+    if value is None or isinstance(value, str | int):
+        return "-" if value is None else str(value)
+    digits, _, exponent = f"{value:e}".partition("e")
+    if value and abs(value) < 0.001:
+        return f"{digits.rstrip('0').rstrip('.')}e{int(exponent)}"
+    return f"{value:g}"

@@ -1,0 +1,238 @@
+"""The grid of fine-tunings: task x variant x seed."""
+
+import functools
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline import storage
+from tasks.finetuning.variants import VARIANTS
+from workflows.base import parameters
+from workflows.base.experiment_file import TASKS, Missing
+from workflows.base.stage import Result, RetriesFailures, Stage, logger
+from workflows.engines import devices, workers
+from workflows.stages.dump import FetchDump
+from workflows.stages.fine_tuning import FineTune, TuningSettings
+from workflows.stages.pretraining import TorchStage
+from workflows.stages.tuning import Tune
+
+EXPERIMENTS = "experiments.json"
+NOT_TUNED = ("extractive_qa",)  # the paper takes the values of Liu et al.
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A task, a variant and a seed: a fine-tuning, or what it lacks."""
+
+    task: str
+    variant: str
+    seed: int
+    stage: FineTune | None = None
+    missing: Missing | None = None
+
+
+class GridSettings(TuningSettings):
+    """What a user can set for the grid, beside what all stages share."""
+
+    tasks = parameters.ListOf(
+        parameters.OneOf(*TASKS, default="ner", description=""),
+        default=",".join(TASKS),
+        description="fine-tuning tasks",
+    )
+    variants = parameters.ListOf(
+        parameters.OneOf(*VARIANTS, default="luke", description=""),
+        default="luke,roberta_extra_training",
+        description="rows of tasks/finetuning/variants.py",
+    )
+    seeds = parameters.ListOf(
+        parameters.IntegerParameter(default=42, description=""),
+        default="42",
+        description="seeds of fine-tuning",
+    )
+    experiments = FineTune.experiments
+    task_preset = FineTune.task_preset
+    drop_weights = FineTune.drop_weights
+    allow_no_predictions = FineTune.allow_no_predictions
+
+
+class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
+    """Fine-tunes and scores every cell of the grid, on all devices; a cell that fails does not stop the others.
+
+    Each cell is a stage FineTune with a folder of its own; `experiments.json` has a record of each, those without data
+    or weights and those that failed included. The next call tries these again.
+    """
+
+    FOLDER = "experiments"
+
+    @functools.cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """The grid in the order task, variant, seed; found once, so that one run has one grid."""
+        return tuple(self._cells())
+
+    def _cells(self) -> Iterator[Cell]:
+        self.check_tuning()
+        for task in self.tasks:
+            for variant in self.variants:
+                for seed in self.seeds:
+                    stage = self.clone(
+                        FineTune,
+                        task=task,
+                        variant=variant,
+                        seed=seed,
+                        pretraining_seed=self.seed,
+                        tuned=self.tuned and task not in NOT_TUNED,
+                    )
+                    try:
+                        _ = stage.data_folder(), stage.given_weights()
+                        yield Cell(task, variant, seed, stage)
+                    except Missing as missing:
+                        yield Cell(task, variant, seed, missing=missing)
+
+    def stages(self) -> list[FineTune]:
+        return [cell.stage for cell in self.cells if cell.stage]
+
+    def tunes(self) -> list[Tune]:
+        """The searches that the grid takes its settings from, each once."""
+        return list(dict.fromkeys(stage.tune() for stage in self.stages() if stage.tuned))
+
+    def requires(self) -> dict[str, Stage]:
+        """What the cells stand on, but for the searches: one that fails would stop all others."""
+        below = [*self.stages(), *self.tunes()]
+        types = [type(stage) for each in below for stage in each.requires().values()]
+        # Cloned from here, where --seed is pretraining's: from a cell they would be the same under another name.
+        return {stage.__name__: self.clone(stage) for stage in types if stage is not Tune}
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {
+            "cells": [
+                [*_name(cell), cell.stage.hash8, self.origin(cell.stage)]
+                if cell.stage
+                else [*_name(cell), str(cell.missing)]
+                for cell in self.cells
+            ]
+        }
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        for reason in dict.fromkeys(str(cell.missing) for cell in self.cells if cell.missing):
+            logger.warning("left out: %s", reason)
+        if not self.stages():
+            raise ValueError("no cell of the grid has both data and weights; see above")
+        for stage in self.stages():
+            if not stage.complete():
+                stage.check_needs()
+
+    def is_current(self) -> bool:
+        """Whether every cell that can be done is done, and is what the records are of."""
+        if not super().is_current():
+            return False
+        done = {os.path.basename(stage.folder): stage for stage in self.stages()}
+        return all(
+            done[folder].complete() and storage.manifest_sha256(done[folder].folder) == sha256
+            for folder, sha256 in self.manifest().facts["cells"].items()
+        )
+
+    def work(self) -> Result:
+        failures: dict[FineTune, str] = {}
+        devices.free_device_memory()  # of a pretraining in this process
+        for tune in self.tunes():
+            try:
+                tune.run()
+            except (ValueError, OSError) as error:
+                logger.warning("%s", error)
+                tuned = [stage for stage in self.stages() if stage.tuned and stage.tune() == tune]
+                failures |= dict.fromkeys(tuned, f"Tune: {error}")
+        ready = [stage for stage in self.stages() if stage not in failures]
+        failures |= workers.run(ready, devices.torch_devices(self.device))
+        self._has_run = True
+        records = [self.record(cell, failures) for cell in self.cells]
+        text = json.dumps({"cells": records}, indent=1, ensure_ascii=False) + "\n"
+        storage.write_bytes(storage.join(self.folder, EXPERIMENTS), text.encode("utf-8", "replace"))
+        counts: dict[str, int] = {}
+        for record in records:
+            counts[record["state"]] = counts.get(record["state"], 0) + 1
+        finished = [stage for stage in self.stages() if stage not in failures]
+        shas = {os.path.basename(stage.folder): storage.manifest_sha256(stage.folder) for stage in finished}
+        return Result(
+            self.described(),
+            rows={"done": counts.pop("done", 0)},
+            drops=counts,
+            facts={"failed": len(failures), "cells": shas},
+        )
+
+    def record(self, cell: Cell, failures: dict[FineTune, str]) -> dict[str, Any]:
+        """What came of a cell, as the report reads it."""
+        task, variant, seed = _name(cell)
+        record: dict[str, Any] = {
+            "task": task,
+            "variant": variant,
+            "seed": seed,
+            "state": "done",
+            "reason": "",
+        }
+        empty = {"folder": "", "data": {"name": "", "is_example": False}, "weights": {}, "preset": ""}
+        record |= {**empty, "configuration": {}, "metrics": {}}
+        if cell.missing:
+            return record | {"state": cell.missing.state, "reason": str(cell.missing)}
+        assert cell.stage
+        record |= self.origin(cell.stage)
+        own = record["weights"]["is_own"]
+        parts = self.clone(FetchDump).manifest().facts["parts"] if own else []
+        record["weights"]["corpus"] = ", ".join(part["name"] for part in parts)
+        if reason := failures.get(cell.stage):
+            return record | {"state": "failed", "reason": reason}
+        files = {"configuration": "config.json", "metrics": "metrics.json"}
+        return record | {
+            key: json.loads(storage.read_bytes(storage.join(cell.stage.folder, name)))
+            for key, name in files.items()
+        }
+
+    def origin(self, stage: FineTune) -> dict[str, Any]:
+        """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
+        given = stage.given_weights()
+        name = _shown(given, self.experiments) if os.path.isdir(given) else given
+        own = f"{type(stage.requires().get('Pretrain')).__name__}, preset {self.preset}"
+        return {
+            "folder": os.path.basename(stage.folder),
+            "data": {
+                "name": _shown(stage.data_folder(), self.experiments),
+                "is_example": not stage.sources().path,
+            },
+            "weights": {
+                "name": name or own,
+                "is_own": not given,
+                "preset": "" if given else self.preset,
+                "base_model": "" if given else os.path.basename(os.path.normpath(self.base_model)),
+            },
+            "preset": "tuned" if stage.tuned else stage.preset_name(),
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """What the last run wrote of its cells."""
+        found: list[dict[str, Any]] = json.loads(storage.read_bytes(storage.join(self.folder, EXPERIMENTS)))[
+            "cells"
+        ]
+        return found
+
+    def finished(self) -> list[FineTune]:
+        """The searches and the cells that the last run's results are of."""
+        folders = self.manifest().facts["cells"]
+        done = [stage for stage in self.stages() if os.path.basename(stage.folder) in folders]
+        return [*dict.fromkeys(stage.tune() for stage in done if stage.tuned), *done]
+
+    def failed(self) -> int:
+        """The cells that failed in the last run."""
+        return int(self.manifest().facts["failed"])
+
+
+def _shown(folder: str, experiments: str) -> str:
+    """A folder as --experiments has it where it lies below that file; elsewhere its own name alone."""
+    relative = os.path.relpath(folder, os.path.dirname(os.path.abspath(experiments)))
+    is_below = experiments and not relative.startswith(os.pardir)
+    return relative if is_below else os.path.basename(os.path.normpath(folder))
+
+
+def _name(cell: Cell) -> tuple[str, str, int]:
+    return cell.task, cell.variant, cell.seed

@@ -1,0 +1,220 @@
+"""From sequences to a model: pretraining and export."""
+
+import functools
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import luigi
+
+from pipeline import storage
+from pipeline.sequences.statistics import STATISTICS
+from workflows.base import terminal
+from workflows.base.settings import SCRATCH
+from workflows.base.stage import RUN_RECORD, Result, Stage
+from workflows.engines import devices, hub, spark
+from workflows.stages.dump import FetchDump
+from workflows.stages.sequences import BuildSequences, TokenizedStage
+from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
+
+# What a pretraining says of itself in a line, of all its figures.
+HEADLINE = (
+    "step",
+    "masked_word_loss",
+    "masked_entity_loss",
+    "held_out_masked_word_perplexity",
+    "held_out_known_entity_top_1",
+    "held_out_known_entity_commonest_top_1",
+)
+
+
+class TorchStage(TokenizedStage):
+    """A stage whose work is done by torch, in a local folder."""
+
+    def check_needs(self) -> None:
+        devices.torch_device(self.device)
+
+    def run(self) -> None:
+        spark.stop_spark()  # torch needs the memory, and Spark's stages come before (their priority)
+        super().run()
+
+    def described(self) -> tuple[storage.FileEntry, ...]:
+        """Every data file of the stage's folder, for the manifest."""
+        storage.sweep_aside(self.folder)  # what a kill at the end of an earlier run has left
+        aside = {storage.MANIFEST, storage.KEY, RUN_RECORD}
+        names = [path for path in storage.list_files(self.folder) if path not in aside]
+        return tuple(storage.describe(self.folder, name) for name in names)
+
+
+class Pretrain(TorchStage):
+    """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
+
+    FOLDER = "pretrain"
+    VERSION = 6
+    KEEPS = "unfinished"  # checkpoints
+    entities: ClassVar[bool] = True
+
+    def requires(self) -> dict[str, Stage]:
+        stages: dict[str, Stage] = {"BuildSequences": self.clone(BuildSequences)}
+        if self.entities:  # what evaluation compares them with
+            stages |= {"BuildMentionTable": self.clone(BuildMentionTable), **self.tokenizer_requires()}
+        return stages
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {
+            "preset": self.preset,
+            "profile": self.profile,
+            "seed": self.seed,
+            "base_model": base_model_identity(self.base_model),
+            "tokens_per_batch": self.tokens_per_batch,
+            "precision": self.precision,
+        }
+
+    def work(self) -> Result:
+        from model.pretraining.phases import Settings
+        from model.pretraining.run import pretrain
+        from model.training.metrics_log import EVALUATION, METRICS, TABLE
+
+        base_model = (
+            SCRATCH if self.base_model == SCRATCH else hub.model_folder(self.base_model, "--base-model")
+        )
+        commonest = self._write_commonest() if self.entities else None
+        figures = pretrain(
+            Path(self.clone(BuildSequences).folder),
+            Path(self.folder),
+            preset=self.preset,
+            base_model=base_model,
+            entities=self.entities,
+            profile=self.profile,
+            seed=self.seed,
+            device=devices.torch_device(self.device),
+            progress=terminal.on_terminal(),
+            tokens_per_batch=self.tokens_per_batch,
+            precision=self.precision,
+            settings=Settings(workers=self.loader_workers, checkpoint_minutes=self.checkpoint_minutes),
+            commonest=commonest,
+        )
+        # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it, nor is
+        # log/, which holds times.
+        names = ["config.json", "model.safetensors", METRICS, TABLE]
+        names += [EVALUATION] if (Path(self.folder) / EVALUATION).is_file() else []
+        names += [commonest.name] if commonest else []
+        files = tuple(storage.describe(self.folder, name) for name in sorted(names))
+        return Result(files, facts={"last": figures})
+
+    def _write_commonest(self) -> Path:
+        """The labels that the mention table gives to the held-out mentions, for evaluation."""
+        from pipeline.sequences.commonest import COMMONEST, write_commonest
+
+        path = storage.join(self.folder, COMMONEST)
+        write_commonest(
+            path,
+            sequences=self.clone(BuildSequences).folder,
+            mentions=self.clone(BuildMentionTable).folder,
+            tokenizer=self.tokenizer_folder(),
+        )
+        return Path(path)
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        last = manifest.facts["last"]
+        return ", ".join(f"{name} {last[name]:.3g}" for name in HEADLINE if name in last)
+
+
+class PretrainRoberta(Pretrain):
+    """The baseline "RoBERTa with extra training": masked words alone, on the same corpus."""
+
+    FOLDER = "pretrain_roberta"
+    entities = False
+
+
+class ExportHuggingFace(TorchStage):
+    """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
+
+    FOLDER = "export"
+    VERSION = 2
+
+    lite = luigi.BoolParameter(description="leave out all entities but the special ones")
+
+    def requires(self) -> dict[str, Stage]:
+        return {
+            "Pretrain": self.clone(Pretrain),
+            "BuildEntityVocab": self.clone(BuildEntityVocab),
+            "BuildSequences": self.clone(BuildSequences),
+            **self.tokenizer_requires(),
+        }
+
+    def check_needs(self) -> None:
+        """The words are RoBERTa's, as those of transformers' LUKE are."""
+        super().check_needs()
+        given = self.given_tokenizer()
+        if given and "merges.txt" not in self.tokenizer_identity():
+            raise ValueError(
+                f"{given}: BERT's words, which transformers' LUKE cannot read; ExportHuggingFace, and RunAll with it, "
+                "take RoBERTa's, Pretrain and FineTune both"
+            )
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer_identity(), "lite": self.lite}
+
+    def figures(self) -> dict[str, Any]:
+        """What the model card says of the corpus."""
+        facts = self.clone(FetchDump).manifest().facts
+        statistics = storage.read_bytes(storage.join(self.clone(BuildSequences).folder, STATISTICS))
+        return {
+            **json.loads(statistics),
+            "corpus": {
+                "dump": ", ".join(part["name"] for part in facts["parts"]),
+                "language": facts["site"]["language"],
+                "profile": self.profile,
+                "base model": os.path.basename(os.path.normpath(self.base_model)),
+            },
+        }
+
+    def work(self) -> Result:
+        from model.exchange.export import export
+        from pipeline.sequences.tokenizer import copy_tokenizer
+
+        with (
+            storage.atomic_folder(os.path.join(self.folder, "model")) as aside,
+            tempfile.TemporaryDirectory() as tokenizer,
+        ):
+            copy_tokenizer(self.tokenizer_folder(), tokenizer)
+            export(
+                Path(self.clone(Pretrain).folder),
+                Path(aside),
+                tokenizer=Path(tokenizer),
+                entity_vocab=Path(self.clone(BuildEntityVocab).folder) / "entity_vocab.json",
+                lite=self.lite,
+                figures=self.figures(),
+            )
+        return Result(self.described())
+
+
+def base_model_identity(name: str) -> Any:
+    """What tells one base model from another: the content of a folder, or the name."""
+    if name == SCRATCH or not os.path.isdir(name):
+        return name
+    return folder_identity(name, "--base-model")
+
+
+def folder_identity(folder: str, parameter: str) -> dict[str, str]:
+    """SHA-256 of each file directly in the folder."""
+    if not os.path.isdir(folder):
+        raise ValueError(f"{parameter} {folder}: no such folder")
+    aside = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
+    files = (path for path in _plain_files(folder) if path.name not in aside)
+    return {path.name: _sha256(str(path), path.stat().st_mtime_ns) for path in files}
+
+
+@functools.cache
+def _sha256(path: str, mtime_ns: int) -> str:
+    return storage.file_sha256(path)
+
+
+def _plain_files(folder: str) -> Iterator[Path]:
+    return (
+        path for path in sorted(Path(folder).iterdir()) if path.is_file() and not path.name.startswith(".")
+    )

@@ -1,0 +1,93 @@
+"""The search for the best setting of a task and a variant."""
+
+import itertools
+import json
+import os
+from typing import Any
+
+from pipeline import storage
+from workflows.base.parameters import AUTO
+from workflows.base.stage import Result, RetriesFailures, logger
+from workflows.engines import devices, workers
+from workflows.stages.fine_tuning import BEST, SETTING, FineTune
+
+TRIALS = "trials.jsonl"
+
+
+class Tune(RetriesFailures, FineTune):
+    """The paper's grid search on dev (appendix, "Details of Downstream Experiments"), with early stopping.
+
+    Writes `best.json`, the setting with the best score (of equal ones the first of the grid), and `trials.jsonl`, a
+    line for each setting. Test scores are in neither. A fine-tuning that fails does not stop the others, and the next
+    call tries it again.
+    """
+
+    FOLDER = "tune"
+    VERSION = 2
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        facts = manifest.facts
+        setting = ", ".join(f"{name} {facts['setting'][name]:g}" for name in SETTING)
+        return f"{self.task}, {self.variant}: dev {facts['metric']} {facts['dev']:.3f} with {setting}"
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        grid = {name: list(getattr(self, name)) for name in ("learning_rates", "batch_sizes", "epoch_counts")}
+        return super().bytes_parameters() | grid | {"tuning_patience": self.tuning_patience}
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        given = [name for name in SETTING if getattr(self, name) != AUTO]
+        given += [name for name in ("patience", "tuned") if getattr(self, name)]
+        if given:
+            raise ValueError(
+                f"--{given[0].replace('_', '-')}: Tune has --learning-rates, --batch-sizes, --epoch-counts and "
+                "--tuning-patience; leave it out"
+            )
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The grid, as rows of learning rate, batch size and epochs."""
+        grid = itertools.product(self.learning_rates, self.batch_sizes, self.epoch_counts)
+        return [dict(zip(SETTING, values, strict=True)) for values in grid]
+
+    def trials(self) -> list[FineTune]:
+        """A fine-tuning for each setting, whose weights are not kept."""
+        common = {"drop_weights": True, "allow_no_predictions": True, "patience": self.tuning_patience}
+        return [self.clone(FineTune, **setting, **common) for setting in self.settings()]
+
+    def work(self) -> Result:
+        from tasks.finetuning.prepare import TASKS as MODULES
+
+        metric = MODULES[self.task].DEV_METRIC
+        trials = self.trials()
+        failures = workers.run(trials, devices.torch_devices(self.device))
+        self._has_run = True
+        rows = []
+        for setting, trial in zip(self.settings(), trials, strict=True):
+            row: dict[str, Any] = {"setting": setting, "folder": os.path.basename(trial.folder)}
+            if reason := failures.get(trial):
+                rows.append(row | {"failed": reason})
+            else:
+                figures = trial.manifest().facts["metrics"]
+                kept = {"epochs_trained": len(figures["epochs"]), "kept_epoch": figures["kept_epoch"]}
+                rows.append(row | {f"dev_{metric}": figures["dev"][metric], **kept})
+        finished = [row for row in rows if "failed" not in row]
+        if not finished:
+            raise ValueError(f"all {len(rows)} fine-tunings failed, the first: {rows[0]['failed']}")
+        best = max(finished, key=lambda row: row[f"dev_{metric}"])
+        if not best[f"dev_{metric}"] and not self._may_be_silent():
+            raise ValueError(
+                f"{self.task}, variant {self.variant}: no setting has any {metric} on dev, and none is the best; try "
+                "higher --learning-rates or --epoch-counts, or allow it (--allow-no-predictions)"
+            )
+        if failures:
+            logger.warning("%d of %d fine-tunings failed; %s says why", len(failures), len(rows), TRIALS)
+        chosen = {"metric": metric, "dev": best[f"dev_{metric}"], "setting": best["setting"]}
+        facts = {**chosen, "failed": len(failures)}
+        texts = {
+            BEST: json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n",
+            TRIALS: "".join(json.dumps(row) + "\n" for row in rows),
+        }
+        for name, text in texts.items():
+            storage.write_bytes(storage.join(self.folder, name), text.encode())
+        drops = {"failed": len(failures)} if failures else {}
+        return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=facts)
