@@ -19,7 +19,7 @@ from model.luke.config import LukeConfig, preset
 from model.luke.encoder import attention_kernel
 from model.luke.heads import LukeForPretraining
 from model.exchange.keys import from_transformers
-from model.data.loader import Loader
+from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
 from model.data.shards import Corpus
 

@@ -26,12 +26,12 @@ from model.data.masking import Masker
 from model.luke.config import LukeConfig, preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.start import is_word_side
-from model.data.loader import Loader, MicroBatch
+from model.pretraining.loader import Loader, MicroBatch
 from model.training.ranks import Ranks
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
 from model.training.checkpoints import latest_checkpoint, save_checkpoint
 from model.data.shards import Corpus
-from model.training.throughput import Work, matrix_rate, synchronize, training_flops, work_of
+from model.pretraining.throughput import Work, matrix_rate, synchronize, training_flops, work_of
 from model.training.loop import Losses, fit
 from model.training.optimizer import make_optimizer, parameter_groups
 from model.pretraining.phases import moved, prepare

@@ -123,7 +123,7 @@ def write_luke(words: Path, mentions: Path, folder: Path) -> None:
     import torch
 
     from model.exchange.load import load_luke
-    from model.exchange.save import save_model
+    from model.files import save_model
     from model.luke.encoder import LukeModel
     from pipeline.lookup.mentions import MentionTable
     from pipeline.sequences.tokenizer import WordTokenizer

@@ -1,9 +1,12 @@
-"""LUKE in PyTorch: the model, its pretraining, and its exchange with Hugging Face.
+"""LUKE in PyTorch.
 
-Read in this order: `config` (sizes), `embeddings`, `attention`, `layout` and `products` (what computes it),
-`encoder`, `heads` and `losses` (the model), `shards` and `batch` with its `checks` (the data), `recipes`, `train`,
-`training` and `pretrain` (the loop), `loader` and `ranks` (its processes), `resume` and `stopping`, `held_out`,
-`scores` and `evaluation` (figures of pages that it never saw), `record`, `speed`, `watch` and `needs` (what a user
-sees of it), `files` and `checkpoint` (folders of models), `hf` (the key table of the exchange), `hf_export`,
-`hf_check`, `original`, `fine_tuned` (what is exchanged).
+luke         the model: sizes, input, attention, heads
+kernels      its fast paths
+data         sequences to batches
+training     the loop, checkpoints, several processes
+pretraining  recipes, phases, evaluation
+exchange     folders of transformers and of the authors' release
+files        safetensors and JSON files that are complete or absent
+
+The commands: `python -m model.pretrain`, `model.evaluation`, `model.hf check|export`, `model.sizes`.
 """

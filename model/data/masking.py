@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from model.data.shards import AnnotatedSequence, SequenceFacts, random_bits
 from model.luke.batch import IGNORED, Integers
-from model.luke.config import MASK_ENTITY
+from model.luke.config import MASK_ENTITY, MASKED_SHARE
 
 PROFILES = ("fixed", "paper")
-MASKED_SHARE = 0.15
 MASK_STREAM = 1
 
 

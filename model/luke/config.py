@@ -15,6 +15,7 @@ WORD_ENCODERS = ("roberta", "bert")
 TRANSFORMERS_LACK = ("entity_head", "word_encoder")
 PAD_ENTITY, UNKNOWN_ENTITY, MASK_ENTITY = 0, 1, 2
 SPECIAL_ENTITIES = 3
+MASKED_SHARE = 0.15  # of words and of entities in pretraining (section 3.3)
 
 
 @dataclass(frozen=True)

@@ -2,5 +2,6 @@
 
 recipes     hyper-parameters as data       start       first weights
 phases      the phases, step by step       run         one run, from a folder of sequences to a model
+loader      what is in a step's batch      throughput  speed against the machine's peak
 evaluation  held-out figures               ranking     ranks and shares of right answers
 """

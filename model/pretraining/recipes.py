@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from model.data.masking import MASKED_SHARE
+from model.luke.config import MASKED_SHARE
 
 TRAINABLE = ("new", "all")
 PRECISIONS = ("float32", "bf16")

@@ -2,6 +2,5 @@
 
 optimizer    AdamW, groups, schedule       loop         steps, gradients, finite or not
 checkpoints  saved and found again         ranks        several processes
-metrics_log  figures in files              throughput   speed against the machine's peak
-signals      SIGTERM
+metrics_log  figures in files              signals      SIGTERM
 """

@@ -2,7 +2,7 @@
 
 cut           templates, tables, comments and tags that are no running text
 scripts       one form of text that is written in several scripts
-links         links and their targets
+links         links and their targets, by the rules in link_rules
 lines         headings, items and running text; bold and italics; what is left inside a line
 paragraphs    paragraphs, with the spans of their links
 placeholders  the characters by which the passes tell each other what stood there

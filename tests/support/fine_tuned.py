@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from model.exchange.files import save_model
 
+from model.files import save_model
 from model.luke.config import PRESETS, LukeConfig
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import train_tokenizer

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from model.data.masking import MASKED_SHARE
-from model.luke.config import PRESETS
+from model.luke.config import MASKED_SHARE, PRESETS
 from model.pretraining.recipes import RECIPES
 from tasks.finetuning.paper import (
     DATASETS,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from model.exchange.files import save_model
 from safetensors.torch import load_file, save_file
 
 from model.exchange.export import export, write_tokenizer
 from model.exchange.keys import COPIES, to_transformers
 from model.exchange.load import load_luke, read_model
+from model.files import save_model
 from model.hf import main
 from model.luke.heads import LukeForPretraining
 from tests.support import ROOT

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from model.exchange.files import read_json, read_weights
 from safetensors.torch import save_file
 
 from model.exchange.load import load_luke
+from model.files import read_json, read_weights
 
 TENSORS = {"a.weight": torch.arange(6.0).view(2, 3), "a.bias": torch.ones(2)}
 

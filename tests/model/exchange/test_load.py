@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from model.exchange.files import save_model, write_aside
 from safetensors.torch import load_file, save_file
 
 from model.exchange.load import fingerprint_model, load_luke, read_config
+from model.files import save_model, write_aside
 from model.luke.batch import Batch
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining

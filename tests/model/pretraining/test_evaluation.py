@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from model.exchange.files import save_model
 
 from model import evaluation
 from model.data.collation import collate
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
+from model.files import save_model
 from model.luke.batch import IGNORED
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pipeline.wikitext.extract.link_rules import link_rules
 
 from pipeline.dump.pages import read_site_info
+from pipeline.wikitext.link_rules import link_rules
 from tests.support import DATA
 
 SITE = read_site_info(str(DATA / "wiki-40.xml"))

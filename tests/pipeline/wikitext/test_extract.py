@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipeline.wikitext.extract.link_rules import LinkRules
 
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, redirect_target
 from pipeline.wikitext.cut import cut
 from pipeline.wikitext.extract import extract
+from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.links import PARSER_LIMIT, TreeReader, mark_links
 from pipeline.wikitext.paragraphs import Extraction
 from pipeline.wikitext.placeholders import CUT

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import torch
-from model.exchange.files import save_model
 from safetensors.torch import load_file
 
+from model.files import save_model
 from model.luke.config import PRESETS as MODEL_PRESETS
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import train_tokenizer

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from model.data.masking import MASKED_SHARE
-from model.luke.config import LukeConfig
+from model.luke.config import MASKED_SHARE, LukeConfig
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
 from tasks.finetuning.finetune import TASKS
 from tasks.finetuning.paper import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from model.exchange.files import save_model
 
+from model.files import save_model
 from model.luke.config import PRESETS as MODEL_PRESETS
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
