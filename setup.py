@@ -14,7 +14,11 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     python_requires=">=3.11",
-    packages=find_packages(include=[f"{name}{rest}" for name in ("pipeline", "model", "tasks", "workflows") for rest in ("", ".*")]),
+    packages=find_packages(
+        include=[
+            f"{name}{rest}" for name in ("pipeline", "model", "tasks", "workflows") for rest in ("", ".*")
+        ]
+    ),
     package_data={"pipeline.jobs": ["spark_conf/*"], "workflows.report": ["templates/*"]},
     install_requires=[
         "apache-beam",

@@ -82,15 +82,21 @@ def check(arguments: list[str]) -> luigi.Task:
     known = _known_flags(stage)
     for flag in flags:
         if flag not in known:
+            hint = _users(flag) or _similar(flag, known)
             raise ValueError(
-                f"{flag}: {stage} has no such parameter{_similar(flag, known)}; "
-                f"see luigi --module workflows {stage} --help"
+                f"{flag}: {stage} has no such parameter{hint}; see luigi --module workflows {stage} --help"
             )
     with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
         root = parser.get_task_obj()
     if isinstance(root, Stage):
         root.check_machine()
     return root
+
+
+def _users(flag: str) -> str:
+    """The stages that have a parameter, as a hint where another one has not."""
+    stages = [name for name in _stages() if flag in _own_flags(name)]
+    return f", it is one of {', '.join(stages)}" if stages else ""
 
 
 def _similar(word: str, known: Sequence[str]) -> str:
@@ -119,7 +125,7 @@ def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
                 raise ValueError(f"{flag}: no value follows; wanted {flag}=VALUE")
         if not value and flag not in switches | may_be_empty:
             raise ValueError(f"{flag}: its value is empty; give one, or leave {flag} out for the default")
-    stages = [name for name in Register.task_names() if _is_stage(name)]
+    stages = _stages()
     if not words:
         raise ValueError(f"no stage named; wanted one of {', '.join(stages)}")
     if words[0] not in Register.task_names():
@@ -133,9 +139,13 @@ def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
     return flags, words[0]
 
 
-def _is_stage(name: str) -> bool:
-    found = Register.get_task_cls(name)
-    return issubclass(found, Stage) and hasattr(found, "FOLDER")
+def _stages() -> list[str]:
+    """The names of all stages that can be run."""
+    return [name for name in Register.task_names() if hasattr(Register.get_task_cls(name), "FOLDER")]
+
+
+def _own_flags(stage: str) -> list[str]:
+    return ["--" + name.replace("_", "-") for name in Register.get_task_cls(stage).get_param_names(True)]
 
 
 def _all_flags() -> list[tuple[str, luigi.Parameter[Any]]]:

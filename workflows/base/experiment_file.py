@@ -27,7 +27,7 @@ from typing import Any, Literal
 from tasks.finetuning.variants import WEIGHTS
 
 TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
-EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _TABLES = {"data": TASKS, "weights": WEIGHTS}
 _VALUES = ("negative_label", "mentions")
 

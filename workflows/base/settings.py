@@ -1,4 +1,8 @@
-"""The parameters that all stages share."""
+"""Luigi parameters by concern: a stage inherits those that it and its upstream stages use.
+
+`Stage.clone(Upstream)` hands common parameters on. A parameter that a stage lacks would take its default upstream of it
+whatever the user says, so each class here inherits those of what comes before it; a test holds this for every stage.
+"""
 
 import luigi
 
@@ -8,17 +12,73 @@ from workflows.base.parameters import AUTO
 SCRATCH = "scratch"
 
 
-class Settings(luigi.Task):
-    """What a user can set for a run; each stage says which of it changes its bytes."""
+class RunSettings:
+    """What every stage has."""
+
+    workdir = parameters.Text(
+        default="work", description="folder of all stages; for a cluster, one that its machines share"
+    )
+
+
+class DumpSettings:
+    """The dump, for FetchDump and all downstream of it."""
 
     dump = parameters.Text(
         default="demo",
         description="a dump file, a glob of its parts, a URL, a wiki's name such as simplewiki or enwiki/20181220, "
         "or demo: the 206 pages that the package gensim ships",
     )
-    workdir = parameters.Text(
-        default="work", description="folder of all stages; for a cluster, one that its machines share"
+    allow_truncated = luigi.BoolParameter(
+        description="take the whole pages of a dump that ends in the middle, and count the rest"
     )
+
+
+class WorkerSettings:
+    """Worker processes."""
+
+    processes = parameters.PositiveParameter(
+        default=parameters.default_processes(),
+        significant=False,
+        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
+    )
+
+
+class BeamSettings(WorkerSettings):
+    """Where Beam jobs run."""
+
+    beam_options = luigi.Parameter(
+        default="",
+        significant=False,
+        description="options of another Beam runner, as '--runner=... --key=value'",
+    )
+
+
+class SparkSettings(WorkerSettings):
+    """Where Spark jobs run."""
+
+    spark_master = parameters.SparkMasterParameter(
+        default="", significant=False, description="URL of a Spark master; empty: local[processes]"
+    )
+
+
+class PagesSettings(DumpSettings, BeamSettings):
+    """ExtractPages and its upstream stage."""
+
+    profile = parameters.OneOf(
+        "fixed",
+        "paper",
+        default="fixed",
+        description="fixed: what is right; paper: what the paper's code did",
+    )
+    block_size = parameters.SizeParameter(
+        default=AUTO, description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size"
+    )
+    max_rejected = parameters.ShareParameter(default=0.001, description="share of pages that may be rejected")
+
+
+class PresetSettings:
+    """Sizes."""
+
     preset = parameters.OneOf(
         "demo",
         "small",
@@ -27,21 +87,11 @@ class Settings(luigi.Task):
         default="demo",
         description="sizes of model, vocabularies and training",
     )
-    profile = parameters.OneOf(
-        "fixed",
-        "paper",
-        default="fixed",
-        description="fixed: what is right; paper: what the paper's code did",
-    )
-    tokenizer = luigi.Parameter(
-        default="",
-        description="folder of a tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (tokenizer.json, vocab.txt); "
-        "empty: the base model's, or a new one",
-    )
-    base_model = parameters.Text(
-        default=SCRATCH,
-        description="scratch, or the RoBERTa that pretraining starts from: a Hugging Face folder or name",
-    )
+
+
+class VocabularySettings(SparkSettings, PagesSettings, PresetSettings):
+    """BuildEntityVocab and its upstream stages."""
+
     vocab_size = parameters.VocabSizeParameter(
         default=AUTO,
         description="entities in the vocabulary, the three special ones included; auto: the preset's",
@@ -68,12 +118,36 @@ class Settings(luigi.Task):
         description="a vocabulary to use instead of building one: .tsv or .jsonl of LUKE's releases, .json of "
         "transformers, .parquet or folder of BuildEntityVocab",
     )
+
+
+class MentionSettings(VocabularySettings):
+    """BuildMentionTable and its upstream stages."""
+
     min_links = parameters.IntegerParameter(
         default=1, description="links that an anchor text needs to be in the mention table"
     )
     max_mention_characters = parameters.PositiveParameter(
         default=100, description="longer anchor texts are not in the mention table (profile paper: 20 words)"
     )
+
+
+class TokenizerSettings(PagesSettings, PresetSettings):
+    """The tokenizer: a given one, the base model's, or one trained on the corpus."""
+
+    tokenizer = luigi.Parameter(
+        default="",
+        description="folder of a tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (tokenizer.json, vocab.txt); "
+        "empty: the base model's, or a new one",
+    )
+    base_model = parameters.Text(
+        default=SCRATCH,
+        description="scratch, or the RoBERTa that pretraining starts from: a Hugging Face folder or name",
+    )
+
+
+class SequenceSettings(VocabularySettings, TokenizerSettings):
+    """BuildSequences and its upstream stages."""
+
     sentence_splitter = parameters.Text(
         default="sentencex",
         description="sentencex, or module:function of your own: (text, language) to spans in code points",
@@ -91,9 +165,15 @@ class Settings(luigi.Task):
     held_out = parameters.ShareParameter(
         default=0.01, description="share of pages, by hash, that pretraining never sees"
     )
-    block_size = parameters.SizeParameter(
-        default=AUTO, description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size"
+    # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
+    max_dropped_sentences = parameters.ShareParameter(
+        default=0.2, description="share of sentences that may be dropped for their length"
     )
+
+
+class PretrainingSettings(SequenceSettings):
+    """PretrainRoberta and its upstream stages; Pretrain needs those of the mention table, too."""
+
     seed = parameters.IntegerParameter(default=42, description="seed of training")
     tokens_per_batch = parameters.IntegerParameter(
         default=0,
@@ -107,27 +187,6 @@ class Settings(luigi.Task):
     )
     checkpoint_minutes = parameters.IntegerParameter(
         default=30, significant=False, description="minutes between training's checkpoints, at most"
-    )
-    allow_truncated = luigi.BoolParameter(
-        description="take the whole pages of a dump that ends in the middle, and count the rest"
-    )
-    max_rejected = parameters.ShareParameter(default=0.001, description="share of pages that may be rejected")
-    # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
-    max_dropped_sentences = parameters.ShareParameter(
-        default=0.2, description="share of sentences that may be dropped for their length"
-    )
-    processes = parameters.PositiveParameter(
-        default=parameters.default_processes(),
-        significant=False,
-        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
-    )
-    spark_master = parameters.SparkMasterParameter(
-        default="", significant=False, description="URL of a Spark master; empty: local[processes]"
-    )
-    beam_options = luigi.Parameter(
-        default="",
-        significant=False,
-        description="options of another Beam runner, as '--runner=... --key=value'",
     )
     device = parameters.DeviceParameter(
         default=AUTO, significant=False, description="auto, cpu, cuda or cuda:N, for training"

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 import luigi
 
 from pipeline import storage
-from workflows.base.settings import Settings
+from workflows.base.settings import RunSettings
 
 logger = logging.getLogger("workflows")
 
@@ -48,7 +48,7 @@ class ManifestTarget(luigi.Target):
         return storage.file_size(self.path) is not None
 
 
-class Stage(Settings):
+class Stage(RunSettings, luigi.Task):
     """A step from the dump to the report. Subclasses say what they stand on, what changes their bytes, and work."""
 
     VERSION: ClassVar[int] = 1

@@ -4,19 +4,25 @@ import logging
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline import storage
 from pipeline.dump.containers import Block
 from pipeline.jobs.supervisor import run_blocks
+from workflows.base.settings import BeamSettings
+from workflows.base.stage import Stage
 from workflows.base.terminal import check_reachable, progress_bar
 
-if TYPE_CHECKING:
-    from workflows.base.stage import Stage
+
+class BeamStage(BeamSettings, Stage):
+    """A stage whose work is done by Beam."""
+
+    def check_needs(self) -> None:
+        check_beam_options(self)
 
 
 def run_beam(
-    stage: "Stage", job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
+    stage: BeamStage, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
 ) -> dict[int, storage.BlockRecord]:
     """Run a Beam job over the blocks that the stage's folder does not hold yet."""
     with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
@@ -32,7 +38,7 @@ def run_beam(
         )
 
 
-def beam_options(stage: "Stage") -> list[str]:
+def beam_options(stage: BeamSettings) -> list[str]:
     """The options of another Beam runner, split as a shell splits words.
 
     Raises:
@@ -44,7 +50,7 @@ def beam_options(stage: "Stage") -> list[str]:
         raise ValueError(f"--beam-options={stage.beam_options}: {error}") from None
 
 
-def check_beam_options(stage: "Stage") -> None:
+def check_beam_options(stage: BeamSettings) -> None:
     """Whether Beam knows the runner that the user wants, and a Dask scheduler answers where one is named."""
     if options := beam_options(stage):
         logging.disable(logging.WARNING)  # Beam warns of cloud libraries that nobody needs here

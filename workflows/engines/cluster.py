@@ -29,7 +29,7 @@ from workflows.engines import spark
 HOST = "127.0.0.1"
 SPARK_MASTER = "org.apache.spark.deploy.master.Master"
 SPARK_WORKER = "org.apache.spark.deploy.worker.Worker"
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT / ".env"
 _START_SECONDS, _GRACE_SECONDS = 90, 2
 
@@ -197,7 +197,7 @@ class Cluster:
         environment = {
             **{key: value for key, value in settings.items() if key.startswith("SPARK_")},
             "SPARK_HOME": str(home),
-            "SPARK_CONF_DIR": str(ROOT / "pipeline" / "spark_conf"),
+            "SPARK_CONF_DIR": str(ROOT / "pipeline" / "jobs" / "spark_conf"),
             "SPARK_LOCAL_IP": HOST,  # web pages, too
             "SPARK_LOCAL_DIRS": str(self.folder),
             "PYSPARK_PYTHON": sys.executable,

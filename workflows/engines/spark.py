@@ -9,18 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from workflows.base.settings import SparkSettings
 from workflows.base.terminal import check_reachable
-
-if TYPE_CHECKING:
-    from workflows.base.stage import Stage
 
 MIN_JAVA = 17
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
 
 
-def check_spark(stage: "Stage") -> None:
+def check_spark(stage: SparkSettings) -> None:
     """Whether Java is here (a cluster's driver runs here, too), and a cluster's master answers where one is named."""
     check_java()
     if stage.spark_master.startswith("spark://"):
@@ -28,7 +26,7 @@ def check_spark(stage: "Stage") -> None:
         check_reachable(f"--spark-master {stage.spark_master}", *addresses)
 
 
-def spark_session(stage: "Stage", dump_bytes: int) -> Any:
+def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline.jobs import spark
 

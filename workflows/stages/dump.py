@@ -11,6 +11,7 @@ from pipeline import storage
 from pipeline.dump import containers, download, pages
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
+from workflows.base.settings import DumpSettings, PagesSettings
 from workflows.base.stage import Result, Stage
 
 logger = logging.getLogger("workflows")
@@ -35,7 +36,7 @@ def demo_dump() -> str:
     )
 
 
-class FetchDump(Stage):
+class FetchDump(DumpSettings, Stage):
     """The files of the dump: found or downloaded, measured, and looked at for being whole."""
 
     FOLDER = "dump"
@@ -143,7 +144,7 @@ def _locate(sources: list[download.Source]) -> dict[str, Any]:
     }
 
 
-class CorpusStage(Stage):
+class CorpusStage(PagesSettings, Stage):
     """A stage that cuts its work by the dump's size."""
 
     def fetched(self) -> FetchDump:

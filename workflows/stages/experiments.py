@@ -11,6 +11,7 @@ from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.experiment_file import TASKS, Missing
+from workflows.base.settings import MentionSettings, PretrainingSettings
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
 from workflows.stages.dump import FetchDump
@@ -33,8 +34,8 @@ class Cell:
     missing: Missing | None = None
 
 
-class GridSettings(TuningSettings):
-    """What a user can set for the grid, beside what all stages share."""
+class GridSettings(TuningSettings, MentionSettings, PretrainingSettings):
+    """Parameters of the grid, and of all stages upstream of its cells."""
 
     tasks = parameters.ListOf(
         parameters.OneOf(*TASKS, default="ner", description=""),

@@ -12,11 +12,12 @@ from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters, terminal
 from workflows.base.experiment_file import TASKS, Missing, Sources, read_sources
 from workflows.base.parameters import AUTO
-from workflows.base.settings import SCRATCH
+from workflows.base.settings import SCRATCH, MentionSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import devices, hub
 from workflows.stages.pretraining import (
     Pretrain,
+    Pretraining,
     PretrainRoberta,
     TorchStage,
     base_model_identity,
@@ -27,13 +28,13 @@ from workflows.stages.tables import BuildMentionTable
 if TYPE_CHECKING:
     from workflows.stages.tuning import Tune
 
-OWN_WEIGHTS: dict[str, type[Pretrain]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
+OWN_WEIGHTS: dict[str, type[Pretraining]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
 SETTING = ("learning_rate", "batch_size", "epochs")
 BEST = "best.json"
 BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
 
 
-class TuningSettings(luigi.Task):
+class TuningSettings:
     """What a user can set for the search of hyperparameters, wherever its result is used."""
 
     learning_rates = parameters.ListOf(
@@ -72,7 +73,7 @@ class TuningSettings(luigi.Task):
                 raise ValueError(f"{flag}: says what the search tries; pass --tuned, too, or leave it out")
 
 
-class FineTune(TuningSettings, TorchStage):
+class FineTune(TuningSettings, MentionSettings, TorchStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"

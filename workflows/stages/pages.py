@@ -9,7 +9,7 @@ from workflows.engines import beam
 from workflows.stages.dump import CorpusStage, logger
 
 
-class ExtractPages(CorpusStage):
+class ExtractPages(CorpusStage, beam.BeamStage):
     """Pages, paragraphs with their links, redirects and rejected pages."""
 
     FOLDER = "pages"

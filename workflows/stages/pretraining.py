@@ -13,7 +13,7 @@ import luigi
 from pipeline import storage
 from pipeline.sequences.statistics import STATISTICS
 from workflows.base import terminal
-from workflows.base.settings import SCRATCH
+from workflows.base.settings import SCRATCH, MentionSettings, PretrainingSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage
 from workflows.engines import devices, hub, spark
 from workflows.stages.dump import FetchDump
@@ -31,7 +31,7 @@ HEADLINE = (
 )
 
 
-class TorchStage(TokenizedStage):
+class TorchStage(PretrainingSettings, TokenizedStage):
     """A stage whose work is done by torch, in a local folder."""
 
     def check_needs(self) -> None:
@@ -49,19 +49,15 @@ class TorchStage(TokenizedStage):
         return tuple(storage.describe(self.folder, name) for name in names)
 
 
-class Pretrain(TorchStage):
-    """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
+class Pretraining(TorchStage):
+    """What the two pretrainings share."""
 
-    FOLDER = "pretrain"
     VERSION = 6
     KEEPS = "unfinished"  # checkpoints
-    entities: ClassVar[bool] = True
+    entities: ClassVar[bool]
 
     def requires(self) -> dict[str, Stage]:
-        stages: dict[str, Stage] = {"BuildSequences": self.clone(BuildSequences)}
-        if self.entities:  # what evaluation compares them with
-            stages |= {"BuildMentionTable": self.clone(BuildMentionTable), **self.tokenizer_requires()}
-        return stages
+        return {"BuildSequences": self.clone(BuildSequences)}
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {
@@ -81,7 +77,7 @@ class Pretrain(TorchStage):
         base_model = (
             SCRATCH if self.base_model == SCRATCH else hub.model_folder(self.base_model, "--base-model")
         )
-        commonest = self._write_commonest() if self.entities else None
+        commonest = self.commonest()
         figures = pretrain(
             Path(self.clone(BuildSequences).folder),
             Path(self.folder),
@@ -105,8 +101,27 @@ class Pretrain(TorchStage):
         files = tuple(storage.describe(self.folder, name) for name in sorted(names))
         return Result(files, facts={"last": figures})
 
-    def _write_commonest(self) -> Path:
-        """The labels that the mention table gives to the held-out mentions, for evaluation."""
+    def commonest(self) -> Path | None:
+        """A file that evaluation compares the entities with, where there are entities."""
+        return None
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        last = manifest.facts["last"]
+        return ", ".join(f"{name} {last[name]:.3g}" for name in HEADLINE if name in last)
+
+
+class Pretrain(MentionSettings, Pretraining):
+    """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
+
+    FOLDER = "pretrain"
+    entities = True
+
+    def requires(self) -> dict[str, Stage]:
+        mentions = self.clone(BuildMentionTable)
+        return {**super().requires(), "BuildMentionTable": mentions, **self.tokenizer_requires()}
+
+    def commonest(self) -> Path:
+        """The labels that the mention table gives to the held-out mentions."""
         from pipeline.sequences.commonest import COMMONEST, write_commonest
 
         path = storage.join(self.folder, COMMONEST)
@@ -118,19 +133,15 @@ class Pretrain(TorchStage):
         )
         return Path(path)
 
-    def headline(self, manifest: storage.Manifest) -> str:
-        last = manifest.facts["last"]
-        return ", ".join(f"{name} {last[name]:.3g}" for name in HEADLINE if name in last)
 
-
-class PretrainRoberta(Pretrain):
+class PretrainRoberta(Pretraining):
     """The baseline "RoBERTa with extra training": masked words alone, on the same corpus."""
 
     FOLDER = "pretrain_roberta"
     entities = False
 
 
-class ExportHuggingFace(TorchStage):
+class ExportHuggingFace(MentionSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"

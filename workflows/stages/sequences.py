@@ -11,7 +11,7 @@ from pipeline.dump.containers import Block
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.sequences.shards import WORD_STARTS
 from pipeline.sequences.statistics import STATISTICS
-from workflows.base.settings import SCRATCH
+from workflows.base.settings import SCRATCH, PresetSettings, SequenceSettings, TokenizerSettings
 from workflows.base.stage import Result, Stage, check_share
 from workflows.engines import beam, hub
 from workflows.stages.dump import CorpusStage, FetchDump
@@ -22,7 +22,7 @@ TOKENIZER_SIZES = {"demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_2
 LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
 
 
-class TrainTokenizer(CorpusStage):
+class TrainTokenizer(PresetSettings, CorpusStage):
     """A byte-level BPE tokenizer in RoBERTa's format, when none is given."""
 
     FOLDER = "tokenizer"
@@ -49,7 +49,7 @@ class TrainTokenizer(CorpusStage):
         )
 
 
-class TokenizedStage(CorpusStage):
+class TokenizedStage(TokenizerSettings, CorpusStage):
     """A stage that uses the tokenizer: the given one, the base model's, or one trained on the corpus."""
 
     def given_tokenizer(self) -> str:
@@ -75,7 +75,7 @@ class TokenizedStage(CorpusStage):
         return {name: storage.file_sha256(str(path)) for name, path in files.items()}
 
 
-class BuildSequences(TokenizedStage):
+class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"

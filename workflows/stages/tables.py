@@ -10,6 +10,7 @@ from pipeline import storage
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import normalize_title
 from workflows.base.parameters import AUTO
+from workflows.base.settings import MentionSettings, SparkSettings, VocabularySettings
 from workflows.base.stage import Result, Stage, logger
 from workflows.engines import spark
 from workflows.stages.dump import CorpusStage
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 VOCAB_SIZES = {"demo": 10_000, "small": 32_768, "base": 500_000, "large": 500_000}
 
 
-class SparkStage(CorpusStage):
+class SparkStage(SparkSettings, CorpusStage):
     """A stage whose work is done by Spark."""
 
     KEEPS = "whole"
@@ -109,7 +110,7 @@ class ResolveRedirects(SparkStage):
         return replace(result, drops=+Counter({"redirects:shadowed": shadowed}))
 
 
-class BuildEntityVocab(SparkStage):
+class BuildEntityVocab(VocabularySettings, SparkStage):
     """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
@@ -243,7 +244,7 @@ def _sha256(flag: str, path: str) -> str:
         raise ValueError(f"{flag} {path}: cannot be read ({error.strerror or error})") from None
 
 
-class BuildMentionTable(SparkStage):
+class BuildMentionTable(MentionSettings, SparkStage):
     """Every anchor text with its targets, link probability and commonness; and the names that each page links by."""
 
     FOLDER = "mentions"

@@ -1,0 +1,64 @@
+"""Each stage has the parameters that it and its upstream stages use, and no others."""
+
+import inspect
+from typing import Any
+
+import pytest
+from luigi.parameter import UnknownParameterException
+
+import workflows
+from workflows import ExtractPages, FetchDump, FineTune, FineTuneGrid, Pretrain, PretrainRoberta, RunAll
+from workflows.base.stage import Stage
+
+STAGES = [stage for _, stage in inspect.getmembers(workflows, inspect.isclass) if issubclass(stage, Stage)]
+# Values with which stages require others than by default.
+VALUES = [
+    {},
+    {"task": "extractive_qa"},
+    {"variant": "roberta_extra_training"},
+    {"tuned": True},
+    {"corpus": "in"},
+]
+# What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too.
+SET_DOWNSTREAM = {"corpus", "lite"}
+
+
+def names(stage: type[Stage]) -> set[str]:
+    return {name for name, _ in stage.get_params()}
+
+
+def upstream(stage: type[Stage]) -> set[type[Stage]]:
+    """All stages that one requires, directly or not, whatever its parameters."""
+    found: set[type[Stage]] = set()
+    for values in VALUES:
+        known: dict[str, Any] = {name: value for name, value in values.items() if name in names(stage)}
+        found.update(type(each) for each in stage(**known).walk()[:-1])
+    return found
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_nothing_is_lost_on_the_way_upstream(stage: type[Stage]) -> None:
+    for each in upstream(stage):
+        assert names(each) - names(stage) <= SET_DOWNSTREAM, each
+
+
+def test_what_the_grid_sets_in_its_cells() -> None:
+    set_by_grid = {"task", "variant", "pretraining_seed"}
+    of_one_fine_tuning = {"data", "weights", "mentions", "negative_label"}
+    of_the_preset = {"learning_rate", "batch_size", "epochs", "patience"}
+    assert names(FineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | of_the_preset
+
+
+def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
+    assert names(FetchDump) == {"workdir", "dump", "allow_truncated"}
+    pages = {"profile", "block_size", "max_rejected", "processes", "beam_options"}
+    assert names(ExtractPages) == names(FetchDump) | pages
+    assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters"}
+    with pytest.raises(UnknownParameterException, match="seed"):
+        ExtractPages(seed=1)
+
+
+def test_no_two_tasks_of_one_stage_in_a_run() -> None:
+    stages = RunAll().walk()
+    assert len({stage.task_id for stage in stages}) == len(stages)
+    assert len({stage.folder for stage in stages}) == len(stages)
