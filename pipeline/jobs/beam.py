@@ -1,6 +1,7 @@
 """Per-page work on Beam: a list of blocks in, committed blocks out.
 
-`pipeline.jobs.supervisor.run_blocks` starts `main` in a process of its own; nothing here outlives the process that started it.
+`pipeline.jobs.supervisor.run_blocks` starts `main` in a process of its own. Nothing here outlives the process that
+started it.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import apache_beam as beam
@@ -19,26 +21,29 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipeline import storage
 from pipeline.dump.containers import Block
-from pipeline.jobs.build_sequences import SequenceBuilder
-from pipeline.jobs.extract_pages import PageExtractor
-from pipeline.storage.blocks import WORKER_DIED, BlockRecord, PageGate, error_path, page_path
+from pipeline.storage.blocks import WORKER_DIED, PageGate, error_path, page_path
 
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 _DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
 _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
 
-Work = Callable[[Block, str, PageGate], BlockRecord]
+Work = Callable[[Block, str, PageGate], storage.Result]  # on a block, into a folder
 
-
-JOBS: Mapping[str, Callable[[Mapping[str, Any]], Work]] = {
-    "extract_pages": PageExtractor,
-    "build_sequences": SequenceBuilder,
-}
-
-
-# Running blocks on Beam
-
+# Modules of this folder that work block by block, and what makes the work from a job's arguments.
+JOBS = {"extract_pages": "PageExtractor", "build_sequences": "SequenceBuilder"}
 _loading = threading.Lock()
+
+
+def find_job(name: str) -> Callable[[Mapping[str, Any]], Work]:
+    """What makes a job's work.
+
+    Raises:
+        ValueError: there is no such job.
+    """
+    if name not in JOBS:
+        raise ValueError(f"{name}: no such job; wanted one of {', '.join(JOBS)}")
+    maker: Callable[[Mapping[str, Any]], Work] = getattr(import_module(f"pipeline.jobs.{name}"), JOBS[name])
+    return maker
 
 
 @functools.lru_cache(maxsize=1)
@@ -50,7 +55,7 @@ def _load(job: str, key: str, arguments: str) -> Work:
     """
     # A page's segments are too few to be worth the threads of the tokenizer; other workers use the processors.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    work = JOBS[job](json.loads(arguments))
+    work = find_job(job)(json.loads(arguments))
     # What a block makes is dropped with the block: to look for cycles in it takes a seventh of the time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
@@ -148,7 +153,7 @@ def _end_with_worker(failure: threading.ExceptHookArgs) -> None:
 
 
 def main() -> None:
-    """Run the job that stands on the first line of standard input as JSON."""
+    """Run the job that the first line of standard input describes as JSON."""
     spec = json.loads(sys.stdin.readline())
     threading.Thread(target=_follow_parent, daemon=True).start()
     threading.excepthook = _end_with_worker

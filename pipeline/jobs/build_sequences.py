@@ -1,51 +1,131 @@
-"""BuildSequences: paragraphs of a block in, Arrow shards of word and entity ids out."""
+"""BuildSequences: paragraphs in, Arrow shards of word and entity ids out."""
 
 import contextlib
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.dump.containers import Block
+from pipeline.jobs.supervisor import RunBlocks, check_share
 from pipeline.lookup.entities import Aliases
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.shards import HELD_OUT, SEEN, is_held_out, sequence_schema, shard
+from pipeline.sequences.shards import HELD_OUT, SEEN, WORD_STARTS, is_held_out, shard, write_word_starts
+from pipeline.sequences.statistics import STATISTICS, describe_sequences
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.storage.blocks import BlockRecord, PageGate
+from pipeline.storage.blocks import PageGate
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
+PARTS = (SEEN, HELD_OUT)
+_IDS = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
 
-def read_paragraphs(path: str) -> Iterator[tuple[int, list[Paragraph]]]:
-    """The pages of a paragraphs file as (page id, paragraphs), one page at a time."""
-    rows = storage.read_rows(path, ["page_id", "section", "text", "links"])
-    for page_id, group in groupby(rows, key=lambda row: row["page_id"]):
-        yield (
-            page_id,
-            [
-                Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"]))
-                for row in group
-            ],
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides the sequences of a block.
+
+    Attributes:
+        tokenizer: the tokenizer's folder.
+        aliases: file of the titles that lead to entities.
+        language: of the wiki.
+        limits: sizes of sequences.
+        profile: `fixed` or `paper`, as `build_page` has it.
+        splitter: of sentences.
+        held_out: share of pages that pretraining never sees.
+    """
+
+    tokenizer: str
+    aliases: str
+    language: str
+    limits: Limits
+    profile: str
+    splitter: str
+    held_out: float
+
+
+def build(
+    run: RunBlocks,
+    paragraphs: Sequence[str],
+    folder: str,
+    settings: Settings,
+    *,
+    pages: int,
+    max_rejected: float,
+    max_dropped: float,
+    dump: str,
+) -> storage.Result:
+    """Write the shards, a block for each file of paragraphs; then word starts and statistics.
+
+    Args:
+        run: runs the job over blocks.
+        paragraphs: files of that table.
+        folder: the stage's.
+        settings: what decides the sequences.
+        pages: how many there are.
+        max_rejected: share of pages that may be lost.
+        max_dropped: share of sentences that may be dropped for their length.
+        dump: as the user named it, for errors.
+
+    Raises:
+        ValueError: too many pages or sentences are dropped, or no sequence is left.
+    """
+    blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
+    result = storage.merge_blocks(run("build_sequences", blocks, asdict(settings)))
+
+    read, drops = result.facts.get("sentences_read", 0), result.drops
+    failed = {reason: count for reason, count in drops.items() if reason.startswith("pages:")}
+    check_share("pages", failed, pages, max_rejected, "--max-rejected")
+    lengths = {reason: drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
+    check_share("sentences", lengths, read, max_dropped, "--max-dropped-sentences")
+    if not result.rows.get(SEEN):
+        held_out = result.rows.get(HELD_OUT)
+        raise ValueError(
+            f"--held-out {settings.held_out}: all {held_out:,} sequences are held out, none is left for training"
+            if held_out
+            else f"--dump {dump}: no sequence with an entity came out of its {read:,} sentences"
         )
+
+    tokenizer = WordTokenizer.load(settings.tokenizer)
+    with storage.atomic_path(storage.join(folder, WORD_STARTS)) as temporary:
+        count = write_word_starts(temporary, tokenizer.word_starts())
+    shards = {
+        part: [
+            storage.join(folder, entry.path) for entry in result.files if entry.path.startswith(f"{part}/")
+        ]
+        for part in PARTS
+    }
+    statistics = {part: describe_sequences(paths) for part, paths in shards.items()}
+    text = json.dumps({**statistics, "drops": drops}, sort_keys=True, indent=1)
+    storage.write_bytes(storage.join(folder, STATISTICS), text.encode() + b"\n")
+    files = (storage.describe(folder, STATISTICS), storage.describe(folder, WORD_STARTS, count))
+    facts = {
+        **result.facts,
+        "language": settings.language,
+        **asdict(settings.limits),
+        # What the model needs to know of the tokenizer.
+        **{name: getattr(tokenizer, name) for name in _IDS},
+        "special_ids": sorted(tokenizer.special_ids),
+        "word_vocab_size": tokenizer.vocab_size,
+    }
+    return replace(result, files=(*result.files, *files), facts=facts)
 
 
 class SequenceBuilder:
-    """Builds the sequences of blocks; holds the tokenizer and the memory-mapped aliases."""
+    """The work on one block: writes its sequences; holds the tokenizer and the memory-mapped aliases."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.tokenizer = WordTokenizer.load(arguments["tokenizer"])
-        self.aliases = Aliases(arguments["aliases"])
-        self.limits = Limits(**arguments["limits"])
-        self.language = arguments["language"]
-        self.splitter = arguments["splitter"]
-        self.profile = arguments["profile"]
-        self.held_out = arguments["held_out"]
-        self.schema = sequence_schema(self.tokenizer.vocab_size)
+        self.settings = Settings(**{**arguments, "limits": Limits(**arguments["limits"])})
+        self.tokenizer = WordTokenizer.load(self.settings.tokenizer)
+        self.aliases = Aliases(self.settings.aliases)
+        self.schema = schemas.sequences(self.tokenizer.vocab_size).schema
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> BlockRecord:
+    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
         drops: Counter[str] = Counter()
         facts: Counter[str] = Counter()
-        paths = {part: f"{part}/{storage.block_name(block.number)}.arrow" for part in (SEEN, HELD_OUT)}
+        paths = {part: f"{part}/{storage.block_name(block.number)}.arrow" for part in PARTS}
         with contextlib.ExitStack() as stack:
             shards = {
                 part: stack.enter_context(shard(storage.join(folder, path), self.schema))
@@ -64,18 +144,33 @@ class SequenceBuilder:
                     continue
                 drops.update(page_drops)
                 facts.update(page_facts)
-                shards[HELD_OUT if is_held_out(page_id, self.held_out) else SEEN].extend(page_id, sequences)
+                shards[HELD_OUT if is_held_out(page_id, self.settings.held_out) else SEEN].extend(
+                    page_id, sequences
+                )
         counts = {part: shards[part].count for part in paths}
         files = tuple(storage.describe(folder, path, counts[part]) for part, path in paths.items())
-        return BlockRecord(files, counts, drops, facts)
+        return storage.Result(files, counts, drops, facts)
 
     def _build(self, paragraphs: Sequence[Paragraph]) -> tuple[list[Any], Counter[str], Counter[str]]:
         return build_page(
             paragraphs,
-            language=self.language,
+            language=self.settings.language,
             tokenizer=self.tokenizer,
             entity_id=self.aliases.get,
-            limits=self.limits,
-            profile=self.profile,
-            splitter=self.splitter,
+            limits=self.settings.limits,
+            profile=self.settings.profile,
+            splitter=self.settings.splitter,
+        )
+
+
+def read_paragraphs(path: str) -> Iterator[tuple[int, list[Paragraph]]]:
+    """The pages of a paragraphs file as (page id, paragraphs), one page at a time."""
+    rows = storage.read_rows(path, ["page_id", "section", "text", "links"])
+    for page_id, group in groupby(rows, key=lambda row: row["page_id"]):
+        yield (
+            page_id,
+            [
+                Paragraph(row["section"], row["text"], tuple(Link(**link) for link in row["links"]))
+                for row in group
+            ],
         )

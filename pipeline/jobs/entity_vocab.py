@@ -1,22 +1,35 @@
 """BuildEntityVocab: the corpus's most linked pages, or a given vocabulary fitted to the corpus."""
 
+import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import storage
-from pipeline.lookup.entities import ALIASES, SECOND_MASK, SPECIAL_ENTITIES, EntityVocab, alias_rows
+from pipeline.jobs.links import link_coverage, resolve_links
+from pipeline.jobs.spark import SparkJob, keep
+from pipeline.lookup.entities import (
+    ALIASES,
+    SECOND_MASK,
+    SPECIAL_ENTITIES,
+    EntityVocab,
+    alias_rows,
+    read_titles,
+)
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.mediawiki.titles import normalize_title
 from pipeline.storage.tries import write_numbers
+
+logger = logging.getLogger("pipeline")
 
 _ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())])
 _REACHED = ("page", "redirect")
-
-
-# Entities
 
 
 @dataclass(frozen=True)
@@ -32,6 +45,74 @@ class Entities:
     vocab: EntityVocab
     ids: Mapping[str, int]
     drops: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the user wants of the vocabulary.
+
+    Attributes:
+        given: a vocabulary to use instead of building one, or empty; then nothing else here matters.
+        size: entities, the three special ones included.
+        min_count: pages that are linked less often are left out.
+        disambiguation: whether disambiguation pages can be entities.
+        missing_pages: whether linked titles without a page can be.
+        white_list: file of titles that are entities however rarely they are linked, or empty.
+    """
+
+    given: str
+    size: int
+    min_count: int
+    disambiguation: bool
+    missing_pages: bool
+    white_list: str
+
+
+def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
+    """Write the vocabulary, and the titles that lead to its entities.
+
+    Args:
+        job: reads FetchDump, ExtractPages, ResolveRedirects.
+        choice: what the user wants.
+        dump: as the user named it, for errors.
+
+    Raises:
+        ValueError: no entity is left, or the white list does not fit.
+    """
+    pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
+    annotations = keep(resolve_links(job.read("ExtractPages", "paragraphs/"), titles))
+    counted = keep(count_links(annotations, pages, missing=choice.missing_pages))
+    facts: dict[str, Any] = {"links_by_status": link_coverage(annotations)}
+    site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
+    if choice.given:
+        entities = fit_entities(counted, titles, EntityVocab.load(choice.given, site.language))
+        if not entities.ids:
+            raise ValueError(
+                f"--entity-vocab {choice.given}: none of its {len(entities.vocab):,} entities is a page of "
+                f"--dump {dump}; is it another language's?"
+            )
+    else:
+        forced, unknown = read_white_list(choice, titles, site)
+        entities = choose_entities(
+            counted,
+            choice.size,
+            min_count=choice.min_count,
+            forced=forced,
+            disambiguation=choice.disambiguation,
+        )
+        facts["white_list_unknown"] = len(unknown)
+        if not entities.ids:
+            raise ValueError(f"--dump {dump}: {_why_empty(entities.drops)}")
+    files = write_vocab(entities, job.folder, job.paths("ResolveRedirects", "titles/"))
+    facts["links_in_vocab"] = sum(entities.vocab.link_counts)
+    rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
+    return storage.Result(tuple(files), rows, +Counter(entities.drops), facts)
+
+
+def _why_empty(drops: Mapping[str, int]) -> str:
+    if left_out := {reason: count for reason, count in drops.items() if count}:
+        return f"no entity is left, all were dropped: {left_out}"
+    return "no link ends at one of its articles, so there is no entity to learn; take more of the dump"
 
 
 def count_links(annotations: DataFrame, pages: DataFrame, *, missing: bool = False) -> DataFrame:
@@ -53,6 +134,62 @@ def count_links(annotations: DataFrame, pages: DataFrame, *, missing: bool = Fal
         F.min("page_id").alias("page_id"), F.min("is_disambiguation").alias("is_disambiguation")
     )
     return once.join(counts, "title", "left").fillna(0, "link_count")
+
+
+def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> Entities:
+    """A vocabulary that was made elsewhere, with this corpus's link counts and page ids; its ids stay.
+
+    An entity whose title is a redirect here is the page that it ends at. Where two end at one page, the
+    one with the page's title, or else the lower id, has it.
+    """
+    spark = counted.sparkSession
+    first = len(SPECIAL_ENTITIES)
+    columns = [range(first, len(vocab)), vocab.titles[first:]]
+    entries = spark.createDataFrame(pa.table(columns, schema=_ENTITIES_SCHEMA))
+    found = _resolve(entries, titles, "entity").join(counted, "title").collect()
+    ids: dict[str, int] = {}
+    link_counts, page_ids = [0] * len(vocab), [-1] * len(vocab)
+    for row in sorted(found, key=lambda row: (row["entity"] != row["title"], row["entity_id"])):
+        if ids.setdefault(row["title"], row["entity_id"]) == row["entity_id"]:
+            link_counts[row["entity_id"]] = row["link_count"]
+            page_ids[row["entity_id"]] = row["page_id"]
+    drops = {
+        "entities:not_in_dump": len(vocab) - first - len(found),
+        "entities:same_page": len(found) - len(ids),
+    }
+    return Entities(EntityVocab(vocab.titles, tuple(link_counts), tuple(page_ids)), ids, drops)
+
+
+def read_white_list(choice: Choice, titles: DataFrame, site: SiteInfo) -> tuple[frozenset[str], list[str]]:
+    """(the pages at which the titles of the white list end, the titles that the dump does not have).
+
+    Raises:
+        ValueError: there are more of them than the vocabulary has room for.
+    """
+    listed = read_titles(choice.white_list) if choice.white_list else []
+    normalized = {name: normalize_title(name, site)[0] for name in listed}
+    found = pages_of(titles.sparkSession, normalized.values(), titles)
+    forced = frozenset(found.values())
+    if unknown := [name for name in listed if normalized[name] not in found]:
+        logger.warning("--white-list: not in the dump: %s", ", ".join(map(repr, unknown[:10])))
+    if len(forced) > choice.size - 3:
+        raise ValueError(
+            f"--white-list {choice.white_list}: {len(forced):,} entities and the three special ones do not fit "
+            f"into --vocab-size {choice.size}"
+        )
+    return forced, unknown
+
+
+def pages_of(spark: SparkSession, names: Iterable[str], titles: DataFrame) -> dict[str, str]:
+    """The page that each of these titles ends at, after redirects; titles that end at none are left out."""
+    wanted = spark.createDataFrame([(name,) for name in sorted(set(names))], "name string")
+    return {row["name"]: row["title"] for row in _resolve(wanted, titles, "name").collect()}
+
+
+def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
+    """The rows whose title in `column` ends at a page, with that page's `title`."""
+    reached = titles.where(F.col("status").isin(*_REACHED))
+    return frame.join(reached.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
 
 
 def choose_entities(
@@ -92,42 +229,6 @@ def choose_entities(
     }
     ids = {title: number for title, number in vocab.ids().items() if title not in SPECIAL_ENTITIES}
     return Entities(vocab, ids, drops)
-
-
-def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> Entities:
-    """A vocabulary that was made elsewhere, with this corpus's link counts and page ids; its ids stay.
-
-    An entity whose title is a redirect here stands for the page that it ends at. Where two end at one page, the
-    one with the page's title, or else the lower id, has it.
-    """
-    spark = counted.sparkSession
-    first = len(SPECIAL_ENTITIES)
-    columns = [range(first, len(vocab)), vocab.titles[first:]]
-    entries = spark.createDataFrame(pa.table(columns, schema=_ENTITIES_SCHEMA))
-    found = _resolve(entries, titles, "entity").join(counted, "title").collect()
-    ids: dict[str, int] = {}
-    link_counts, page_ids = [0] * len(vocab), [-1] * len(vocab)
-    for row in sorted(found, key=lambda row: (row["entity"] != row["title"], row["entity_id"])):
-        if ids.setdefault(row["title"], row["entity_id"]) == row["entity_id"]:
-            link_counts[row["entity_id"]] = row["link_count"]
-            page_ids[row["entity_id"]] = row["page_id"]
-    drops = {
-        "entities:not_in_dump": len(vocab) - first - len(found),
-        "entities:same_page": len(found) - len(ids),
-    }
-    return Entities(EntityVocab(vocab.titles, tuple(link_counts), tuple(page_ids)), ids, drops)
-
-
-def pages_of(spark: SparkSession, names: Iterable[str], titles: DataFrame) -> dict[str, str]:
-    """The page that each of these titles ends at, after redirects; titles that end at none are left out."""
-    wanted = spark.createDataFrame([(name,) for name in sorted(set(names))], "name string")
-    return {row["name"]: row["title"] for row in _resolve(wanted, titles, "name").collect()}
-
-
-def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
-    """The rows whose title in `column` ends at a page, with that page's `title`."""
-    reached = titles.where(F.col("status").isin(*_REACHED))
-    return frame.join(reached.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
 
 
 def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:

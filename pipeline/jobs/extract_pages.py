@@ -1,6 +1,7 @@
-"""ExtractPages: a block of the dump in; pages, paragraphs with links, redirects and rejected pages out."""
+"""ExtractPages: the dump in; pages, paragraphs with links, redirects and rejected pages out."""
 
 import contextlib
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, chain, repeat
@@ -8,81 +9,97 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline import storage
-from pipeline.dump.containers import Block
+from pipeline import schemas, storage
+from pipeline.dump.containers import Block, plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
+from pipeline.jobs.supervisor import RunBlocks, check_share
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
-from pipeline.storage.blocks import BlockRecord, PageGate
+from pipeline.storage.blocks import PageGate
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
 
-LINK_TYPE = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
-SCHEMAS = {
-    "pages": pa.schema(
-        [
-            ("page_id", pa.int64()),
-            ("title", pa.string()),
-            ("is_disambiguation", pa.bool_()),
-            ("paragraph_count", pa.int32()),
-        ]
-    ),
-    "paragraphs": pa.schema(
-        [
-            ("page_id", pa.int64()),
-            ("title", pa.string()),
-            ("paragraph", pa.int32()),
-            ("section", pa.string()),
-            ("text", pa.string()),
-            ("links", LINK_TYPE),
-        ]
-    ),
-    "redirects": pa.schema([("source", pa.string()), ("target", pa.string()), ("fragment", pa.string())]),
-    "rejected": pa.schema([("page_id", pa.int64()), ("title", pa.string()), ("reason", pa.string())]),
-}
+logger = logging.getLogger("pipeline")
 
-
-class ParagraphRows(ParquetRows):
-    """Collects the paragraphs of pages, which come as their id, their title and what was extracted."""
-
-    def count_rows(self, rows: Sequence[tuple[int, str, Extraction]]) -> int:
-        return sum(len(extraction.texts) for _, _, extraction in rows)
-
-    def to_table(self, rows: Sequence[tuple[int, str, Extraction]]) -> pa.Table:
-        counts = [len(extraction.texts) for _, _, extraction in rows]
-
-        def joined(column: str) -> list[Any]:
-            return list(chain.from_iterable(getattr(extraction, column) for _, _, extraction in rows))
-
-        def repeated(values: Iterable[Any]) -> list[Any]:
-            return list(chain.from_iterable(map(repeat, values, counts)))
-
-        links = pa.StructArray.from_arrays(
-            [pa.array(joined(f"{field.name}s"), field.type) for field in LINK_TYPE.value_type],
-            fields=list(LINK_TYPE.value_type),
-        )
-        offsets = pa.array(list(accumulate(joined("link_counts"), initial=0)), pa.int32())
-        columns = {
-            "page_id": repeated(page_id for page_id, _, _ in rows),
-            "title": repeated(title for _, title, _ in rows),
-            "paragraph": list(chain.from_iterable(map(range, counts))),
-            "section": joined("sections"),
-            "text": joined("texts"),
-            "links": pa.ListArray.from_arrays(offsets, links, type=LINK_TYPE),
-        }
-        return pa.table(columns, schema=self.schema)
-
-
-# What writes each table.
-WRITERS: Mapping[str, type[ParquetRows]] = {
-    **dict.fromkeys(SCHEMAS, ParquetRows),
-    "paragraphs": ParagraphRows,
-}
+TABLES = schemas.TABLES["ExtractPages"]
 Rows = dict[str, list[tuple[Any, ...]]]
 
 
-# What one block is
+def build(
+    run: RunBlocks,
+    paths: Sequence[str],
+    indexes: Mapping[str, str],
+    block_bytes: int,
+    *,
+    site: Mapping[str, Any],
+    profile: str,
+    allow_truncated: bool,
+    max_rejected: float,
+    dump: str,
+) -> storage.Result:
+    """Write the four tables, block by block.
+
+    Args:
+        run: runs the job over blocks.
+        paths: the dump's files.
+        indexes: of those that are gzip, by path.
+        block_bytes: bytes of the dump in a block.
+        site: what FetchDump says of the wiki.
+        profile: `fixed` or `paper`, as `extract` has it.
+        allow_truncated: whether the dump may end in the middle.
+        max_rejected: share of pages that may be rejected.
+        dump: as the user named it, for errors.
+
+    Raises:
+        ValueError: the dump is damaged, too many pages are rejected, or there is no article.
+    """
+    arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
+    blocks = run("extract_pages", plan_blocks(paths, block_bytes, indexes), arguments)
+    result = storage.merge_blocks(blocks)
+    read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
+    check_share("pages", {"rejected": rows["rejected"]}, read, max_rejected, "--max-rejected")
+    if not rows["pages"]:
+        raise ValueError(
+            f"--dump {dump}: no article among its {read:,} pages ({rows['redirects']:,} redirects, "
+            f"{drops['pages:other_namespace']:,} in other namespaces); wanted a dump of articles"
+        )
+    if drops["pages:truncated"] or drops["dump:end_missing"]:
+        logger.warning("the dump ends in the middle: %d page was cut", drops["pages:truncated"])
+    return result
+
+
+class PageExtractor:
+    """The work on one block: writes the pages, paragraphs, redirects and rejected pages that begin in it."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.site = SiteInfo.from_dict(arguments["site"])
+        self.profile: str = arguments["profile"]
+        self.allow_truncated: bool = arguments["allow_truncated"]
+
+    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+        counts: Counter[str] = Counter()
+        links = 0
+        paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in TABLES}
+        with contextlib.ExitStack() as stack:
+            writers = {
+                table: stack.enter_context(
+                    storage.parquet_rows(storage.join(folder, path), TABLES[table].schema, writer_of(table))
+                )
+                for table, path in paths.items()
+            }
+            for page in read_pages(
+                block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
+            ):
+                deadly = not gate.enter(page.page_id)
+                for table, rows in page_rows(page, self.site, self.profile, counts, deadly=deadly).items():
+                    writers[table].extend(rows)
+                    if table == "paragraphs":
+                        links += sum(len(extraction.targets) for *_, extraction in rows)
+        count = {table: writer.count for table, writer in writers.items()}
+        files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())
+        facts = {"pages_read": counts.pop("pages_read", 0)}
+        return storage.Result(files, {**count, "links": links}, +counts, facts)
 
 
 def page_rows(
@@ -108,34 +125,37 @@ def page_rows(
     }
 
 
-class PageExtractor:
-    """Writes the pages, paragraphs, redirects and rejected pages of one block of the dump."""
+def writer_of(table: str) -> type[ParquetRows]:
+    """What writes the rows of a table."""
+    return ParagraphRows if table == "paragraphs" else ParquetRows
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        self.site = SiteInfo.from_dict(arguments["site"])
-        self.profile: str = arguments["profile"]
-        self.allow_truncated: bool = arguments["allow_truncated"]
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> BlockRecord:
-        counts: Counter[str] = Counter()
-        links = 0
-        paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in SCHEMAS}
-        with contextlib.ExitStack() as stack:
-            tables = {
-                table: stack.enter_context(
-                    storage.parquet_rows(storage.join(folder, path), SCHEMAS[table], WRITERS[table])
-                )
-                for table, path in paths.items()
-            }
-            for page in read_pages(
-                block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
-            ):
-                deadly = not gate.enter(page.page_id)
-                for table, rows in page_rows(page, self.site, self.profile, counts, deadly=deadly).items():
-                    tables[table].extend(rows)
-                    if table == "paragraphs":
-                        links += sum(len(extraction.targets) for *_, extraction in rows)
-        count = {table: writer.count for table, writer in tables.items()}
-        files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())
-        facts = {"pages_read": counts.pop("pages_read", 0)}
-        return BlockRecord(files, {**count, "links": links}, +counts, facts)
+class ParagraphRows(ParquetRows):
+    """Collects the paragraphs of pages, which come as their id, their title and what was extracted."""
+
+    def count_rows(self, rows: Sequence[tuple[int, str, Extraction]]) -> int:
+        return sum(len(extraction.texts) for _, _, extraction in rows)
+
+    def to_table(self, rows: Sequence[tuple[int, str, Extraction]]) -> pa.Table:
+        counts = [len(extraction.texts) for _, _, extraction in rows]
+
+        def joined(column: str) -> list[Any]:
+            return list(chain.from_iterable(getattr(extraction, column) for _, _, extraction in rows))
+
+        def repeated(values: Iterable[Any]) -> list[Any]:
+            return list(chain.from_iterable(map(repeat, values, counts)))
+
+        links = pa.StructArray.from_arrays(
+            [pa.array(joined(f"{field.name}s"), field.type) for field in schemas.LINKS.value_type],
+            fields=list(schemas.LINKS.value_type),
+        )
+        offsets = pa.array(list(accumulate(joined("link_counts"), initial=0)), pa.int32())
+        columns = {
+            "page_id": repeated(page_id for page_id, _, _ in rows),
+            "title": repeated(title for _, title, _ in rows),
+            "paragraph": list(chain.from_iterable(map(range, counts))),
+            "section": joined("sections"),
+            "text": joined("texts"),
+            "links": pa.ListArray.from_arrays(offsets, links, type=schemas.LINKS),
+        }
+        return pa.table(columns, schema=self.schema)

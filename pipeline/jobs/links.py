@@ -1,12 +1,11 @@
-"""ResolveLinks: every hyperlink annotation with its anchor text, and its target after redirects."""
+"""Every hyperlink annotation with its anchor text, and its target after redirects: BuildEntityVocab and
+BuildMentionTable count these."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-# Links
 
-
-def links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
+def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     """Every annotation as (`page_id`, `mention`, `title`, `status`): its anchor, and its target after redirects.
 
     A target that is neither page nor redirect keeps its title and has the status `missing`.

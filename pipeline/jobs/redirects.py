@@ -1,17 +1,37 @@
 """ResolveRedirects: every title of a page or redirect, with the page that it ends at."""
 
-import pyarrow as pa
+from collections import Counter
+from dataclasses import replace
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.jobs.spark import keep
-
-TITLES_SCHEMA = pa.schema(
-    [("title", pa.string()), ("canonical", pa.string()), ("hops", pa.int32()), ("status", pa.string())]
-)
+from pipeline import schemas, storage
+from pipeline.jobs.spark import SparkJob, keep
 
 
-# Redirects
+def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
+    """Write the table `titles`.
+
+    Args:
+        job: reads ExtractPages.
+        profile: `paper` follows one redirect only.
+        dump: as the user named it, for errors.
+
+    Raises:
+        ValueError: a page is there twice.
+    """
+    pages, redirects = job.read("ExtractPages", "pages/"), job.read("ExtractPages", "redirects/")
+    if twice := find_duplicate(pages):
+        raise ValueError(f"--dump {dump}: holds the page {twice!r} twice; do its parts overlap?")
+    titles = keep(resolve_redirects(pages, redirects, max_hops=1 if profile == "paper" else None))
+    blocks = job.write(titles, schemas.TITLES.schema, "titles", by="title", order=["title"])
+    statuses = {row["status"]: row["count"] for row in titles.groupBy("status").count().collect()}
+    result = storage.merge_blocks(blocks)
+    # A page, or another redirect, of the same title goes before a redirect.
+    used = result.rows["titles"] - statuses.get("page", 0)
+    shadowed = job.manifest("ExtractPages").rows["redirects"] - used
+    return replace(result, drops=+Counter({"redirects:shadowed": shadowed}), facts={"statuses": statuses})
 
 
 def find_duplicate(pages: DataFrame) -> str | None:
@@ -77,7 +97,6 @@ def _follow(steps: DataFrame) -> DataFrame:
             return current
         going = still
         # Hops around a loop would double without end; they mean nothing there.
-        hops = F.least(F.col("hops").cast("long") + F.coalesce("more", F.lit(0)), F.lit(2**31 - 1)).cast(
-            "int"
-        )
+        total = F.col("hops").cast("long") + F.coalesce("more", F.lit(0))
+        hops = F.least(total, F.lit(2**31 - 1)).cast("int")
         current = keep(joined.select("title", F.coalesce("next", "at").alias("at"), hops.alias("hops")))

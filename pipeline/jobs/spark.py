@@ -8,7 +8,8 @@ import os
 import re
 import sys
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline import storage
-from pipeline.storage.blocks import BlockRecord
 
 _BLOCKS_PER_PART = 4
 # One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
@@ -99,75 +99,87 @@ def part_count(paths: Sequence[str], block_bytes: int) -> int:
     return max(1, min(4096, -(-total // (_BLOCKS_PER_PART * block_bytes))))
 
 
-def read(spark: SparkSession, paths: Sequence[str], parts: int) -> DataFrame:
-    """Local Parquet files as a DataFrame; joins and counts on it use `parts` partitions."""
-    spark.conf.set("spark.sql.shuffle.partitions", str(parts))
-    # Spark takes paths for patterns.
-    urls = (f"file://{os.path.abspath(path)}" for path in paths)
-    return spark.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
+@dataclass(frozen=True)
+class SparkJob:
+    """The work of one stage: the stages that it reads, and the folder that it fills.
 
-
-def write_parts(
-    frame: DataFrame,
-    schema: pa.Schema,
-    folder: str,
-    table: str,
-    key: str,
-    *,
-    parts: int,
-    by: str,
-    order: Sequence[str],
-    first: int = 0,
-    group_rows: int = storage.ROW_GROUP_ROWS,
-) -> dict[int, BlockRecord]:
-    """Write a DataFrame as `parts` Parquet files, each committed as a block; committed ones are kept.
-
-    Args:
-        frame: rows with the schema's columns.
-        schema: of the files.
-        folder: the stage's folder.
-        table: folder of the files within it.
+    Attributes:
+        session: of this process.
+        inputs: the folder of each stage that is read, by the stage's name.
+        folder: the stage's own.
         key: digest of all that decides the stage's bytes.
-        parts: number of files.
-        by: column that decides a row's file.
-        order: columns of the order within a file; a total one.
-        first: number of the first block, behind those of the stage's other tables.
-        group_rows: rows of a row group.
-
-    Returns:
-        Every block's record, those of other tables too, by number.
+        parts: number of files of a table; joins and counts use as many partitions.
     """
-    finished = set(storage.finished_blocks(folder, key))
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        assert context is not None
-        number = first + context.partitionId()
-        if number not in finished:
-            path = f"{table}/{storage.block_name(number)}.parquet"
-            _write_part(batches, schema, folder, path, key, number, group_rows)
-        yield pa.record_batch({"part": [number]})
+    session: SparkSession
+    inputs: Mapping[str, str]
+    folder: str
+    key: str
+    parts: int
 
-    ordered = frame.select(*schema.names).repartition(parts, by).sortWithinPartitions(*order)
-    ordered.mapInArrow(write, "part long").collect()
-    return storage.finished_blocks(folder, key)
+    def manifest(self, stage: str) -> storage.Manifest:
+        return storage.read_manifest(self.inputs[stage])
+
+    def paths(self, stage: str, table: str) -> list[str]:
+        """The files of a table, which is a folder or one file of the stage."""
+        return self.manifest(stage).paths(self.inputs[stage], table)
+
+    def read(self, stage: str, table: str) -> DataFrame:
+        """A table as a DataFrame."""
+        self.session.conf.set("spark.sql.shuffle.partitions", str(self.parts))
+        # Spark takes paths for patterns.
+        urls = (f"file://{os.path.abspath(path)}" for path in self.paths(stage, table))
+        return self.session.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
+
+    def write(
+        self,
+        frame: DataFrame,
+        schema: pa.Schema,
+        table: str,
+        *,
+        by: str,
+        order: Sequence[str],
+        first: int = 0,
+        group_rows: int = storage.ROW_GROUP_ROWS,
+    ) -> dict[int, storage.Result]:
+        """Write a DataFrame as Parquet files, each committed as a block; committed ones are kept.
+
+        Args:
+            frame: rows with the schema's columns.
+            schema: of the files.
+            table: folder of the files within the stage's.
+            by: column that decides a row's file.
+            order: columns of the order within a file; a total one.
+            first: number of the first block, behind those of the stage's other tables.
+            group_rows: rows of a row group.
+
+        Returns:
+            Every block of the stage, those of other tables too, by number.
+        """
+        folder, key = self.folder, self.key  # the workers get these, and not the session
+        finished = set(storage.finished_blocks(folder, key))
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = TaskContext.get()
+            assert context is not None
+            number = first + context.partitionId()
+            if number not in finished:
+                path = f"{table}/{storage.block_name(number)}.parquet"
+                count = _write_part(batches, schema, storage.join(folder, path), group_rows)
+                record = storage.Result((storage.describe(folder, path, count),), {table: count})
+                storage.commit_block(folder, key, number, record)
+            yield pa.record_batch({"part": [number]})
+
+        ordered = frame.select(*schema.names).repartition(self.parts, by).sortWithinPartitions(*order)
+        ordered.mapInArrow(write, "part long").collect()
+        return storage.finished_blocks(folder, key)
 
 
-def _write_part(
-    batches: Iterator[pa.RecordBatch],
-    schema: pa.Schema,
-    folder: str,
-    path: str,
-    key: str,
-    number: int,
-    group_rows: int,
-) -> None:
+def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str, group_rows: int) -> int:
+    """Write the batches as one file; the number of rows."""
     count = 0
     pending: list[pa.RecordBatch] = []
-    with (
-        storage.atomic_output(storage.join(folder, path)) as stream,
-        storage.parquet_writer(stream, schema) as writer,
-    ):
+    with storage.atomic_output(path) as stream, storage.parquet_writer(stream, schema) as writer:
         # Spark's batches differ in size from run to run: row groups are cut anew.
         for batch in batches:
             pending.append(batch.cast(schema))
@@ -179,9 +191,4 @@ def _write_part(
                 table = table.slice(group_rows)
             pending = table.to_batches()
         writer.write_table(pa.Table.from_batches(pending, schema).combine_chunks())
-    record = BlockRecord((storage.describe(folder, path, count),), {_table_name(path): count})
-    storage.commit_block(folder, key, number, record)
-
-
-def _table_name(path: str) -> str:
-    return path.split("/", 1)[0]
+    return count

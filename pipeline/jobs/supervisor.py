@@ -24,6 +24,9 @@ MAX_ATTEMPTS = 3
 _POLL_SECONDS = 0.2
 _COMMAND = [sys.executable, "-c", "from pipeline.jobs.beam import main; main()"]
 
+# Runs a job, named by its module, over blocks with arguments: `run_blocks`, all else being given.
+RunBlocks = Callable[[str, Sequence[Block], Mapping[str, Any]], Mapping[int, storage.Result]]
+
 
 def run_blocks(
     job: str,
@@ -35,11 +38,11 @@ def run_blocks(
     processes: int,
     beam_options: Sequence[str] = (),
     progress: Callable[[int], None] = lambda finished: None,
-) -> dict[int, storage.BlockRecord]:
+) -> dict[int, storage.Result]:
     """Run a Beam job over the blocks that the folder does not hold yet.
 
     Args:
-        job: a name in `pipeline.jobs.beam.JOBS`.
+        job: the name of the module that does the work, one of `pipeline.jobs.beam.JOBS`.
         blocks: all blocks of the stage.
         folder: the stage's folder; files that no finished block owns are removed first.
         key: digest of all that decides the stage's bytes.
@@ -170,3 +173,30 @@ def _raise_error(job: str, folder: str, status: int, log: IO[bytes]) -> None:
         log.seek(0)
         tail = log.read()[-4000:].decode("utf-8", "replace")
         raise RuntimeError(f"{job} ended with exit status {status}; its last words:\n{tail}")
+
+
+# What a stage may drop
+
+
+def check_share(what: str, drops: Mapping[str, int], total: int, limit: float, parameter: str) -> None:
+    """Stop a stage that drops more than it may. Ten are always allowed, so that one does not stop a small dump.
+
+    Args:
+        what: the rows, as "pages".
+        drops: reason -> count.
+        total: kept and dropped rows.
+        limit: the share that may be dropped.
+        parameter: where the user can set the limit.
+
+    Raises:
+        ValueError: the share is passed.
+    """
+    dropped = sum(drops.values())
+    if dropped > max(10, limit * total):
+        reasons = ", ".join(
+            f"{count:,} {reason}" for reason, count in sorted(drops.items(), key=lambda drop: -drop[1])
+        )
+        raise ValueError(
+            f"{dropped:,} of {total:,} {what} ({dropped / total:.2%}) were dropped ({reasons}), more than "
+            f"{parameter} {limit:g} allows; a higher {parameter} accepts them, and what is done is kept"
+        )

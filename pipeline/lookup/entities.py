@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.storage.tries import TextMap
 
 PAD, UNK, MASK = "[PAD]", "[UNK]", "[MASK]"
@@ -17,9 +17,6 @@ SECOND_MASK = "[MASK2]"  # transformers wants it behind the entities, for its he
 FILE = "entity_vocab"
 ALIASES = "aliases.tries"
 
-SCHEMA = pa.schema(
-    [("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64()), ("page_id", pa.int64())]
-)
 Entry = tuple[int, str, int, int]  # id, title, link count, page id
 
 
@@ -71,10 +68,11 @@ class EntityVocab:
 
     def write(self, folder: str) -> list[storage.FileEntry]:
         """Write it as Parquet, in the two formats of LUKE's releases, and as transformers' LukeTokenizer reads it."""
-        table = pa.table([range(len(self)), self.titles, self.link_counts, self.page_ids], schema=SCHEMA)
+        schema = schemas.ENTITIES.schema
+        table = pa.table([range(len(self)), self.titles, self.link_counts, self.page_ids], schema=schema)
         with (
             storage.atomic_output(storage.join(folder, f"{FILE}.parquet")) as stream,
-            storage.parquet_writer(stream, SCHEMA) as writer,
+            storage.parquet_writer(stream, schema) as writer,
         ):
             writer.write_table(table, row_group_size=storage.ROW_GROUP_ROWS)
         pairs = list(zip(self.titles, self.link_counts, strict=True))
@@ -150,7 +148,7 @@ def _check(path: str, entries: list[Entry]) -> None:
 
 
 def _read_parquet(path: str, language: str | None) -> Iterator[Entry]:
-    for row in storage.read_rows(path, SCHEMA.names):
+    for row in storage.read_rows(path, schemas.ENTITIES.schema.names):
         yield row["entity_id"], row["title"], row["link_count"], row["page_id"]
 
 

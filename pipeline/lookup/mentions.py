@@ -11,36 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.lookup.names import fold_in_place, longest_names
 from pipeline.lookup.page_names import PageNames
 from pipeline.storage.tries import TextMap, write_numbers
 
-NAMES = "names.tries"
 LOOKUP = "lookup.tries"
 CANDIDATES = "candidates.arrow"
-SCHEMA = pa.schema(
-    [
-        ("mention", pa.string()),
-        ("entity_id", pa.int32()),
-        ("title", pa.string()),
-        ("link_count", pa.int64()),
-        ("total_links", pa.int64()),
-        ("occurrences", pa.int64()),
-        ("link_probability", pa.float64()),
-        ("commonness", pa.float64()),
-    ]
-)
-_CANDIDATE = pa.struct([("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64())])
-CANDIDATES_SCHEMA = pa.schema(
-    [
-        ("mention", pa.string()),
-        ("total_links", pa.int64()),
-        ("occurrences", pa.int64()),
-        ("link_probability", pa.float64()),
-        ("candidates", pa.list_(_CANDIDATE)),
-    ]
-)
 _ROWS_PER_BATCH = 4096
 
 
@@ -147,7 +124,7 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
     """
     with (
         storage.atomic_path(storage.join(folder, CANDIDATES)) as aside,
-        pa.ipc.new_stream(aside, CANDIDATES_SCHEMA) as writer,
+        pa.ipc.new_stream(aside, schemas.CANDIDATES.schema) as writer,
     ):
         count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
     return [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
@@ -164,9 +141,9 @@ def _write_candidates(
     number = 0
     while batch := list(itertools.islice(mentions, _ROWS_PER_BATCH)):
         columns = zip(*batch, strict=True)
-        fields = zip(columns, CANDIDATES_SCHEMA, strict=True)
+        fields = zip(columns, schemas.CANDIDATES.schema, strict=True)
         arrays = [storage.to_array(column, field.type) for column, field in fields]
-        writer.write_batch(pa.record_batch(arrays, schema=CANDIDATES_SCHEMA))
+        writer.write_batch(pa.record_batch(arrays, schema=schemas.CANDIDATES.schema))
         for row in batch:
             yield row[0], number
             number += 1

@@ -19,13 +19,6 @@ from pipeline.storage.tries import TextMap, write_numbers
 TABLE = "page_names"
 PAGES = "pages.tries"
 GROUP_ROWS = 64  # of a row group: what is read to find a page
-SCHEMA = pa.schema(
-    [
-        ("page", pa.string()),
-        ("names", pa.list_(pa.struct([("mention", pa.string()), ("title", pa.string())]))),
-        ("ambiguous", pa.int32()),
-    ]
-)
 
 
 class LinkedNames:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import normalize_mention
 from pipeline.sequences.packing import UNKNOWN_ENTITY
@@ -19,7 +19,6 @@ from pipeline.sequences.tokenizer import WordTokenizer
 
 COMMONEST = "commonest.arrow"
 NONE = -1
-_COLUMNS = ("commonest", "commonest_known")
 _ROWS_PER_BATCH = 1024
 
 Annotations = list[tuple[str, int]]  # mention text and label
@@ -44,13 +43,10 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
     rows = list(_annotations(sequences, WordTokenizer.load(tokenizer), folded=table.profile == "paper"))
     own = Counter(annotation for row in rows for annotation in row)
     answers = {text: _labels(table, text, own) for text in {text for text, _ in own}}
-    schema = pa.schema(
-        [(name, pa.list_(pa.int32())) for name in _COLUMNS],
-        metadata={"sequences": storage.manifest_sha256(sequences)},
-    )
+    schema = schemas.COMMONEST.schema.with_metadata({"sequences": storage.manifest_sha256(sequences)})
     columns = {
         name: [[answers[text][place] for text, _ in row] for row in rows]
-        for place, name in enumerate(_COLUMNS)
+        for place, name in enumerate(schema.names)
     }
     with storage.atomic_path(path) as aside, pa.ipc.new_stream(aside, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema), max_chunksize=_ROWS_PER_BATCH)

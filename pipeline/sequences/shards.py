@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.sequences.packing import Sequence
 
 ROWS_PER_BATCH = 1024
+WORD_STARTS = "word_starts.arrow"
 SEEN, HELD_OUT = "sequences", "held_out"  # folders of what pretraining sees and what it never does
 
 
@@ -21,20 +22,6 @@ def is_held_out(page_id: int, share: float) -> bool:
     """
     digest = hashlib.blake2b(str(page_id).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") < share * (1 << 64)
-
-
-def sequence_schema(word_vocab_size: int) -> pa.Schema:
-    """The columns of a shard; word ids are 16 bits wide where the vocabulary allows it."""
-    word_type = pa.uint16() if word_vocab_size <= 1 << 16 else pa.int32()
-    return pa.schema(
-        [
-            ("word_ids", pa.list_(word_type)),
-            ("entity_ids", pa.list_(pa.int32())),
-            ("entity_starts", pa.list_(pa.int16())),
-            ("entity_ends", pa.list_(pa.int16())),
-            ("page_id", pa.int64()),
-        ]
-    )
 
 
 class ShardWriter:
@@ -96,10 +83,7 @@ def write_word_starts(path: str | Path, word_starts: Iterable[bool]) -> int:
 
     The file is not written atomically.
     """
-    table = pa.table({"word_start": pa.array(list(word_starts), pa.bool_())})
+    table = pa.table([pa.array(list(word_starts), pa.bool_())], schema=schemas.WORD_STARTS.schema)
     with open(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)
     return table.num_rows
-
-
-WORD_STARTS = "word_starts.arrow"

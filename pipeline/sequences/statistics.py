@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pipeline import storage
 from pipeline.lookup.entities import UNK_ID
 
+STATISTICS = "statistics.json"
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
 
 
@@ -68,6 +69,3 @@ def summary(counts: Mapping[str, int]) -> dict[str, float]:
         return sizes[bisect_left(reached, share * total)][0]
 
     return {"mean": _weighted(sizes) / total, "median": at(0.5), "p95": at(0.95), "largest": sizes[-1][0]}
-
-
-STATISTICS = "statistics.json"

@@ -1,6 +1,7 @@
 """Sub-words of pieces of text: RoBERTa's byte-level BPE, which a corpus can also train, and BERT's WordPiece."""
 
 import json
+import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
@@ -21,7 +22,7 @@ from pipeline.sequences.tokenizer_files import (
     tokenizer_files,
     wordpiece_files,
 )
-from pipeline.storage.files import write_bytes
+from pipeline.storage import Result, atomic_folder, describe, join, read_rows, write_bytes
 
 CONTINUATION = "##"
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -230,6 +231,17 @@ def _starts_word(text: str) -> bool:
         return False
     first = text[0]
     return first.isspace() or first in _ASCII_PUNCTUATION or unicodedata.category(first)[0] == "P"
+
+
+def build(paragraphs: Iterable[str], folder: str, vocab_size: int) -> Result:
+    """TrainTokenizer: learn a tokenizer from the texts of files of paragraphs, into a stage's folder."""
+    target = join(folder, "tokenizer")
+    with atomic_folder(target) as temporary:
+        train_tokenizer(
+            (row["text"] for path in paragraphs for row in read_rows(path, ["text"])), temporary, vocab_size
+        )
+    files = tuple(describe(folder, f"tokenizer/{name}") for name in sorted(os.listdir(target)))
+    return Result(files, rows={"word_types": WordTokenizer.load(target).vocab_size})
 
 
 def train_tokenizer(texts: Iterable[str], folder: str | Path, vocab_size: int) -> None:

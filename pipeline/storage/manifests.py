@@ -15,11 +15,8 @@ from pipeline.storage.files import file_sha256, file_size, join, read_bytes, wri
 MANIFEST = "manifest.json"
 
 
-# Manifests
-
-
 def as_json(record: Any) -> dict[str, Any]:
-    """A manifest's or block's fields; `asdict` alone would break the counters among them."""
+    """A manifest's or result's fields; `asdict` alone would break the counters among them."""
     values = {each.name: getattr(record, each.name) for each in fields(record)}
     return {**values, "files": [asdict(entry) for entry in record.files]}
 
@@ -32,6 +29,16 @@ class FileEntry:
     bytes: int
     sha256: str
     rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a stage's work, or one block of it, wrote, kept and dropped; the fields are the manifest's."""
+
+    files: tuple[FileEntry, ...]
+    rows: Mapping[str, int] = field(default_factory=dict)
+    drops: Mapping[str, int] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

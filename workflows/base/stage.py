@@ -14,28 +14,18 @@ import platform
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
 import luigi
 
 from pipeline import storage
+from pipeline.storage import Result
 from workflows.base.settings import RunSettings
 
 logger = logging.getLogger("workflows")
 
 RUN_RECORD = "run.json"
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a stage's work gives to its manifest."""
-
-    files: tuple[storage.FileEntry, ...]
-    rows: Mapping[str, int] = field(default_factory=dict)
-    drops: Mapping[str, int] = field(default_factory=dict)
-    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ManifestTarget(luigi.Target):
@@ -248,30 +238,6 @@ def exclusive(folder: str) -> Iterator[None]:
                 f"{folder}: another run works in it; wait for it, or pass another --workdir"
             ) from None
         yield
-
-
-def check_share(what: str, drops: Mapping[str, int], total: int, limit: float, parameter: str) -> None:
-    """Stop a stage that drops more than it may. Ten are always allowed, so that one does not stop a small dump.
-
-    Args:
-        what: the rows, as "pages".
-        drops: reason -> count.
-        total: kept and dropped rows.
-        limit: the share that may be dropped.
-        parameter: where the user can set the limit.
-
-    Raises:
-        ValueError: the share is passed.
-    """
-    dropped = sum(drops.values())
-    if dropped > max(10, limit * total):
-        reasons = ", ".join(
-            f"{count:,} {reason}" for reason, count in sorted(drops.items(), key=lambda drop: -drop[1])
-        )
-        raise ValueError(
-            f"{dropped:,} of {total:,} {what} ({dropped / total:.2%}) were dropped ({reasons}), more than "
-            f"{parameter} {limit:g} allows; a higher {parameter} accepts them, and what is done is kept"
-        )
 
 
 class RetriesFailures(Stage):

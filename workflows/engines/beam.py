@@ -23,7 +23,7 @@ class BeamStage(BeamSettings, Stage):
 
 def run_beam(
     stage: BeamStage, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
-) -> dict[int, storage.BlockRecord]:
+) -> dict[int, storage.Result]:
     """Run a Beam job over the blocks that the stage's folder does not hold yet."""
     with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
         return run_blocks(

@@ -165,7 +165,7 @@ class CorpusStage(PagesSettings, Stage):
         """Digest of all that decides the stage's bytes: committed blocks with another key are not reused."""
         return storage.digest(self.identity())
 
-    def result(self, blocks: Mapping[int, storage.BlockRecord], **facts: Any) -> Result:
+    def result(self, blocks: Mapping[int, storage.Result], **facts: Any) -> Result:
         """All blocks together."""
         merged = storage.merge_blocks(blocks)
         return Result(merged.files, merged.rows, merged.drops, {**merged.facts, **facts})

@@ -73,7 +73,7 @@ class SparkStage(SparkSettings, CorpusStage):
 
     def write(
         self, frame: Any, schema: Any, table: str, by: str, order: list[str], **options: int
-    ) -> dict[int, storage.BlockRecord]:
+    ) -> dict[int, storage.Result]:
         """Write a DataFrame as one of the stage's tables; `options` and result are those of `write_parts`."""
         return self.spark.write_parts(
             frame, schema, self.folder, table, self.key(), parts=self.parts(), by=by, order=order, **options
@@ -311,7 +311,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
         storage.remove(names)
         return int(longest)
 
-    def _write_page_names(self, annotations: Any) -> dict[int, storage.BlockRecord]:
+    def _write_page_names(self, annotations: Any) -> dict[int, storage.Result]:
         from pipeline.lookup import page_names
 
         table = self.jobs.page_names(

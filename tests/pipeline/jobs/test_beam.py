@@ -22,7 +22,7 @@ SITE = pages.read_site_info(DUMP)
 
 
 @pytest.fixture(scope="module")
-def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.BlockRecord]:
+def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.Result]:
     folder = str(tmp_path_factory.mktemp("pages"))
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
     return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
@@ -36,7 +36,7 @@ def pages() -> list[Page]:
     ]
 
 
-def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.BlockRecord]) -> None:
+def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.Result]) -> None:
     folder, record = extracted
     rows: dict[str, list[dict[str, Any]]] = {
         table: list(storage.read_rows(storage.join(folder, f"{table}/block-00003.parquet")))
@@ -60,7 +60,7 @@ def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.BlockReco
     assert record.drops["pages:other_namespace"] >= 4
 
 
-def test_anchors_are_the_text_of_their_links(extracted: tuple[str, storage.BlockRecord]) -> None:
+def test_anchors_are_the_text_of_their_links(extracted: tuple[str, storage.Result]) -> None:
     folder, _ = extracted
     for row in storage.read_rows(storage.join(folder, "paragraphs/block-00003.parquet")):
         for link in row["links"]:
@@ -69,7 +69,7 @@ def test_anchors_are_the_text_of_their_links(extracted: tuple[str, storage.Block
 
 
 def test_a_page_that_breaks_the_parser_hurts_itself_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extracted: tuple[str, storage.BlockRecord]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extracted: tuple[str, storage.Result]
 ) -> None:
     poison = next(page for page in pages() if not page.redirect)
 

@@ -287,7 +287,7 @@ def test_parts_are_kept_and_have_the_same_bytes(spark: Any, tmp_path: Path) -> N
     # Long and many enough that a column of a row group has several pages, which must not follow Spark's batches.
     rows = [(f"word {number % 1000} " + f"{number:07d}" * 40, number) for number in range(30_000)]
 
-    def write(folder: Path, partitions: int) -> dict[int, storage.BlockRecord]:
+    def write(folder: Path, partitions: int) -> dict[int, storage.Result]:
         frame = spark.createDataFrame(rows, "word string, number long").repartition(partitions)
         return write_parts(
             frame, schema, str(folder), "words", "key", parts=3, by="word", order=["word", "number"]

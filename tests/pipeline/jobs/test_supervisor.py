@@ -29,7 +29,7 @@ def dump(shared: Path) -> Path:
     return shared / "data/wikipedia/enwiki-2016-206.xml.bz2"
 
 
-def extract(dump: Path, folder: Path, processes: int = 1) -> dict[int, storage.BlockRecord]:
+def extract(dump: Path, folder: Path, processes: int = 1) -> dict[int, storage.Result]:
     return run_blocks(
         "extract_pages",
         plan_blocks([str(dump)], 200_000),
@@ -41,12 +41,12 @@ def extract(dump: Path, folder: Path, processes: int = 1) -> dict[int, storage.B
 
 
 @pytest.fixture(scope="module")
-def unbroken(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, storage.BlockRecord]:
+def unbroken(dump: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, storage.Result]:
     return extract(dump, tmp_path_factory.mktemp("unbroken"))
 
 
 def test_two_processes_write_the_same_bytes(
-    dump: Path, tmp_path: Path, unbroken: dict[int, storage.BlockRecord]
+    dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]
 ) -> None:
     assert extract(dump, tmp_path, processes=2) == unbroken
     assert len(unbroken) == 9
@@ -65,7 +65,7 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def test_a_killed_job_leaves_nobody_behind_and_is_resumed(
-    dump: Path, tmp_path: Path, unbroken: dict[int, storage.BlockRecord]
+    dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]
 ) -> None:
     """SIGKILL of the process that runs the blocks: its workers end by themselves, whole blocks are kept."""
     code = (
@@ -92,7 +92,7 @@ def test_a_killed_job_leaves_nobody_behind_and_is_resumed(
 
 
 def test_a_workers_death_is_survived(
-    dump: Path, tmp_path: Path, unbroken: dict[int, storage.BlockRecord]
+    dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]
 ) -> None:
     import threading
 
@@ -118,7 +118,7 @@ def test_a_page_that_kills_its_worker_is_rejected_alone(
     dump: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    unbroken: dict[int, storage.BlockRecord],
+    unbroken: dict[int, storage.Result],
     processes: int,
 ) -> None:
     # Every process of the job imports this first; in it, two pages kill whoever works on them.

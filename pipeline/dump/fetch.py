@@ -1,0 +1,124 @@
+"""FetchDump: the dump's files found or downloaded, measured, and checked for being complete."""
+
+import importlib.util
+import json
+import logging
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from pipeline import storage
+from pipeline.dump import containers, pages
+from pipeline.dump.download import Source, download, is_remote, local_sources, remote_sources
+
+logger = logging.getLogger("pipeline")
+
+Progress = Callable[[str], AbstractContextManager[Callable[[int, int | None], None]]]
+_DEMO_FILE = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+_LOCATIONS = "locations.json"  # where local files lie, which is no part of the manifest
+
+
+def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) -> storage.Result:
+    """Fetch and measure the files of a dump.
+
+    Args:
+        dump: a file, a glob, a URL, a wiki's name, or demo.
+        folder: the stage's; downloads and the indexes of gzip files go there.
+        allow_truncated: whether a file may end in the middle.
+        progress: opens a progress bar of a name.
+
+    Raises:
+        ValueError: there is no such dump, or a file of it is damaged.
+    """
+    remote = is_remote(dump)
+    sources = download_parts(dump, folder, progress) if remote else find_parts(dump)
+    locations = locate(sources)  # before the files are read: a change meanwhile is noticed by the next run
+    indexes = []
+    for source in sources:
+        try:
+            indexes += check_part(source.location, folder, allow_truncated=allow_truncated)
+        except ValueError:
+            if remote:
+                os.remove(source.location)  # so that the next run downloads it anew
+            raise
+    parts = [
+        {"name": each.name, "bytes": each.size, "sha256": storage.file_sha256(each.location)}
+        for each in sources
+    ]
+    text = json.dumps(locations, ensure_ascii=False)
+    storage.write_bytes(storage.join(folder, _LOCATIONS), text.encode())
+    fetched = [f"parts/{source.name}" for source in sources] if remote else []
+    return storage.Result(
+        tuple(storage.describe(folder, path) for path in [*fetched, *indexes]),
+        rows={"files": len(parts), "bytes": sum(source.size or 0 for source in sources)},
+        facts={"parts": parts, "site": pages.read_site_info(sources[0].location).to_dict()},
+    )
+
+
+def find_parts(dump: str) -> list[Source]:
+    """The local files of a dump, which may be the demo's."""
+    return local_sources(demo_dump() if dump == "demo" else dump)
+
+
+def demo_dump() -> str:
+    """Where the package gensim keeps its Wikipedia excerpt; the package is not imported.
+
+    Raises:
+        ValueError: it is not installed.
+    """
+    spec = importlib.util.find_spec("gensim")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        path = os.path.join(folder, _DEMO_FILE)
+        if os.path.isfile(path):
+            return path
+    raise ValueError(
+        "--dump demo: comes with gensim 4.4.0 (`pip install --no-deps gensim==4.4.0`); or pass a dump"
+    )
+
+
+def download_parts(dump: str, folder: str, progress: Progress) -> list[Source]:
+    """The files of a dump that lies elsewhere, downloaded into the folder; those that are there stay."""
+    sources = []
+    for source in remote_sources(dump):
+        name = os.path.basename(source.name)
+        path = os.path.join(folder, "parts", name)
+        if not os.path.exists(path):
+            with progress(f"download {name}") as show:
+                download(source, path, show)
+        sources.append(Source(name, os.path.abspath(path), os.path.getsize(path)))
+    return sources
+
+
+def check_part(path: str, folder: str, *, allow_truncated: bool) -> list[str]:
+    """Check that a file is complete; the index of a gzip file, which is read for that, if it is one."""
+    indexes = []
+    try:
+        pages.read_site_info(path)
+        if containers.detect_format(path) == "gz":
+            indexes = [f"indexes/{os.path.basename(path)}.gzi"]
+            storage.make_folder(storage.join(folder, "indexes"))
+            containers.index_gzip(path, storage.join(folder, indexes[0]))
+        pages.check_end(path, storage.join(folder, indexes[0]) if indexes else "")
+    except containers.TruncatedDump as error:
+        if not allow_truncated:
+            raise
+        logger.warning("%s", error)
+    return indexes
+
+
+def is_unchanged(dump: str, folder: str) -> bool:
+    """Whether the local files are the ones that were measured: by path, size and time of change."""
+    try:
+        locations = json.loads(storage.read_bytes(storage.join(folder, _LOCATIONS)))
+    except (FileNotFoundError, ValueError):
+        return False
+    return bool(locations == locate(find_parts(dump)))
+
+
+def locate(sources: list[Source]) -> dict[str, Any]:
+    """Where each file lies, and when it was changed."""
+    return {
+        source.name: {"path": source.location, "mtime_ns": os.stat(source.location).st_mtime_ns}
+        for source in sources
+    }

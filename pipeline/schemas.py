@@ -1,0 +1,141 @@
+"""Every table that a stage writes: its columns, and what each of them means.
+
+A meaning is for people and for the documentation; none is written into a file.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+
+
+class Table(NamedTuple):
+    """A table's schema, and for each column a few words on what it holds."""
+
+    schema: pa.Schema
+    meanings: Mapping[str, str]
+
+
+def _table(*columns: tuple[str, pa.DataType, str]) -> Table:
+    schema = pa.schema([(name, kind) for name, kind, _ in columns])
+    return Table(schema, {name: meaning for name, _, meaning in columns})
+
+
+# ExtractPages
+
+LINKS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
+
+PAGES = _table(
+    ("page_id", pa.int64(), "the page's number in its wiki"),
+    ("title", pa.string(), "normalised title"),
+    ("is_disambiguation", pa.bool_(), "whether it is a disambiguation page"),
+    ("paragraph_count", pa.int32(), "its paragraphs"),
+)
+PARAGRAPHS = _table(
+    ("page_id", pa.int64(), "the page's number in its wiki"),
+    ("title", pa.string(), "the page's title"),
+    ("paragraph", pa.int32(), "the paragraph's number within its page, from 0"),
+    ("section", pa.string(), "the heading above it; empty before the first heading"),
+    ("text", pa.string(), "running text without markup"),
+    (
+        "links",
+        LINKS,
+        "its links: start and end in code points of the text, half open; the title that it leads to",
+    ),
+)
+REDIRECTS = _table(
+    ("source", pa.string(), "title of the redirect"),
+    ("target", pa.string(), "title that it leads to"),
+    ("fragment", pa.string(), "section of the target; empty for the page itself"),
+)
+REJECTED = _table(
+    ("page_id", pa.int64(), "the page's number in its wiki; 0 where it cannot be read"),
+    ("title", pa.string(), "its title as far as it can be read"),
+    ("reason", pa.string(), "why it was rejected"),
+)
+
+# ResolveRedirects
+
+TITLES = _table(
+    ("title", pa.string(), "title of a page or of a redirect"),
+    ("canonical", pa.string(), "title at which its redirects end; none for a loop"),
+    ("hops", pa.int32(), "redirects on the way; 0 for a page, none for a loop"),
+    ("status", pa.string(), "page, redirect, loop, or missing: it ends at a title that has no page"),
+)
+
+# BuildEntityVocab
+
+ENTITIES = _table(
+    ("entity_id", pa.int32(), "the entity's id; 0 to 2 are [PAD], [UNK] and [MASK]"),
+    ("title", pa.string(), "title of its page"),
+    ("link_count", pa.int64(), "links that end at it, after redirects"),
+    ("page_id", pa.int64(), "the page's number in its wiki; -1 where there is no page"),
+)
+
+# BuildMentionTable
+
+MENTIONS = _table(
+    ("mention", pa.string(), "anchor text of links; lower-cased and without accents in profile paper"),
+    ("entity_id", pa.int32(), "the target's id in the entity vocabulary; none where it is not in it"),
+    ("title", pa.string(), "title of the target"),
+    ("link_count", pa.int64(), "links with this anchor to this target"),
+    ("total_links", pa.int64(), "links with this anchor"),
+    ("occurrences", pa.int64(), "places where the mention occurs; in profile paper, pages"),
+    ("link_probability", pa.float64(), "total_links / occurrences, at most 1"),
+    ("commonness", pa.float64(), "link_count / total_links: the prior of this target"),
+)
+_CANDIDATE = pa.struct([("entity_id", pa.int32()), ("title", pa.string()), ("link_count", pa.int64())])
+CANDIDATES = _table(
+    ("mention", pa.string(), "as in mentions"),
+    ("total_links", pa.int64(), "as in mentions"),
+    ("occurrences", pa.int64(), "as in mentions"),
+    ("link_probability", pa.float64(), "as in mentions"),
+    ("candidates", pa.list_(_CANDIDATE), "its targets, the most linked first, ties by title"),
+)
+_NAME = pa.struct([("mention", pa.string()), ("title", pa.string())])
+PAGE_NAMES = _table(
+    ("page", pa.string(), "title of a page"),
+    ("names", pa.list_(_NAME), "each mention that links to one title from this page, with that title"),
+    ("ambiguous", pa.int32(), "mentions left out: from this page they link to several titles"),
+)
+
+# BuildSequences
+
+
+def sequences(word_vocab_size: int) -> Table:
+    """The table of sequences; word ids are 16 bits wide where the vocabulary allows it."""
+    word_id = pa.uint16() if word_vocab_size <= 1 << 16 else pa.int32()
+    return _table(
+        ("word_ids", pa.list_(word_id), "ids of word tokens, without [CLS] and [SEP]"),
+        ("entity_ids", pa.list_(pa.int32()), "the entity of each annotation, in their order"),
+        ("entity_starts", pa.list_(pa.int16()), "where each mention begins: its first position in word_ids"),
+        ("entity_ends", pa.list_(pa.int16()), "where each mention ends: the position behind its last"),
+        ("page_id", pa.int64(), "the page that the sequence is from"),
+    )
+
+
+WORD_STARTS = _table(
+    ("word_start", pa.bool_(), "whether a word begins with this token; the row is the token's id")
+)
+
+# Pretrain
+
+_LABELS = pa.list_(pa.int32())
+COMMONEST = _table(
+    ("commonest", _LABELS, "the commonest entity of each annotation's text; -1 where the text links to none"),
+    ("commonest_known", _LABELS, "the commonest one that is in the vocabulary"),
+)
+
+# By stage, and by the folder or file that holds the table.
+TABLES: Mapping[str, Mapping[str, Table]] = {
+    "ExtractPages": {"pages": PAGES, "paragraphs": PARAGRAPHS, "redirects": REDIRECTS, "rejected": REJECTED},
+    "ResolveRedirects": {"titles": TITLES},
+    "BuildEntityVocab": {"entity_vocab.parquet": ENTITIES},
+    "BuildMentionTable": {"mentions": MENTIONS, "page_names": PAGE_NAMES, "candidates.arrow": CANDIDATES},
+    "BuildSequences": {
+        "sequences": sequences(1 << 16),
+        "held_out": sequences(1 << 16),
+        "word_starts.arrow": WORD_STARTS,
+    },
+    "Pretrain": {"commonest.arrow": COMMONEST},
+}
