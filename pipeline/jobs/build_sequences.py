@@ -53,6 +53,7 @@ def build(
     settings: Settings,
     *,
     pages: int,
+    entities: int,
     max_rejected: float,
     max_dropped: float,
     dump: str,
@@ -65,6 +66,7 @@ def build(
         folder: the stage's.
         settings: what decides the sequences.
         pages: how many there are.
+        entities: how many the vocabulary has.
         max_rejected: share of pages that may be lost.
         max_dropped: share of sentences that may be dropped for their length.
         dump: as the user named it, for errors.
@@ -105,6 +107,7 @@ def build(
         **result.facts,
         "language": settings.language,
         **asdict(settings.limits),
+        "entity_vocab_size": entities,
         # What the model needs to know of the tokenizer.
         **{name: getattr(tokenizer, name) for name in _IDS},
         "special_ids": sorted(tokenizer.special_ids),

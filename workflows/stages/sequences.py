@@ -1,18 +1,13 @@
 """From paragraphs to sharded sequences of word and entity ids."""
 
-import json
+import functools
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline import storage
-from pipeline.dump.containers import Block
-from pipeline.mediawiki.site import SiteInfo
-from pipeline.sequences.shards import WORD_STARTS
-from pipeline.sequences.statistics import STATISTICS
 from workflows.base.settings import SCRATCH, PresetSettings, SequenceSettings, TokenizerSettings
-from workflows.base.stage import Result, Stage, check_share
+from workflows.base.stage import Result, Stage
 from workflows.engines import beam, hub
 from workflows.stages.dump import CorpusStage, FetchDump
 from workflows.stages.pages import ExtractPages
@@ -34,19 +29,11 @@ class TrainTokenizer(PresetSettings, CorpusStage):
         return {"vocab_size": TOKENIZER_SIZES[self.preset]}
 
     def work(self) -> Result:
-        from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+        from pipeline.sequences import tokenizer
 
         extracted = self.clone(ExtractPages)
         paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        texts = (row["text"] for path in paths for row in storage.read_rows(path, ["text"]))
-        with storage.atomic_folder(os.path.join(self.folder, "tokenizer")) as aside:
-            train_tokenizer(texts, aside, TOKENIZER_SIZES[self.preset])
-        names = sorted(os.listdir(os.path.join(self.folder, "tokenizer")))
-        size = WordTokenizer.load(os.path.join(self.folder, "tokenizer")).vocab_size
-        return Result(
-            tuple(storage.describe(self.folder, f"tokenizer/{name}") for name in names),
-            rows={"word_types": size},
-        )
+        return tokenizer.build(paths, self.folder, TOKENIZER_SIZES[self.preset])
 
 
 class TokenizedStage(TokenizerSettings, CorpusStage):
@@ -112,72 +99,28 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         }
 
     def work(self) -> Result:
+        from pipeline.jobs import build_sequences
         from pipeline.lookup.entities import ALIASES
+        from pipeline.sequences.packing import Limits
 
         extracted, vocab = self.clone(ExtractPages), self.clone(BuildEntityVocab)
-        site = SiteInfo.from_dict(self.clone(FetchDump).manifest().facts["site"])
-        paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paths)]
-        arguments = {
-            "tokenizer": self.tokenizer_folder(),
-            "aliases": storage.join(vocab.folder, ALIASES),
-            "limits": self.limits(),
-            "language": site.language,
-            "splitter": self.sentence_splitter,
-            "profile": self.profile,
-            "held_out": self.held_out,
-        }
-        records = beam.run_beam(self, "build_sequences", blocks, arguments)
-        entities = vocab.manifest().rows["entities"]
-        result = self.result(records, entity_vocab_size=entities, language=site.language, **self.limits())
-        self._check(result)
-        return self._with_tables(result)
-
-    def _with_tables(self, result: Result) -> Result:
-        """With the table of word starts, the facts about the tokenizer that the model needs, and the statistics."""
-        from pipeline.sequences.shards import HELD_OUT, SEEN, write_word_starts
-        from pipeline.sequences.statistics import describe_sequences
-        from pipeline.sequences.tokenizer import WordTokenizer
-
-        tokenizer = WordTokenizer.load(self.tokenizer_folder())
-        with storage.atomic_path(storage.join(self.folder, WORD_STARTS)) as aside:
-            count = write_word_starts(aside, tokenizer.word_starts())
-        parts = {
-            part: [entry.path for entry in result.files if entry.path.startswith(f"{part}/")]
-            for part in (SEEN, HELD_OUT)
-        }
-        statistics = {
-            part: describe_sequences([storage.join(self.folder, path) for path in paths])
-            for part, paths in parts.items()
-        }
-        text = json.dumps({**statistics, "drops": result.drops}, sort_keys=True, indent=1)
-        storage.write_bytes(storage.join(self.folder, STATISTICS), text.encode() + b"\n")
-        ids = ("cls_id", "sep_id", "pad_id", "mask_id", "unk_id")
-        facts = {
-            **result.facts,
-            **{name: getattr(tokenizer, name) for name in ids},
-            "special_ids": sorted(tokenizer.special_ids),
-            "word_vocab_size": tokenizer.vocab_size,
-        }
-        files = (
-            *result.files,
-            storage.describe(self.folder, STATISTICS),
-            storage.describe(self.folder, WORD_STARTS, count),
+        settings = build_sequences.Settings(
+            tokenizer=self.tokenizer_folder(),
+            aliases=storage.join(vocab.folder, ALIASES),
+            language=self.clone(FetchDump).manifest().facts["site"]["language"],
+            limits=Limits(**self.limits()),
+            profile=self.profile,
+            splitter=self.sentence_splitter,
+            held_out=self.held_out,
         )
-        return replace(result, files=files, facts=facts)
-
-    def _check(self, result: Result) -> None:
-        read = result.facts.get("sentences_read", 0)
-        failed = {reason: count for reason, count in result.drops.items() if reason.startswith("pages:")}
-        pages = self.clone(ExtractPages).manifest().rows["pages"]
-        check_share("pages", failed, pages, self.max_rejected, "--max-rejected")
-        drops = {reason: result.drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
-        check_share("sentences", drops, read, self.max_dropped_sentences, "--max-dropped-sentences")
-        if not result.rows.get("sequences"):
-            if held_out := result.rows.get("held_out"):
-                raise ValueError(
-                    f"--held-out {self.held_out}: all {held_out:,} sequences are held out, none is left for training"
-                )
-            raise ValueError(
-                f"--dump {self.dump}: no sequence with an entity came out of its {read:,} sentences"
-            )
+        return build_sequences.build(
+            functools.partial(beam.run_beam, self),
+            extracted.manifest().paths(extracted.folder, "paragraphs/"),
+            self.folder,
+            settings,
+            pages=extracted.manifest().rows["pages"],
+            entities=vocab.manifest().rows["entities"],
+            max_rejected=self.max_rejected,
+            max_dropped=self.max_dropped_sentences,
+            dump=self.dump,
+        )
