@@ -1,4 +1,4 @@
-"""Reading bzip2 from anywhere: the blocks of a stream stand alone once their beginning is found.
+"""Reading bzip2 from anywhere: the blocks of a stream can be read alone once their beginning is found.
 
 A bzip2 stream is `BZh` and a digit, then blocks that begin with a 48-bit magic at any bit, then a 48-bit end mark
 with a checksum, padded to a byte. One block, cut out and given a header and an end of its own, is a stream that the
@@ -20,7 +20,7 @@ class CorruptBzip2(ValueError):
 
 
 def _needles(mark: int) -> list[tuple[int, bytes]]:
-    """For each bit shift, five bytes that the 48-bit mark fills completely, whatever stands around it."""
+    """For each bit shift, five bytes that the 48-bit mark fills completely, whatever is around it."""
     return [(shift, (mark >> (shift or 8) & (1 << 40) - 1).to_bytes(5)) for shift in range(8)]
 
 
@@ -28,7 +28,7 @@ _MAGIC_NEEDLES, _END_NEEDLES = _needles(_MAGIC), _needles(_END)
 
 
 def _find_marks(data: bytes, mark: int, needles: list[tuple[int, bytes]]) -> list[int]:
-    """Bit offsets at which the 48-bit mark stands in the data, ascending."""
+    """Bit offsets of the 48-bit mark in the data, ascending."""
     found = []
     for shift, needle in needles:
         at = data.find(needle)
@@ -45,7 +45,7 @@ def _find_marks(data: bytes, mark: int, needles: list[tuple[int, bytes]]) -> lis
 
 
 def _rebuild(data: bytes, start: int, end: int) -> bytes:
-    """The bits [start, end) of the data, a whole block, as a stream of its own."""
+    """The bits [start, end) of the data, one complete block, as a stream of its own."""
     count = end - start
     bits = int.from_bytes(data[start // 8 : (end + 7) // 8]) >> (-end % 8) & (1 << count) - 1
     checksum = bits >> (count - 80) & (1 << 32) - 1  # a stream of one block has the block's checksum
@@ -57,7 +57,7 @@ def _rebuild(data: bytes, start: int, end: int) -> bytes:
 def _block_end(data: bytes, start: int, limit: int, *, is_last: bool) -> int | None:
     """Where the block that begins at bit `start` ends, if the next magic (or the file's end) is at bit `limit`.
 
-    Between a stream's last block and the next stream's first stands an end mark; it is looked for in the last 64
+    Between a stream's last block and the next stream's first is an end mark; it is looked for in the last 64
     bytes only, where alone it can be.
     """
     first = max(start // 8, limit // 8 - 64)

@@ -109,9 +109,9 @@ def index_gzip(path: str, index: str) -> None:
     Raises:
         ValueError: the compressed data are damaged.
     """
-    with storage.atomic_path(index) as aside, _open_indexed(path, None) as file:
+    with storage.atomic_path(index) as temporary, _open_indexed(path, None) as file:
         file.build_full_index()
-        file.export_index(aside)
+        file.export_index(temporary)
 
 
 def gzip_data_size(path: str, index: str) -> int:

@@ -76,7 +76,7 @@ def local_sources(dump: str) -> list[Source]:
 
 
 def remote_sources(dump: str, site: str = DUMP_SITE) -> list[Source]:
-    """The files behind a URL or a wiki's name; a name without a date stands for its newest finished dump.
+    """The files behind a URL or a wiki's name; a name without a date means its newest finished dump.
 
     Raises:
         ValueError: the site has no such wiki or no finished dump of it.
@@ -138,17 +138,17 @@ def download(
 
     Args:
         source: a remote file; its published size and checksum are checked.
-        path: where it is to lie; it appears there only when it is whole.
+        path: where it goes; it appears there only when it is complete.
         progress: called with bytes done and bytes in all (None where unknown).
 
     Raises:
         ValueError: the server does not give it, or what it gives has another size or checksum.
     """
-    aside = Path(path + ".part")
-    aside.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(path + ".part")
+    part.parent.mkdir(parents=True, exist_ok=True)
     for attempt in range(_ATTEMPTS):
         try:
-            total = _fetch(source, aside, progress)
+            total = _fetch(source, part, progress)
             break
         except urllib.error.HTTPError as error:
             if error.code in _PASSING and attempt < _ATTEMPTS - 1:
@@ -163,16 +163,16 @@ def download(
                     f"{source.location}: {error}; run again to go on with the download"
                 ) from error
             time.sleep(2**attempt)
-    _check(source, aside, total)
-    os.replace(aside, path)
-    aside.with_name(aside.name + ".version").unlink(missing_ok=True)
+    _check(source, part, total)
+    os.replace(part, path)
+    part.with_name(part.name + ".version").unlink(missing_ok=True)
 
 
-def _fetch(source: Source, aside: Path, progress: Callable[[int, int | None], None]) -> int | None:
+def _fetch(source: Source, part: Path, progress: Callable[[int, int | None], None]) -> int | None:
     """Append what is missing, if the server still has the same file; returns the size that it names."""
-    marker = aside.with_name(aside.name + ".version")  # which version of the file the bytes in `aside` are of
-    version = marker.read_text() if marker.exists() and aside.exists() else ""
-    have = aside.stat().st_size if version else 0
+    marker = part.with_name(part.name + ".version")  # which version of the file the bytes in `part` are of
+    version = marker.read_text() if marker.exists() and part.exists() else ""
+    have = part.stat().st_size if version else 0
     headers = {"Range": f"bytes={have}-", "If-Range": version} if have else {}
     request = urllib.request.Request(source.location, headers=headers)
     try:
@@ -184,7 +184,7 @@ def _fetch(source: Source, aside: Path, progress: Callable[[int, int | None], No
             marker.unlink()
             raise ConnectionError("the server's file is shorter than what came before") from error
         raise
-    with response, open(aside, "ab" if response.status == 206 else "wb") as stream:
+    with response, open(part, "ab" if response.status == 206 else "wb") as stream:
         marker.write_text(response.headers.get("ETag") or response.headers.get("Last-Modified") or "")
         done = have if response.status == 206 else 0
         length = response.headers.get("Content-Length")
@@ -200,16 +200,16 @@ def _fetch(source: Source, aside: Path, progress: Callable[[int, int | None], No
     return total
 
 
-def _check(source: Source, aside: Path, total: int | None) -> None:
-    size, wanted = aside.stat().st_size, source.size or total
+def _check(source: Source, part: Path, total: int | None) -> None:
+    size, wanted = part.stat().st_size, source.size or total
     problem = f"{size} bytes came, {wanted} were announced" if wanted is not None and size != wanted else ""
     if source.sha1 and not problem:
-        with open(aside, "rb") as stream:
+        with open(part, "rb") as stream:
             found = hashlib.file_digest(stream, "sha1").hexdigest()
         problem = f"SHA-1 is {found}, published is {source.sha1}" if found != source.sha1 else ""
     if problem:
-        aside.unlink()
-        aside.with_name(aside.name + ".version").unlink(missing_ok=True)
+        part.unlink()
+        part.with_name(part.name + ".version").unlink(missing_ok=True)
         raise ValueError(
             f"{source.location}: {problem}; the broken copy is removed, run again to download it anew"
         )

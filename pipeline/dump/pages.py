@@ -287,13 +287,13 @@ def check_end(path: str, index: str = "") -> None:
         TruncatedDump: the file ends in the middle.
     """
     try:
-        whole = (detect_format(path) == "gz" and not index) or _END in _tail(path, index)
+        is_complete = (detect_format(path) == "gz" and not index) or _END in _tail(path, index)
     except TruncatedDump as error:
         raise TruncatedDump(f"{error}. {_REMEDY}") from None
-    if not whole and index:
+    if not is_complete and index:
         size = gzip_data_size(path, index)
         raise TruncatedDump(
             f"{path}: the gzip stream ends in the middle, after {size} bytes of data. {_REMEDY}"
         )
-    if not whole:
+    if not is_complete:
         raise TruncatedDump(f"{path}: its end lacks {_END.decode()}, so it was cut. {_REMEDY}")

@@ -128,7 +128,7 @@ def count_links(annotations: DataFrame, pages: DataFrame, *, missing: bool = Fal
         pages = pages.unionByName(absent)
     reached = annotations.where("status != 'loop'")
     counts = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
-    # Titles of special entities are none in MediaWiki; a title can stand twice in a damaged dump.
+    # Titles of special entities are none in MediaWiki; a damaged dump can have a title twice.
     nameable = pages.where(~F.col("title").isin(*SPECIAL_ENTITIES, SECOND_MASK))
     once = nameable.groupBy("title").agg(
         F.min("page_id").alias("page_id"), F.min("is_disambiguation").alias("is_disambiguation")

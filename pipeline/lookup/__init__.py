@@ -1,7 +1,7 @@
 """Finished tables, opened without loading them: what tasks and users import.
 
 entities    the entity vocabulary and its aliases
-names       what a name is, and where names stand in a text
+names       what a name is, and where names occur in a text
 mentions    the mention table: candidates of a name, link probability, commonness
 page_names  the names by which a page links to others
 """

@@ -130,7 +130,7 @@ def vocab_file(path: str) -> str:
 
 
 def _check(path: str, entries: list[Entry]) -> None:
-    """Ids are 0, 1, 2, ... and no title stands twice."""
+    """Ids are 0, 1, 2, ... and no title is there twice."""
     for entry in entries:
         if [type(value) for value in entry] != [int, str, int, int]:
             raise ValueError(

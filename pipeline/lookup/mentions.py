@@ -52,7 +52,7 @@ class MentionTable:
         """Open the folder of the stage BuildMentionTable.
 
         Raises:
-            ValueError: it is no such folder, or not whole.
+            ValueError: it is no such folder, or not complete.
         """
         manifest = storage.read_manifest(folder)
         if manifest.stage != "BuildMentionTable":
@@ -123,8 +123,8 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
         tables: the table's files, each ordered by mention and title, every mention in one of them.
     """
     with (
-        storage.atomic_path(storage.join(folder, CANDIDATES)) as aside,
-        pa.ipc.new_stream(aside, schemas.CANDIDATES.schema) as writer,
+        storage.atomic_path(storage.join(folder, CANDIDATES)) as temporary,
+        pa.ipc.new_stream(temporary, schemas.CANDIDATES.schema) as writer,
     ):
         count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
     return [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]

@@ -1,6 +1,6 @@
-"""Names: what a name is, and where names stand in a text.
+"""Names: what a name is, and where names occur in a text.
 
-A name occurs where it stands between word boundaries, or where it is the anchor of a link; overlapping names each
+A name occurs where it fills the space between word boundaries, or where it is the anchor of a link; overlapping names each
 count.
 """
 

@@ -84,7 +84,7 @@ def write_pages(folder: str, tables: Sequence[str], titles: Sequence[str]) -> st
 
     Args:
         folder: the stage's folder.
-        tables: the table's files, in the order in which their rows are numbered; no title stands twice.
+        tables: the table's files, in the order in which their rows are numbered; no title is there twice.
         titles: the files of the titles table.
     """
     own = storage.join(folder, f"own_{PAGES}")

@@ -13,7 +13,7 @@ _CONTENT_TAGS = {
     mapframe maplink phonos rss score templatedata templatestyles timeline""",
 }
 KINDS = {tag: kind for kind, tags in _CONTENT_TAGS.items() for tag in tags.split()}
-# Content tags that stand inside a line; the others break it.
+# Content tags that are inside a line; the others break it.
 INLINE_CONTENT = frozenset(
     "ref math chem ce charinsert hiero includeonly indicator maplink phonos templatestyles".split()
 )

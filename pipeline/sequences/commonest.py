@@ -48,7 +48,7 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
         name: [[answers[text][place] for text, _ in row] for row in rows]
         for place, name in enumerate(schema.names)
     }
-    with storage.atomic_path(path) as aside, pa.ipc.new_stream(aside, schema) as writer:
+    with storage.atomic_path(path) as temporary, pa.ipc.new_stream(temporary, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema), max_chunksize=_ROWS_PER_BATCH)
     return len(rows)
 

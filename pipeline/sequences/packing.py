@@ -78,13 +78,13 @@ def build_page(
         sentences += _sentences(paragraph.text, links, split(paragraph.text, language, splitter), drops)
     segments = [segment for sentence in sentences for segment in sentence]
     ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))
-    whole = [
+    split_up = [
         _join([(next(ids), segment.entity_id) for segment in sentence], limits, drops)
         for sentence in sentences
     ]
-    fitting = [sentence for sentence in whole if _fits(sentence, limits, drops)]
+    fitting = [sentence for sentence in split_up if _fits(sentence, limits, drops)]
     sequences = [_capped(sequence, limits, drops) for sequence in _pack(fitting, limits, drops, facts)]
-    facts["sentences_read"] = len(whole)
+    facts["sentences_read"] = len(split_up)
     facts["sequences"] = len(sequences)
     facts["words"] = sum(len(sequence.word_ids) for sequence in sequences)
     facts["annotations"] = sum(len(sequence.entity_ids) for sequence in sequences)
@@ -111,7 +111,7 @@ def _sentences(
     spans: SequenceOf[tuple[int, int]],
     drops: Counter[str],
 ) -> Iterator[list[Segment]]:
-    """The sentences of a paragraph in segments; each link goes to the one sentence that holds it whole."""
+    """The sentences of a paragraph in segments; each link goes to the one sentence that holds all of it."""
     waiting = list(reversed(links))
     for start, end in spans:
         inside = []
@@ -181,7 +181,7 @@ def _fits(sentence: Sequence, limits: Limits, drops: Counter[str]) -> bool:
 def _pack(
     sentences: SequenceOf[Sequence], limits: Limits, drops: Counter[str], facts: Counter[str]
 ) -> Iterator[Sequence]:
-    """Fill sequences with whole sentences in order; a sequence without links is dropped."""
+    """Fill sequences with complete sentences in order; a sequence without links is dropped."""
     room = limits.max_words - 2
     held: list[Sequence] = []
     words = 0

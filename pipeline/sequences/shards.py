@@ -46,7 +46,7 @@ class ShardWriter:
         self.count += len(rows)
 
     def flush(self) -> None:
-        """Write what has come since the last whole batch."""
+        """Write what has come since the last full batch."""
         if self._pending:
             self._write(self._pending)
             self._pending = []
@@ -57,9 +57,9 @@ class ShardWriter:
 
 @contextlib.contextmanager
 def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
-    """Write sequences to a local file that appears whole or not at all."""
-    with storage.atomic_path(path) as aside:
-        writer = ShardWriter(aside, schema)
+    """Write sequences to a local file that appears complete or not at all."""
+    with storage.atomic_path(path) as temporary:
+        writer = ShardWriter(temporary, schema)
         try:
             yield writer
             writer.flush()

@@ -34,7 +34,7 @@ _MAX_REMEMBERED, _MAX_REMEMBERED_LENGTH = 1 << 17, 32
 
 
 class WordTokenizer(ABC):
-    """A tokenizer that remembers words: whatever stands between blanks has the same ids everywhere.
+    """A tokenizer that remembers words: whatever is between blanks has the same ids everywhere.
 
     Texts never become special tokens: "<mask>" in an article is six ordinary characters. `special` are the
     vocabulary's tokens for [CLS], [PAD], [SEP], [UNK] and [MASK]; `source` is named in errors.
@@ -44,7 +44,7 @@ class WordTokenizer(ABC):
     WORD: ClassVar[re.Pattern[str]]
     """White space, if any, and what follows up to the next."""
     pair_separators: ClassVar[int]
-    """How many [SEP] stand between two texts of one input."""
+    """How many [SEP] are between two texts of one input."""
 
     def __init__(
         self, vocab: dict[str, int], encoder: Tokenizer, special: Sequence[str], source: str
@@ -95,7 +95,7 @@ class WordTokenizer(ABC):
         return ids
 
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """The token ids of a text as it stands, and the characters (half open, no blanks) that each comes from."""
+        """The token ids of a text as it is, and the characters (half open, no blanks) that each comes from."""
         encoding = self._encoder.encode(text, add_special_tokens=False)
         return encoding.ids, [_trimmed(text, start, end) for start, end in encoding.offsets]
 

@@ -40,12 +40,12 @@ def _read_block(folder: str, path: str, key: str) -> Result | None:
         record = Result(files=tuple(FileEntry(**entry) for entry in values.pop("files")), **values)
     except (ValueError, TypeError, KeyError):
         return None
-    whole = all(file_size(join(folder, entry.path)) == entry.bytes for entry in record.files)
-    return record if whole else None
+    is_complete = all(file_size(join(folder, entry.path)) == entry.bytes for entry in record.files)
+    return record if is_complete else None
 
 
 def finished_blocks(folder: str, key: str) -> dict[int, Result]:
-    """The blocks of this stage that are whole and were made from the same inputs, by number."""
+    """The blocks of this stage that are complete and were made from the same inputs, by number."""
     blocks = {}
     for path in list_files(folder):
         match = re.fullmatch(rf"{BLOCKS}/block-(\d{{5,}})\.json", path)
@@ -59,10 +59,10 @@ def sweep(folder: str, blocks: Mapping[int, Result]) -> int:
     wanted = {KEY} | {f"{BLOCKS}/{block_name(number)}.json" for number in blocks}
     wanted |= {entry.path for record in blocks.values() for entry in record.files}
     # The manifest goes first: without it nothing else in the folder counts as done.
-    doomed = [path for path in list_files(folder) if path not in wanted]
-    for path in sorted(doomed, key=lambda path: path != MANIFEST):
+    unwanted = [path for path in list_files(folder) if path not in wanted]
+    for path in sorted(unwanted, key=lambda path: path != MANIFEST):
         remove(join(folder, path))
-    return len(doomed)
+    return len(unwanted)
 
 
 def merge_blocks(blocks: Mapping[int, Result]) -> Result:
@@ -79,8 +79,8 @@ def merge_blocks(blocks: Mapping[int, Result]) -> Result:
     return Result(tuple(sorted(files, key=lambda entry: entry.path)), rows, drops, facts)
 
 
-def claim(folder: str, key: str) -> None:
-    """Say from what the folder's files are made; files that were made from something else are removed."""
+def clear_if_changed(folder: str, key: str) -> None:
+    """Remove the folder's files if they were made from something else, and write down from what they are made now."""
     path = join(folder, KEY)
     if file_size(path) is None or read_bytes(path) != key.encode():
         sweep(folder, {})

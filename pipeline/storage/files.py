@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 _CHUNK = 1 << 20
-_ASIDE = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 
 
 # Paths and files
@@ -83,7 +83,7 @@ def make_folder(folder: str) -> None:
         ) from error
 
 
-def _aside(path: str) -> str:
+def _temporary(path: str) -> str:
     """A hidden name beside the path that nobody else uses: processes on two machines can have the same id."""
     folder, name = os.path.split(path)
     return join(folder, f".{name}.{uuid.uuid4().hex}.tmp")
@@ -92,48 +92,48 @@ def _aside(path: str) -> str:
 @contextlib.contextmanager
 def atomic_path(path: str) -> Iterator[str]:
     """Give a local path beside `path` to write to; rename it on success, remove it on an exception."""
-    aside = _aside(path)
+    temporary = _temporary(path)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     try:
-        yield aside
-        with open(aside, "rb+") as stream:
+        yield temporary
+        with open(temporary, "rb+") as stream:
             os.fsync(stream.fileno())
-        os.replace(aside, path)
+        os.replace(temporary, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.remove(aside)
+            os.remove(temporary)
 
 
 @contextlib.contextmanager
 def atomic_folder(folder: str) -> Iterator[str]:
     """Give a local folder to fill; it replaces `folder` on success and goes away on an exception."""
-    aside = _aside(folder)
-    os.makedirs(aside)
+    temporary = _temporary(folder)
+    os.makedirs(temporary)
     try:
-        yield aside
+        yield temporary
         shutil.rmtree(folder, ignore_errors=True)
-        os.replace(aside, folder)
+        os.replace(temporary, folder)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextlib.contextmanager
 def atomic_output(path: str) -> Iterator[IO[bytes]]:
-    """Open `path` for writing so that it appears whole or not at all."""
+    """Open `path` for writing so that it appears complete or not at all."""
     if not is_url(path):
-        with atomic_path(path) as aside, open(aside, "wb") as stream:
+        with atomic_path(path) as temporary, open(temporary, "wb") as stream:
             yield stream
         return
     filesystem, target = _filesystem(path)
     filesystem.makedirs(posixpath.dirname(target), exist_ok=True)
-    aside = _aside(target)
+    temporary = _temporary(target)
     try:
-        with filesystem.open(aside, "wb") as stream:
+        with filesystem.open(temporary, "wb") as stream:
             yield stream
-        filesystem.mv(aside, target)
+        filesystem.mv(temporary, target)
     finally:
-        if filesystem.exists(aside):
-            filesystem.rm(aside)
+        if filesystem.exists(temporary):
+            filesystem.rm(temporary)
 
 
 def write_bytes(path: str, data: bytes) -> None:
@@ -162,8 +162,8 @@ def file_sha256(path: str) -> str:
     return hasher.hexdigest()
 
 
-def sweep_aside(folder: str) -> None:
+def sweep_temporary(folder: str) -> None:
     """Remove what writers left that were killed while their run went on; for when nobody writes there any more."""
     for path in list_files(folder):
-        if any(_ASIDE.fullmatch(name) for name in path.split("/")):
+        if any(_TEMPORARY.fullmatch(name) for name in path.split("/")):
             remove(join(folder, path))

@@ -34,7 +34,7 @@ class ParquetRows:
         self.count = 0
         self._pending: list[Any] = []
         self._pending_count = 0
-        self._rest = schema.empty_table()  # rows behind the last whole group
+        self._rest = schema.empty_table()  # rows behind the last full group
         self._writer = parquet_writer(stream, schema)
 
     def extend(self, rows: Iterable[Any]) -> None:
@@ -56,9 +56,9 @@ class ParquetRows:
 
     def _flush(self) -> None:
         table = pa.concat_tables([self._rest, self.to_table(self._pending)]).combine_chunks()
-        whole = table.num_rows - table.num_rows % ROW_GROUP_ROWS
-        self._write(table.slice(0, whole))
-        self._rest = table.slice(whole)
+        full = table.num_rows - table.num_rows % ROW_GROUP_ROWS
+        self._write(table.slice(0, full))
+        self._rest = table.slice(full)
         self._pending, self._pending_count = [], 0
 
     def _write(self, table: pa.Table) -> None:
@@ -76,7 +76,7 @@ class ParquetRows:
 def parquet_rows(
     path: str, schema: pa.Schema, writer: type[ParquetRows] = ParquetRows
 ) -> Iterator[ParquetRows]:
-    """Write rows to a Parquet file that appears whole or not at all."""
+    """Write rows to a Parquet file that appears complete or not at all."""
     with atomic_output(path) as stream:
         rows = writer(stream, schema)
         yield rows
@@ -102,7 +102,7 @@ def sum_column(paths: Iterable[str], column: str) -> int:
 def read_batches(
     path: str, columns: list[str] | None = None, *, rows: int = 1 << 16
 ) -> Iterator[pa.RecordBatch]:
-    """Stream a Parquet file's rows, at most so many at a time; a column inside a list is named by its whole path.
+    """Stream a Parquet file's rows, at most so many at a time; a column inside a list is named by its full path.
 
     Raises:
         ValueError: the file cannot be read, or its content has changed since it was written.

@@ -32,7 +32,7 @@ class TextSet:
         """Map the file.
 
         Raises:
-            ValueError: it is none of `write_texts`, or not whole.
+            ValueError: it is none of `write_texts`, or not complete.
         """
         with open(path, "rb") as stream:
             size = os.fstat(stream.fileno()).st_size

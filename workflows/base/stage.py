@@ -143,10 +143,10 @@ class Stage(RunSettings, luigi.Task):
             storage.sweep(self.folder, {})
         # Before the work: what changes below it meanwhile must not pass for its input.
         identity = self.identity()
-        storage.claim(self.folder, storage.digest(identity))
+        storage.clear_if_changed(self.folder, storage.digest(identity))
         result = self.work()
         # A cluster's worker may have been killed, and others have done its work.
-        storage.sweep_aside(self.folder)
+        storage.sweep_temporary(self.folder)
         manifest = storage.Manifest(
             **identity, files=result.files, rows=result.rows, drops=result.drops, facts=result.facts
         )

@@ -43,7 +43,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
 
     def described(self) -> tuple[storage.FileEntry, ...]:
         """Every data file of the stage's folder, for the manifest."""
-        storage.sweep_aside(self.folder)  # what a kill at the end of an earlier run has left
+        storage.sweep_temporary(self.folder)  # what a kill at the end of an earlier run has left
         aside = {storage.MANIFEST, storage.KEY, RUN_RECORD}
         names = [path for path in storage.list_files(self.folder) if path not in aside]
         return tuple(storage.describe(self.folder, name) for name in names)

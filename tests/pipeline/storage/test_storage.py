@@ -95,7 +95,7 @@ def test_failed_output_leaves_nothing(folder: str) -> None:
     assert storage.read_bytes(path) == b"whole"
 
 
-@pytest.mark.parametrize("sweep", [lambda folder: storage.sweep(folder, {}), storage.sweep_aside])
+@pytest.mark.parametrize("sweep", [lambda folder: storage.sweep(folder, {}), storage.sweep_temporary])
 def test_output_killed_in_the_middle_is_not_there(tmp_path: Path, sweep: Callable[[str], object]) -> None:
     """SIGKILL while writing: the name does not exist, and the sweep takes what was begun."""
     code = (
@@ -112,10 +112,10 @@ def test_output_killed_in_the_middle_is_not_there(tmp_path: Path, sweep: Callabl
     assert storage.list_files(str(tmp_path)) == []
 
 
-def test_only_what_writers_leave_is_swept_aside(tmp_path: Path) -> None:
+def test_only_what_writers_leave_is_swept(tmp_path: Path) -> None:
     for name in ("x.bin", ".y.tmp", f".z.{'0' * 32}.tmp", f".folder.{'0' * 32}.tmp/x.bin"):
         storage.write_bytes(str(tmp_path / name), b"")
-    storage.sweep_aside(str(tmp_path))
+    storage.sweep_temporary(str(tmp_path))
     assert storage.list_files(str(tmp_path)) == [".y.tmp", "x.bin"]
 
 
@@ -189,11 +189,11 @@ def test_blocks_of_other_inputs_or_sizes_do_not_count(folder: str) -> None:
 
 def test_claim_removes_what_was_made_from_something_else(folder: str) -> None:
     storage.make_folder(folder)
-    storage.claim(folder, "one")
+    storage.clear_if_changed(folder, "one")
     put(folder, "checkpoint", b"1")
-    storage.claim(folder, "one")
+    storage.clear_if_changed(folder, "one")
     assert "checkpoint" in storage.list_files(folder)
-    storage.claim(folder, "two")
+    storage.clear_if_changed(folder, "two")
     assert storage.list_files(folder) == [storage.KEY]
 
 
