@@ -22,14 +22,19 @@ else:
     settings.register_profile("project", deadline=None, derandomize=bool(os.environ.get("CI")))
     settings.load_profile("project")
 
-# Files of few long tests. Begun first, they leave no test process waiting for another one at the end.
+# Files of few long tests. Begun first, they leave no test process waiting for another one at the end. Those that share
+# a Spark session come together, since stages that run in between would stop it.
 LONG = tuple(
     ROOT / "tests" / f"{name}.py"
     for name in (
         "workflows/stages/test_stages",
         "workflows/engines/test_cluster",
         "workflows/stages/test_experiments",
-        "pipeline/jobs/test_spark_stages",
+        "pipeline/jobs/test_entity_vocab",
+        "pipeline/jobs/test_links",
+        "pipeline/jobs/test_mention_table",
+        "pipeline/jobs/test_redirects",
+        "pipeline/jobs/test_spark",
         "workflows/stages/test_tuning",
         "workflows/report/test_browser",
     )

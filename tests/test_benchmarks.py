@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.jobs.extract_pages import SCHEMAS
+from pipeline import schemas
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import normalize_title
 from pipeline.sequences.packing import Limits, build_page
@@ -248,7 +248,7 @@ def test_from_lukes_links_to_ours_every_link_has_a_cause(tmp_path: Path) -> None
     write_table(tmp_path / "titles-1/titles/a.parquet", rows, schema)
     links = [{"start": 0, "end": 1, "target": target} for target in (*["Beta"] * 6, "Old", "Gone")]
     paragraph = {"page_id": 1, "title": "Alpha", "paragraph": 0, "section": "", "text": "x", "links": links}
-    write_table(tmp_path / "pages-1/paragraphs/a.parquet", [paragraph], SCHEMAS["paragraphs"])
+    write_table(tmp_path / "pages-1/paragraphs/a.parquet", [paragraph], schemas.PARAGRAPHS.schema)
     for folder in ("titles-1", "pages-1"):
         (tmp_path / folder / "manifest.json").write_text("{}")
     found = luke_compare.steps(database, tmp_path, dump, SITE)

@@ -1,7 +1,7 @@
 """Names: what a name is, and where names occur in a text.
 
-A name occurs where it fills the space between word boundaries, or where it is the anchor of a link; overlapping names each
-count.
+A name occurs where it reaches from one word boundary to another, or where it is the anchor of a link; overlapping
+names each count.
 """
 
 import re

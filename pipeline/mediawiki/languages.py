@@ -11,7 +11,9 @@ from typing import Any
 
 
 def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8"))
+    return tomllib.loads(
+        resources.files("pipeline.mediawiki").joinpath("data", f"{name}.toml").read_text("utf-8")
+    )
 
 
 FILE, CATEGORY = 6, 14  # keys of namespaces

@@ -1,18 +1,16 @@
 """What a dump says about its wiki: language, namespaces, case of titles."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from pipeline.mediawiki.characters import BLANKS, fold_name
 from pipeline.mediawiki.languages import (
     CANONICAL_NAMESPACES,
     NAMESPACE_ALIASES,
     base_language,
 )
-
-BLANKS = re.compile("[ _\t\n\r\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class SiteInfo:
     def _keys(self) -> dict[str, int]:
         keys = dict(CANONICAL_NAMESPACES)
         keys.update(NAMESPACE_ALIASES.get(base_language(self.language), {}))
-        keys.update({fold_prefix(name): key for key, name in self.namespaces if name})
+        keys.update({fold_name(name): key for key, name in self.namespaces if name})
         return keys
 
     @cached_property
@@ -42,7 +40,7 @@ class SiteInfo:
     def namespace_of(self, title: str) -> int:
         """The namespace key of a title by its prefix, local or canonical English, in any case; else 0."""
         prefix, colon, _ = title.partition(":")
-        return self._keys.get(fold_prefix(prefix), 0) if colon else 0
+        return self._keys.get(fold_name(prefix), 0) if colon else 0
 
     def namespace_name(self, key: int) -> str | None:
         """The local name of a namespace, or None where ``<siteinfo>`` lists none."""
@@ -62,7 +60,3 @@ class SiteInfo:
         """The inverse of ``to_dict``."""
         namespaces = tuple((int(key), str(name)) for key, name in values["namespaces"])
         return cls(str(values["language"]), str(values["dbname"]), str(values["case"]), namespaces)
-
-
-def fold_prefix(prefix: str) -> str:
-    return BLANKS.sub(" ", prefix).strip().lower()

@@ -1,58 +1,22 @@
-"""Page titles: normalisation, redirects, disambiguation pages, character references."""
+"""Page titles: normalisation, redirects, disambiguation pages."""
 
 import re
 import unicodedata
-from html.entities import html5
 from urllib.parse import unquote
 
+from pipeline.mediawiki.characters import BLANKS, decode_references, fold_name
 from pipeline.mediawiki.languages import (
     DISAMBIGUATION_TEMPLATES,
     REDIRECT_WORDS,
     base_language,
 )
-from pipeline.mediawiki.site import BLANKS, SiteInfo, fold_prefix
+from pipeline.mediawiki.site import SiteInfo
 
-ENTITY = re.compile(r"&(?:#(?:[xX][0-9a-fA-F]{1,6}|[0-9]{1,7})|[A-Za-z][A-Za-z0-9]{1,31});")
 _UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")
 _REDIRECT = re.compile(
     r"\s*[#\uff03]\s*([^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]"
 )
-# Half-open ranges of the code points that a reference may name: no controls, surrogates, noncharacters.
-_CHARACTERS = (
-    (0x9, 0xB),
-    (0xD, 0xE),
-    (0x20, 0x7F),
-    (0xA0, 0xD800),
-    (0xE000, 0xFDD0),
-    (0xFDF0, 0xFFFE),
-    (0x10000, 0x110000),
-)
 _TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
-
-
-def decode_entities(text: str) -> str:
-    """HTML character references replaced by their characters; what is no valid reference stays as it is."""
-    return ENTITY.sub(lambda match: entity_character(match.group()), text) if "&" in text else text
-
-
-def entity_character(reference: str) -> str:
-    """The character of one reference such as ``&amp;`` or ``&#x3b1;``; the reference where it names none."""
-    if reference[1] != "#":
-        return html5.get(reference[1:], reference)
-    code = int(reference[3:-1], 16) if reference[2] in "xX" else int(reference[2:-1])
-    return chr(code) if any(first <= code < end for first, end in _CHARACTERS) else reference
-
-
-def capitalize(text: str, site: SiteInfo) -> str:
-    """A title or a namespace with the first letter as the wiki wants it."""
-    first = text[:1]
-    if "A" <= first <= "Z" or site.case == "case-sensitive":
-        return text
-    if first == "i" and base_language(site.language) in ("tr", "az"):
-        return "İ" + text[1:]
-    # MediaWiki leaves letters alone whose capital is more than one character, and Georgian.
-    upper = first.upper()
-    return text if len(upper) != 1 or "\u10d0" <= first <= "\u10ff" else upper + text[1:]
 
 
 def normalize_title(raw: str, site: SiteInfo) -> tuple[str, str]:
@@ -64,7 +28,7 @@ def normalize_title(raw: str, site: SiteInfo) -> tuple[str, str]:
     empty.
     """
     text = unquote(raw, errors="replace") if "%" in raw else raw
-    text = decode_entities(text)
+    text = decode_references(text)
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     text = BLANKS.sub(" ", _UNSEEN.sub("", text)).strip(" ")
@@ -83,6 +47,18 @@ def _canonical(title: str, site: SiteInfo) -> str:
         prefix = (site.namespace_name(key) or capitalize(written.strip(" "), site)) + ":"
         title = title.strip(" ")
     return prefix + capitalize(title, site)
+
+
+def capitalize(text: str, site: SiteInfo) -> str:
+    """A title or a namespace with the first letter as the wiki wants it."""
+    first = text[:1]
+    if "A" <= first <= "Z" or site.case == "case-sensitive":
+        return text
+    if first == "i" and base_language(site.language) in ("tr", "az"):
+        return "İ" + text[1:]
+    # MediaWiki leaves letters alone whose capital is more than one character, and Georgian.
+    upper = first.upper()
+    return text if len(upper) != 1 or "\u10d0" <= first <= "\u10ff" else upper + text[1:]
 
 
 def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:
@@ -107,7 +83,7 @@ def is_disambiguation(text: str, site: SiteInfo) -> bool:
 
 
 def _names_disambiguation(template: str, site: SiteInfo) -> bool:
-    name = fold_prefix(template)
+    name = fold_name(template)
     prefix, colon, rest = name.partition(":")
     if colon and site.namespace_of(prefix + ":") == 10:
         name = rest.strip()

@@ -2,6 +2,14 @@
 
 While it is built a trie takes some 200 bytes a text, gigabytes for all the names of a large Wikipedia. So texts are
 dealt out to files on disk by their first two characters, and one group of them is in memory at a time.
+
+The file of {"Ape": 3, "Apes": 4, "I": 7} holds, each part from a multiple of 8 bytes on:
+
+    bytes 0 to 1,047   "tries 3", then where each of the 129 groups begins, and where the last one ends
+    group 79           the trie of "Ape" and "Apes", whose first characters give (31 * 65 + 112) % 128 = 79;
+                       then 3 and 4, by the ids that the trie gives to its texts, in 32 bits each
+    group 128          the trie of "I", which is shorter than two characters; then 7
+    other groups       nothing: they begin where the next one does
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Wikitext to paragraphs with links, in passes over the whole page; `extract` calls them in this order:
+"""Wikitext to paragraphs with links, in passes over the page; `extract` calls them in this order:
 
 cut           templates, tables, comments and tags that are no running text
 scripts       one form of text that is written in several scripts

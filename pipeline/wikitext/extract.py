@@ -1,8 +1,8 @@
 """Wikitext to paragraphs: running text with the spans and targets of its links, in bounded time.
 
-A page goes through passes over its whole text: ``markup`` cuts what is no running text, ``variants`` chooses among
-scripts, ``links`` marks the links, ``split_lines`` joins and sorts the lines, ``inline`` leaves the reader's text,
-``paragraphs`` measures it.
+A page goes through passes over all of its text: ``cut`` removes what is no running text, ``choose_variants`` chooses
+among scripts, ``mark_links`` marks the links, ``split_lines`` joins and sorts the lines, ``clean`` leaves the reader's
+text, ``read_lines`` measures it.
 """
 
 import re

@@ -1,10 +1,13 @@
-"""Lines: which are headings, items or running text; bold and italics; what is left of markup inside a line."""
+"""Lines: which are headings, items or running text; bold and italics; what is left of markup inside a line.
+
+`split_lines` comes first, `clean` last; `without_quotes` is for labels of links, too.
+"""
 
 import re
 from collections import Counter
 
+from pipeline.mediawiki.characters import REFERENCE, referenced_character
 from pipeline.mediawiki.languages import MAGIC_WORDS
-from pipeline.mediawiki.titles import ENTITY, entity_character
 from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, holds, reveal
 
@@ -12,6 +15,15 @@ _HEADING = re.compile(rf"(={{1,6}})(.+?)\1[\s{CUT}{GONE}]*")
 _RULER = re.compile(r"-{4,}")
 _LIST_MARKS = re.compile(r"[*#:;]+")
 _LINE_STARTS = frozenset("=|!*#:;-") | {chr(code) for code in range(0x10000) if chr(code).isspace()}
+_QUOTES = re.compile("'{2,}")
+_MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
+_STRAY_BRACKETS = re.compile(r"\[\[+|\]\]+|\{\{+|\}\}+")
+_TWO_BRACKETS = ("[[", "]]", "{{", "}}")
+# The switches of MediaWiki that work in small letters, too.
+_ANY_CASE = {
+    *("__notoc__", "__forcetoc__", "__toc__", "__noeditsection__", "__nogallery__"),
+    *("__notitleconvert__", "__notc__", "__nocontentconvert__", "__nocc__"),
+}
 
 
 def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]:
@@ -46,7 +58,7 @@ def split_lines(text: str, rules: LinkRules) -> tuple[list[str], dict[int, str]]
 
 
 def _read_start(line: str) -> tuple[str, str] | None:
-    """(kind, text) of a line that stands alone, without its marks; None where the line is running text."""
+    """(kind, text) of a line of its own, without its marks; None where the line is running text."""
     first = line[:1]
     if first == "=":
         heading = _HEADING.fullmatch(line)
@@ -72,50 +84,19 @@ def _split_term(text: str) -> str:
     return text
 
 
-_MAGIC_WORD = re.compile(r"__(?=[^\W_])\w{1,40}?__")
-_STRAY_BRACKETS = re.compile(r"\[\[+|\]\]+|\{\{+|\}\}+")
-_TWO_BRACKETS = ("[[", "]]", "{{", "}}")
-# The switches of MediaWiki that work in small letters, too.
-_ANY_CASE = {
-    *("__notoc__", "__forcetoc__", "__toc__", "__noeditsection__", "__nogallery__"),
-    *("__notitleconvert__", "__notc__", "__nocontentconvert__", "__nocc__"),
-}
+def without_quotes(line: str) -> str:
+    """The line without its bold and italics marks."""
+    bold = line.count("'''")
+    plain = line.replace("'''", "")
+    if "''''" in line or (bold % 2 and plain.count("''") % 2):
+        kept = iter(_literal_quotes(line))
+        return _QUOTES.sub(lambda _: "'" * next(kept), line)
+    return plain.replace("''", "")
 
 
-def clean(text: str, drops: Counter[str]) -> str:
-    """Marked lines as the reader's text, still with the marks of links and breaks; lines stay lines.
-
-    Brackets that belong to nothing and magic words go, character references are decoded.
-    """
-    text = text.replace(CUT, "").replace(GONE, "")
-    if holds(text, _TWO_BRACKETS):
-        text, stray = _STRAY_BRACKETS.subn(" ", text)
-        drops["markup:stray_brackets"] += stray
-    if "__" in text:
-        text = _MAGIC_WORD.sub(_switch, text)
-    if "&" in text:
-        text = ENTITY.sub(_character, text)
-    return reveal(text)
-
-
-def _switch(word: re.Match[str]) -> str:
-    """A behaviour switch gives no text; other words between underscores do, and most switches want capitals."""
-    folded = word.group().lower()
-    wanted = folded in MAGIC_WORDS and (word.group() != folded or not folded.isascii() or folded in _ANY_CASE)
-    return "" if wanted else word.group()
-
-
-def _character(reference: re.Match[str]) -> str:
-    character = entity_character(reference.group())
-    return " " if character.isspace() else character
-
-
-QUOTES = re.compile("'{2,}")
-
-
-def literal_quotes(line: str) -> list[int]:
+def _literal_quotes(line: str) -> list[int]:
     """For each run of apostrophes in a line: how many are letters, as MediaWiki balances bold and italics."""
-    runs = list(QUOTES.finditer(line))
+    runs = list(_QUOTES.finditer(line))
     lengths = [len(run.group()) for run in runs]
     literal = [1 if length == 4 else max(0, length - 5) for length in lengths]
     marks = [length - kept for length, kept in zip(lengths, literal, strict=True)]
@@ -138,11 +119,29 @@ def _false_bold(line: str, bold: list[tuple[int, int]]) -> int:
     return next(index for index in (after_word, after_blank, bold[0][0]) if index is not None)
 
 
-def without_quotes(line: str) -> str:
-    """The line without its bold and italics marks."""
-    bold = line.count("'''")
-    plain = line.replace("'''", "")
-    if "''''" in line or (bold % 2 and plain.count("''") % 2):
-        kept = iter(literal_quotes(line))
-        return QUOTES.sub(lambda _: "'" * next(kept), line)
-    return plain.replace("''", "")
+def clean(text: str, drops: Counter[str]) -> str:
+    """Marked lines as the reader's text, still with the marks of links and breaks; lines stay lines.
+
+    Brackets that belong to nothing and magic words go, character references are decoded.
+    """
+    text = text.replace(CUT, "").replace(GONE, "")
+    if holds(text, _TWO_BRACKETS):
+        text, stray = _STRAY_BRACKETS.subn(" ", text)
+        drops["markup:stray_brackets"] += stray
+    if "__" in text:
+        text = _MAGIC_WORD.sub(_switch, text)
+    if "&" in text:
+        text = REFERENCE.sub(_character, text)
+    return reveal(text)
+
+
+def _switch(word: re.Match[str]) -> str:
+    """A behaviour switch gives no text; other words between underscores do, and most switches want capitals."""
+    folded = word.group().lower()
+    wanted = folded in MAGIC_WORDS and (word.group() != folded or not folded.isascii() or folded in _ANY_CASE)
+    return "" if wanted else word.group()
+
+
+def _character(reference: re.Match[str]) -> str:
+    character = referenced_character(reference.group())
+    return " " if character.isspace() else character

@@ -109,12 +109,20 @@ class LinkRules:
         self.capitals = {letter: capitalize(letter, site) for letter in ascii_lowercase}
 
     def resolve_all(self, raws: list[str]) -> list[tuple[str, str, str]]:
-        """`resolve` of each link of a page; those that have nothing special are read together, without a call each."""
+        """(title or "", reason why it is none, what the link shows without a label) of each link of a page.
+
+        Titles with nothing special are read by one pattern for all of them, without a call each. Here the first two
+        need a capital at most; the last two are resolved one by one:
+
+            >>> rules = LinkRules(SiteInfo("en", "enwiki", "first-letter", ()), "fixed")
+            >>> rules.resolve_all(["ape", "1984", "Caf%C3%A9#Menu", "de:D"])
+            [('Ape', '', 'ape'), ('1984', '', '1984'), ('Café', '', 'Café#Menu'), ('', 'interlanguage', '')]
+        """
         lines = "\n".join(raws)
         if not raws or not is_normalized("NFC", lines):
             return list(map(self.resolve, raws))
         capital = self.capitals.get
-        # Small letters, which stand behind "[", become capitals; a digit or a mark stays.
+        # Small letters, which come after "[", become capitals; a digit or a mark stays.
         return [
             (raw if raw < "[" else capital(raw[0], raw[0]) + raw[1:], "", raw)
             if plain and len(raw) <= _SHORT_TITLE
@@ -123,7 +131,7 @@ class LinkRules:
         ]
 
     def _resolve(self, raw: str) -> tuple[str, str, str]:
-        """(title or "", reason why it is none, what the link shows without a label)."""
+        """The same of one link."""
         if _PLAIN_TITLE.fullmatch(raw) and len(raw) <= _SHORT_TITLE and is_normalized("NFC", raw):
             return capitalize(raw, self.site), "", raw
         if reason := self.prefixes.get(raw.partition(":")[0]):
@@ -151,6 +159,6 @@ def link_rules(site: SiteInfo, profile: str) -> LinkRules:
 
 
 def caption(label: str) -> str:
-    """The caption of an image: what stands after the last bar, unless that is an option such as "thumb"."""
+    """The caption of an image: what comes after the last bar, unless that is an option such as "thumb"."""
     text = label.rpartition("|")[2]
     return "" if _IMAGE_OPTION.fullmatch(text) else text

@@ -1,7 +1,7 @@
-"""The links of a page: where they lead, what they show, and where their text stands.
+"""The links of a page: where they lead, what they show, and where their text is.
 
 A link that is an annotation becomes its text between ``OPEN`` and ``CLOSE``; its title goes to a list, in order.
-One regular expression reads the plain links of a whole page. Lines whose brackets it leaves over go to
+One regular expression reads all plain links of a page. Lines whose brackets it leaves over go to
 mwparserfromhell, which says what nested and unbalanced brackets mean.
 """
 
@@ -20,18 +20,25 @@ from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, OPEN, protect
 # mwparserfromhell's time grows with the square of the open brackets, so what it sees is bounded.
 PARSER_LIMIT = 4_000  # characters of one stretch of lines
 PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets
-
-
 _IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
 _EXTERNAL_LINK = re.compile(rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*([^\[\]\n]*)\]")
 _LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
 
 
-# A whole page
+# All links of a page
 
 
 def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
-    """A text of any number of lines with its links marked, and their titles; lines stay lines."""
+    r"""A text of any number of lines with its links marked, and their titles; lines stay lines.
+
+    A link that is an annotation is put between OPEN (\x01) and CLOSE (\x02), with the letters behind it that belong to
+    it; any other link leaves its label, or CUT (\x04) where it has no text:
+
+        >>> from pipeline.mediawiki.site import SiteInfo
+        >>> rules = LinkRules(SiteInfo("en", "enwiki", "first-letter", ()), "fixed")
+        >>> mark_links("See [[ape]]s, [[B|a ''bee'']] and [[de:D]].", rules, Counter())
+        ('See \x01apes\x02, \x01a bee\x02 and \x04.', ['Ape', 'B'])
+    """
     marked, targets = _mark_plain(text, rules, drops)
     if "[" in marked:
         marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)

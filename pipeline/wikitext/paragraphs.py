@@ -1,6 +1,6 @@
-"""Marked lines to paragraphs: texts, and where in them the links stand.
+"""Marked lines to paragraphs: texts, and where in them the links are.
 
-A page's lines are measured together and held column by column, as the tables want them: a whole Wikipedia has so many
+A page's lines are measured together and held column by column, as the tables want them: a Wikipedia has so many
 links that an object for each would take longer than to find them.
 """
 

@@ -1,15 +1,22 @@
-"""Control characters that stand in a page's text for what must not be read as markup.
+r"""Control characters in a page's text that mean what must not be read as markup.
 
-XML forbids them, so no dump holds any, and a text of plain letters stays one byte a letter. They stand for characters
-from ``<nowiki>``, for every ``<`` left over, and for what one pass over a page leaves for the next.
+XML forbids them, so no dump holds any, and a text of plain letters stays one byte a letter. They replace characters
+from ``<nowiki>``, every ``<`` left over, and what one pass over a page leaves for the next. For example:
+
+    >>> from pipeline.wikitext.cut import cut, tokens
+    >>> cut("A <nowiki>[[b]]</nowiki> is a{{x}} [[C|d]].<ref>e</ref>", tokens([]))[0]
+    'A \x04\x06\x06b\x07\x07\x04 is a\x03 [[C|d]].\x04'
+
+The brackets from ``<nowiki>`` are hidden (\x06, \x07), the template is GONE (\x03), the reference is CUT (\x04). So the
+next pass reads one link, ``[[C|d]]``, and ``reveal`` gives at the end: "A [[b]] is a d."
 """
 
 from collections.abc import Iterable
 
-OPEN, CLOSE = "\x01", "\x02"  # stand around the text of a link that is an annotation
-GONE = "\x03"  # stands for what leaves nothing, such as a template; link trails do not reach across
-CUT = "\x04"  # stands for what leaves something that is no text, such as a reference: the line is not empty
-BREAK = "\x05"  # stands for <br> and the edges of block elements
+OPEN, CLOSE = "\x01", "\x02"  # around the text of a link that is an annotation
+GONE = "\x03"  # what leaves nothing, such as a template; link trails do not reach across
+CUT = "\x04"  # what leaves something that is no text, such as a reference: the line is not empty
+BREAK = "\x05"  # <br> and the edges of block elements
 _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
 _HIDDEN = "\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19"  # none of them is a blank
 _PROTECT = str.maketrans(_PROTECTED, _HIDDEN)

@@ -13,7 +13,7 @@ from pipeline.wikitext.placeholders import CUT
 
 _EDGE = re.compile(r"-\{|\}-")
 _REFERENCE = re.compile(r"(&#?\w{1,31});")
-_SHIELD = "\x1a"  # stands for the semicolon of a character reference
+_SHIELD = "\x1a"  # for the semicolon of a character reference
 _FLAGS = frozenset("ADHNRT-")
 _MAX_DEPTH = 10
 

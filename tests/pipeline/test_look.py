@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline import look, storage
+from pipeline import look, schemas, storage
 from pipeline.dump.containers import Block
 from pipeline.dump.pages import read_site_info
 from pipeline.jobs.beam import PageGate
-from pipeline.jobs.extract_pages import SCHEMAS, PageExtractor
+from pipeline.jobs.extract_pages import PageExtractor
 from tests.support import DATA
 
 ROW = {
@@ -27,7 +27,7 @@ ROW = {
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "paragraphs").mkdir()
     for number, rows in enumerate([[], [ROW]]):
-        table = pa.Table.from_pylist(rows, SCHEMAS["paragraphs"])
+        table = pa.Table.from_pylist(rows, schemas.PARAGRAPHS.schema)
         pq.write_table(table, tmp_path / f"paragraphs/block-0000{number}.parquet")
     (tmp_path / "entity_vocab.tsv").write_text("[PAD]\t0\n[UNK]\t0\n")
     files = (

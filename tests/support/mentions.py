@@ -3,11 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, read_pages, read_site_info
 from pipeline.lookup import mentions, page_names
@@ -53,9 +54,9 @@ def write_mentions(folder: Path, pages: Pages, profile: str = "fixed", size: int
     vocab = EntityVocab(*(tuple(row[name] for row in rows) for name in ("title", "link_count", "page_id")))
     table = oracle.mention_table(pages, titles, rows, profile)
     named = oracle.page_names(pages, titles, profile)
-    files = write_tables(folder, "mentions", _split(table, "mention"), mentions.SCHEMA)
+    files = write_tables(folder, "mentions", _split(table, "mention"), schemas.MENTIONS.schema)
     lookup = mentions.write_lookup(str(folder), [str(folder / each.path) for each in files])
-    named_files = write_tables(folder, page_names.TABLE, _split(named, "page"), page_names.SCHEMA)
+    named_files = write_tables(folder, page_names.TABLE, _split(named, "page"), schemas.PAGE_NAMES.schema)
     title_files = write_tables(folder, "titles", [list(titles.values())])
     listed = page_names.write_pages(
         str(folder), *([str(folder / each.path) for each in some] for some in (named_files, title_files))
@@ -92,3 +93,27 @@ def write_tables(
             pa.Table.from_pylist(rows, schema), folder / path, row_group_size=page_names.GROUP_ROWS
         )
     return [storage.describe(str(folder), path, len(rows)) for path, rows in zip(paths, parts, strict=True)]
+
+
+def finished_table(folder: Path, profile: str, *parts: list[Any]) -> mentions.MentionTable:
+    """The look-up in a folder of BuildMentionTable that has a file for each part.
+
+    A row is a mention, an entity's id, a title, and how many links, links of the mention and occurrences there are.
+    """
+    files = []
+    for number, rows in enumerate(parts):
+        path = f"mentions/block-{number:05d}.parquet"
+        with storage.parquet_rows(str(folder / path), schemas.MENTIONS.schema) as writer:
+            writer.extend((*row, row[4] / row[5], row[3] / row[4]) for row in rows)
+        files.append(storage.describe(str(folder), path, len(rows)))
+    lookup = mentions.write_lookup(str(folder), [str(folder / entry.path) for entry in files])
+    manifest = storage.Manifest(
+        stage="BuildMentionTable",
+        version=1,
+        parameters={"profile": profile},
+        inputs={},
+        files=(*files, *lookup),
+        facts={"longest_mention": 9},
+    )
+    storage.write_manifest(str(folder), manifest)
+    return mentions.MentionTable(str(folder))

@@ -18,6 +18,7 @@ from mwparserfromhell.nodes import (
 )
 from mwparserfromhell.wikicode import Wikicode
 
+from pipeline.mediawiki.characters import decode_references
 from pipeline.mediawiki.languages import (
     CATEGORY,
     FILE,
@@ -28,7 +29,7 @@ from pipeline.mediawiki.languages import (
     link_trail,
 )
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.mediawiki.titles import decode_entities, normalize_title
+from pipeline.mediawiki.titles import normalize_title
 
 # Tags that give no text, within a line and as blocks of their own.
 SILENT_TAGS = frozenset(
@@ -104,7 +105,7 @@ def walk(tree: Wikicode | None, site: SiteInfo) -> Iterator[Item]:
         if isinstance(node, Text):
             yield from plain_text(str(node.value))
         elif isinstance(node, HTMLEntity):
-            yield Letters(decode_entities(str(node)), literal=True)
+            yield Letters(decode_references(str(node)), literal=True)
         elif isinstance(node, Comment):
             yield COMMENT
         elif isinstance(node, Template | Argument):
@@ -126,7 +127,7 @@ def plain_text(text: str) -> Iterator[Item]:
         name = (match.group("tag") or "").lower()
         if name and name not in _KNOWN_TAGS:
             continue
-        yield Letters(decode_entities(text[position : match.start()]))
+        yield Letters(decode_references(text[position : match.start()]))
         position = match.end()
         if match.group("brackets"):
             yield Letters(" ")
@@ -134,7 +135,7 @@ def plain_text(text: str) -> Iterator[Item]:
             yield COMMENT if word.lower() in MAGIC_WORDS else Letters(word)
         else:
             yield BREAK if name in BLOCK_TAGS | SILENT_BLOCK_TAGS else INLINE
-    yield Letters(decode_entities(text[position:]))
+    yield Letters(decode_references(text[position:]))
 
 
 def tag(node: Tag, site: SiteInfo) -> Iterator[Item]:
@@ -148,7 +149,7 @@ def tag(node: Tag, site: SiteInfo) -> Iterator[Item]:
     elif name in SILENT_TAGS:
         yield INLINE
     elif name == "nowiki":
-        literal = "" if node.contents is None else decode_entities(str(node.contents))
+        literal = "" if node.contents is None else decode_references(str(node.contents))
         yield from (INLINE, Letters(literal, literal=True), INLINE)
     elif name in HEADING_TAGS:
         yield Title(tuple(walk(node.contents, site)))
@@ -201,7 +202,7 @@ def wikilink(node: Wikilink, site: SiteInfo) -> Iterator[Item]:
         return
     shown = flat(label)
     if not label:
-        shown = decode_entities(unquote(raw)).strip().removeprefix(":")
+        shown = decode_references(unquote(raw)).strip().removeprefix(":")
     yield Anchor(shown, target) if target else Letters(shown, literal=True)
     if not target:
         yield INLINE

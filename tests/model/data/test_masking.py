@@ -15,8 +15,9 @@ import pytest
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED
+from pipeline import schemas
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.shards import sequence_schema, shard, write_word_starts
+from pipeline.sequences.shards import shard, write_word_starts
 from pipeline.sequences.tokenizer import WordTokenizer
 from tests.pipeline.sequences.test_packing import real_pages
 from tests.support.shards import write_manifest
@@ -33,7 +34,9 @@ def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     folder, limits = tmp_path_factory.mktemp("real"), Limits()
     titles: dict[str, int] = {}
     pages = real_pages(shared / "data/wikipedia/enwiki-2006-500.xml.bz2", "en")
-    with shard(str(folder / "sequences/block-00000.arrow"), sequence_schema(roberta.vocab_size)) as writer:
+    with shard(
+        str(folder / "sequences/block-00000.arrow"), schemas.sequences(roberta.vocab_size).schema
+    ) as writer:
         for number, page in enumerate(itertools.islice(pages, PAGES)):
             sequences, _, _ = build_page(
                 page,

@@ -71,7 +71,7 @@ def test_a_killed_job_leaves_nobody_behind_and_is_resumed(
     code = (
         "import sys; sys.path.insert(0, sys.argv[3])\n"
         "from pathlib import Path\n"
-        "from test_blocks import extract\n"
+        "from tests.pipeline.jobs.test_supervisor import extract\n"
         "extract(Path(sys.argv[1]), Path(sys.argv[2]), processes=2)"
     )
     command = [sys.executable, "-c", code, str(dump), str(tmp_path), str(ROOT)]
@@ -91,9 +91,7 @@ def test_a_killed_job_leaves_nobody_behind_and_is_resumed(
         assert (tmp_path / f"blocks/{storage.block_name(number)}.json").stat().st_mtime_ns == written
 
 
-def test_a_workers_death_is_survived(
-    dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]
-) -> None:
+def test_a_workers_death_is_survived(dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]) -> None:
     import threading
 
     killed: list[int] = []
@@ -126,7 +124,7 @@ def test_a_page_that_kills_its_worker_is_rejected_alone(
         "import importlib.util, os, signal, sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name != 'pipeline.jobs.beam':\n"
+        "        if name != 'pipeline.jobs.extract_pages':\n"
         "            return None\n"
         "        sys.meta_path.remove(self)\n"
         "        spec = importlib.util.find_spec(name)\n"

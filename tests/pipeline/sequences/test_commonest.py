@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.sequences.commonest import write_commonest
 from pipeline.sequences.packing import Sequence
-from pipeline.sequences.shards import sequence_schema, shard
+from pipeline.sequences.shards import shard
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
-from tests.pipeline.lookup.test_mentions import finished
+from tests.support.mentions import finished_table
 
 # Mention, entity id, title, links to the title, links of the mention, occurrences.
 ROWS = [
@@ -34,7 +34,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def write_held_out(folder: Path, tokenizer: Path, *files: list[list[tuple[str, int]]]) -> None:
     """Files of sequences, each of mentions with their labels, between other words."""
     encode = WordTokenizer.load(tokenizer).encode
-    schema = sequence_schema(300)
+    schema = schemas.sequences(300).schema
     entries = []
     for number, rows in enumerate(files):
         path = f"held_out/block-{number:05d}.arrow"
@@ -62,7 +62,7 @@ def labels(
     profile: str = "fixed",
     rows: Any = ROWS,
 ) -> pa.Table:
-    finished(tmp_path / "mentions", profile, rows)
+    finished_table(tmp_path / "mentions", profile, rows)
     write_held_out(tmp_path / "sequences", tokenizer, *files)
     path = tmp_path / "commonest.arrow"
     count = write_commonest(

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import schemas
 from pipeline.sequences.packing import Sequence
-from pipeline.sequences.shards import ROWS_PER_BATCH, is_held_out, sequence_schema, shard
+from pipeline.sequences.shards import ROWS_PER_BATCH, is_held_out, shard
 from pipeline.storage.arrow import open_arrow
 
 
@@ -18,7 +19,7 @@ def rows(count: int) -> list[tuple[int, Sequence]]:
 
 
 def write(path: Path, rows: list[tuple[int, Sequence]], word_vocab_size: int = 50265) -> int:
-    with shard(str(path), sequence_schema(word_vocab_size)) as writer:
+    with shard(str(path), schemas.sequences(word_vocab_size).schema) as writer:
         for page_id, sequence in rows:
             writer.extend(page_id, [sequence])
     return writer.count
@@ -28,7 +29,7 @@ def test_rows_come_back(tmp_path: Path) -> None:
     count = 2 * ROWS_PER_BATCH + 3
     assert write(tmp_path / "a.arrow", rows(count)) == count
     table = open_arrow(tmp_path / "a.arrow")
-    assert table.schema == sequence_schema(50265)
+    assert table.schema == schemas.sequences(50265).schema
     back = [
         (
             row["page_id"],
@@ -49,14 +50,14 @@ def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_the_same_rows_give_the_same_bytes_however_they_come(tmp_path: Path) -> None:
     write(tmp_path / "a", [(7, sequence) for _, sequence in rows(1500)])
-    with shard(str(tmp_path / "b"), sequence_schema(50265)) as writer:
+    with shard(str(tmp_path / "b"), schemas.sequences(50265).schema) as writer:
         writer.extend(7, (sequence for _, sequence in rows(1500)))
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
 def test_a_shard_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     broken = [*(sequence for _, sequence in rows(3000)), None]
-    with pytest.raises(AttributeError), shard(str(tmp_path / "a"), sequence_schema(50265)) as writer:
+    with pytest.raises(AttributeError), shard(str(tmp_path / "a"), schemas.sequences(50265).schema) as writer:
         writer.extend(1, broken)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
@@ -67,8 +68,8 @@ def test_an_empty_shard_is_a_file(tmp_path: Path) -> None:
 
 
 def test_word_ids_are_as_wide_as_the_vocabulary_needs() -> None:
-    assert sequence_schema(65536).field("word_ids").type == pa.list_(pa.uint16())
-    assert sequence_schema(65537).field("word_ids").type == pa.list_(pa.int32())
+    assert schemas.sequences(65536).schema.field("word_ids").type == pa.list_(pa.uint16())
+    assert schemas.sequences(65537).schema.field("word_ids").type == pa.list_(pa.int32())
 
 
 @given(st.binary(max_size=200))

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import schemas
 from pipeline.sequences.packing import Sequence
-from pipeline.sequences.shards import sequence_schema, shard
+from pipeline.sequences.shards import shard
 from pipeline.sequences.statistics import describe_sequences, summary
 
 Rows = tuple[list[int], list[tuple[int, int, int]]]
@@ -22,7 +23,7 @@ def test_statistics_equal_counting(
     folder = tmp_path_factory.mktemp("shards")
     paths = [str(folder / "a.arrow"), str(folder / "b.arrow")]
     for path, rows in zip(paths, (first, second), strict=True):
-        with shard(path, sequence_schema(100)) as writer:
+        with shard(path, schemas.sequences(100).schema) as writer:
             for words, mentions in rows:
                 ids, starts, sizes = zip(*mentions, strict=True) if mentions else ((), (), ())
                 ends = [start + size for start, size in zip(starts, sizes, strict=True)]

@@ -157,9 +157,7 @@ def test_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
 
 def commit(folder: str, number: int, content: bytes, key: str = "key") -> None:
     entry = put(folder, f"table/{storage.block_name(number)}.bin", content)
-    record = storage.Result(
-        (entry,), Counter(rows=len(content)), Counter({"x:bad": 1}), {"words": number}
-    )
+    record = storage.Result((entry,), Counter(rows=len(content)), Counter({"x:bad": 1}), {"words": number})
     storage.commit_block(folder, key, number, record)
 
 

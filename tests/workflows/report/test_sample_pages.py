@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import storage
-from pipeline.jobs.extract_pages import SCHEMAS
+from pipeline import schemas, storage
 from pipeline.lookup.entities import ALIASES
 from pipeline.storage.tries import write_numbers
 from workflows.report import sample_pages as module
@@ -68,7 +67,7 @@ def write_extracted(folder: Path, blocks: list[list[Page]]) -> str:
         for table, content in rows.items():
             path = f"{table}/block-{number:05d}.parquet"
             (folder / table).mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.Table.from_pylist(content, SCHEMAS[table]), folder / path, row_group_size=5)
+            pq.write_table(pa.Table.from_pylist(content, schemas.TABLES["ExtractPages"][table].schema), folder / path, row_group_size=5)
             files.append(storage.describe(str(folder), path, len(content)))
     storage.write_manifest(str(folder), storage.Manifest("ExtractPages", 3, {}, {}, tuple(files)))
     return str(folder)

@@ -1,0 +1,80 @@
+"""Which pages become entities: chosen from the corpus, or those of a vocabulary made elsewhere."""
+
+from typing import Any
+
+import pytest
+
+from pipeline.jobs.entity_vocab import choose_entities, count_links, fit_entities, pages_of
+from pipeline.jobs.mention_table import entity_titles
+from pipeline.lookup.entities import EntityVocab
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def counted(tables: dict[str, Any]) -> Any:
+    return count_links(tables["annotations"], tables["pages"])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "titles", "drops"),
+    [
+        ({"size": 10}, ("Ape", "Japan"), {}),
+        ({"size": 4}, ("Ape",), {"below_vocab_size": 1}),
+        ({"size": 10, "min_count": 3}, ("Ape",), {"below_min_count": 1}),
+        ({"size": 10, "disambiguation": False}, ("Ape",), {"disambiguation": 1}),
+        ({"size": 10, "min_count": 3, "disambiguation": False}, ("Ape",), {"below_min_count": 1}),
+        ({"size": 4, "forced": {"Unlinked"}}, ("Unlinked",), {"below_vocab_size": 2}),
+        ({"size": 5, "forced": {"Unlinked"}}, ("Ape", "Unlinked"), {"below_vocab_size": 1}),
+        ({"size": 9, "forced": {"Japan"}, "min_count": 9}, ("Japan",), {"below_min_count": 1}),
+        ({"size": 9, "forced": {"Japan"}, "disambiguation": False}, ("Ape", "Japan"), {}),
+        ({"size": 9, "forced": {"[MASK]", "[MASK2]"}}, ("Ape", "Japan"), {}),
+    ],
+)
+def test_vocabulary(
+    counted: Any, parameters: dict[str, Any], titles: tuple[str, ...], drops: dict[str, int]
+) -> None:
+    entities = choose_entities(counted, **parameters)
+    facts = {"Ape": (3, 1), "Japan": (2, 2), "Unlinked": (0, 3)}
+    assert entities.vocab.titles[3:] == titles
+    assert list(zip(entities.vocab.link_counts, entities.vocab.page_ids, strict=True))[3:] == [
+        facts[title] for title in titles
+    ]
+    assert entities.ids == {title: number for number, title in enumerate(titles, start=3)}
+    assert {reason: count for reason, count in entities.drops.items() if count} == {
+        f"entities:{reason}": count for reason, count in drops.items()
+    }
+
+
+def test_titles_without_a_page_can_be_entities(tables: dict[str, Any]) -> None:
+    """Not those of loops; and their mentions find them."""
+    counted = count_links(tables["annotations"], tables["pages"], missing=True)
+    vocab = choose_entities(counted, 10).vocab
+    assert vocab.titles[3:] == ("Ape", "Japan", "Further")
+    assert vocab.link_counts[3:] == (3, 2, 1)
+    assert vocab.page_ids[3:] == (1, 2, -1)
+    rows = zip(range(len(vocab)), vocab.link_counts, vocab.page_ids, vocab.titles, strict=True)
+    columns = "entity_id int, link_count long, page_id long, title string"
+    frame = tables["pages"].sparkSession.createDataFrame(list(rows), columns)
+    found = {tuple(row) for row in entity_titles(frame, tables["pages"]).collect()}
+    assert found == {("Ape", 3), ("Japan", 4), ("Further", 5)}
+
+
+def test_a_vocabulary_made_elsewhere_keeps_its_ids(counted: Any, tables: dict[str, Any]) -> None:
+    """A title that is a redirect here stands for its page, unless another entity has the page's own title."""
+    titles = ("[PAD]", "[UNK]", "[MASK]", "to Ape", "Elsewhere", "Ape", "A", "Japan")
+    given = EntityVocab(titles, (9,) * 8, (99,) * 8)
+    entities = fit_entities(counted, tables["titles"], given)
+    assert entities.vocab.titles == titles
+    assert entities.vocab.link_counts == (0, 0, 0, 0, 0, 3, 0, 2)
+    assert entities.vocab.page_ids == (-1, -1, -1, -1, -1, 1, -1, 2)
+    assert entities.ids == {"Ape": 5, "Japan": 7}
+    assert entities.drops == {"entities:not_in_dump": 2, "entities:same_page": 1}
+    without = EntityVocab(titles[:5], (0,) * 5, (-1,) * 5)
+    assert fit_entities(counted, tables["titles"], without).ids == {"Ape": 3}
+
+
+def test_titles_of_a_white_list_are_followed(spark: Any, tables: dict[str, Any]) -> None:
+    names = ["to Ape", "Japan", "A", "Gone", "Elsewhere", "Japan"]
+    assert pages_of(spark, names, tables["titles"]) == {"to Ape": "Ape", "Japan": "Japan"}
+    assert pages_of(spark, [], tables["titles"]) == {}

@@ -1,0 +1,119 @@
+"""What ExtractPages does with a block, without Beam."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline import schemas, storage
+from pipeline.dump.containers import Block
+from pipeline.dump.pages import Page, Rejected, read_pages, read_site_info
+from pipeline.jobs import extract_pages
+from pipeline.jobs.build_sequences import read_paragraphs
+from pipeline.jobs.extract_pages import TABLES, PageExtractor, page_rows, writer_of
+from pipeline.storage.blocks import PageGate
+from pipeline.wikitext.extract import extract
+from tests.support import DATA
+
+DUMP = str(DATA / "wiki-40.xml")
+SITE = read_site_info(DUMP)
+
+
+@pytest.fixture(scope="module")
+def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.Result]:
+    folder = str(tmp_path_factory.mktemp("pages"))
+    work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+    return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
+
+
+def pages() -> list[Page]:
+    return [
+        page for page in read_pages(Block(0, DUMP, 0, 1 << 30), SITE, Counter()) if isinstance(page, Page)
+    ]
+
+
+def test_tables_hold_what_the_pages_hold(extracted: tuple[str, storage.Result]) -> None:
+    folder, record = extracted
+    rows: dict[str, list[dict[str, Any]]] = {
+        table: list(storage.read_rows(storage.join(folder, f"{table}/block-00003.parquet")))
+        for table in TABLES
+    }
+    articles = [page for page in pages() if not page.redirect]
+    assert [row["page_id"] for row in rows["pages"]] == [page.page_id for page in articles]
+    assert [(row["source"], row["target"]) for row in rows["redirects"]] == [
+        (page.title, page.redirect[0]) for page in pages() if page.redirect
+    ]
+    expected = {page.page_id: extract(page.text, SITE).paragraphs for page in articles}
+    assert dict(read_paragraphs(storage.join(folder, "paragraphs/block-00003.parquet"))) == {
+        page_id: list(paragraphs) for page_id, paragraphs in expected.items() if paragraphs
+    }
+    assert {row["page_id"]: row["paragraph_count"] for row in rows["pages"]} == {
+        page_id: len(paragraphs) for page_id, paragraphs in expected.items()
+    }
+    assert sum(row["is_disambiguation"] for row in rows["pages"]) >= 1
+    assert record.rows == {**{table: len(rows[table]) for table in TABLES}, "links": record.rows["links"]}
+    assert record.rows["links"] == sum(len(row["links"]) for row in rows["paragraphs"]) > 50
+    assert record.drops["pages:other_namespace"] >= 4
+
+
+def test_anchors_are_the_text_of_their_links(extracted: tuple[str, storage.Result]) -> None:
+    folder, _ = extracted
+    for row in storage.read_rows(storage.join(folder, "paragraphs/block-00003.parquet")):
+        for link in row["links"]:
+            assert 0 <= link["start"] < link["end"] <= len(row["text"])
+            assert link["target"] == link["target"].strip() != ""
+
+
+def test_a_page_that_breaks_the_parser_hurts_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, extracted: tuple[str, storage.Result]
+) -> None:
+    poison = next(page for page in pages() if not page.redirect)
+
+    def fail(text: str, *arguments: Any, **options: Any) -> Any:
+        if text == poison.text:
+            raise RecursionError("too deep")
+        return extract(text, *arguments, **options)
+
+    monkeypatch.setattr(extract_pages, "extract", fail)
+    work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
+    gate = PageGate(str(tmp_path / "page.txt"), ())
+    record = work(Block(3, DUMP, 0, 1 << 30), str(tmp_path), gate)
+    rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
+    assert rejected == [{"page_id": poison.page_id, "title": poison.title, "reason": "RecursionError"}]
+    assert record.rows["pages"] == extracted[1].rows["pages"] - 1
+
+
+def test_rejected_pages_have_a_row() -> None:
+    rows = page_rows(Rejected(7, "A", "broken_xml"), SITE, "fixed", Counter())
+    assert rows == {"rejected": [(7, "A", "broken_xml")]}
+
+
+def test_deadly_pages_are_rejected() -> None:
+    page = pages()[0]
+    rows = page_rows(page, SITE, "fixed", Counter(), deadly=True)
+    assert rows == {"rejected": [(page.page_id, page.title, "worker_died")]}
+
+
+def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:
+    """Paragraphs column by column give the same file as their rows one by one."""
+    extracted = [(page.page_id, page.title, extract(page.text, SITE)) for page in pages()] * 400
+    schema = schemas.PARAGRAPHS.schema
+    with storage.parquet_rows(str(tmp_path / "rows.parquet"), schema) as rows:
+        for page_id, title, extraction in extracted:
+            rows.extend(
+                (page_id, title, number, *paragraph) for number, paragraph in enumerate(extraction.paragraphs)
+            )
+    with storage.parquet_rows(str(tmp_path / "columns.parquet"), schema, writer_of("paragraphs")) as columns:
+        for page in extracted:
+            columns.extend([page])
+    assert columns.count == rows.count > 2 * storage.ROW_GROUP_ROWS
+    assert (tmp_path / "columns.parquet").read_bytes() == (tmp_path / "rows.parquet").read_bytes()
+
+
+def test_a_dump_without_paragraphs_gives_an_empty_table(tmp_path: Path) -> None:
+    path = str(tmp_path / "none.parquet")
+    with storage.parquet_rows(path, schemas.PARAGRAPHS.schema, writer_of("paragraphs")) as columns:
+        columns.extend([(1, "A", extract("{{template}}", SITE))])
+    assert columns.count == 0
+    assert list(storage.read_rows(path)) == []

@@ -1,0 +1,83 @@
+"""The mention table and the names of pages, counted by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.jobs import mention_table
+
+pytestmark = pytest.mark.slow
+
+
+def count_mentions(tables: dict[str, Any], path: Path, profile: str, **parameters: int) -> list[Any]:
+    """The rows of the mention table; (mention, title) stands once."""
+    settings = {"min_links": 1, "max_characters": 100, **parameters}
+    found = mention_table.select_mentions(tables["annotations"], profile, settings["max_characters"])
+    anchors = mention_table.count_anchors(found, settings["min_links"])
+    names = str(path / "names.tries")
+    count, longest = mention_table.write_names(anchors, names)
+    scan = mention_table.count_pages if profile == "paper" else mention_table.count_occurrences
+    occurrences = scan(tables["paragraphs"], names, longest)
+    rows = mention_table.mention_table(anchors, occurrences, tables["entities"]).collect()
+    assert len({row["mention"] for row in rows}) == count
+    assert max(len(row["mention"]) for row in rows) == longest
+    return rows
+
+
+def test_mention_table(tables: dict[str, Any], tmp_path: Path) -> None:
+    rows = {(row["mention"], row["title"]): row for row in count_mentions(tables, tmp_path, "fixed")}
+    columns = ("entity_id", "link_count", "total_links", "occurrences")
+    assert {key: tuple(row[name] for name in columns) for key, row in rows.items()} == {
+        # Three links, one of them inside "apes", and one place that is no link.
+        ("ape", "Ape"): (3, 2, 3, 4),
+        ("ape", "Further"): (None, 1, 3, 4),
+        ("Ape", "A"): (None, 1, 1, 1),
+        ("apes", "Ape"): (3, 1, 1, 2),
+        ("Japan", "Japan"): (None, 1, 1, 1),
+        ("日本", "Japan"): (None, 1, 1, 1),
+    }
+    assert rows["ape", "Ape"]["link_probability"] == pytest.approx(3 / 4)
+    assert rows["ape", "Ape"]["commonness"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "names"),
+    [({"min_links": 2}, {"ape"}), ({"max_characters": 3}, {"ape", "Ape", "日本"})],
+)
+def test_rare_and_long_mentions_are_left_out(
+    tables: dict[str, Any], tmp_path: Path, parameters: dict[str, int], names: set[str]
+) -> None:
+    assert {row["mention"] for row in count_mentions(tables, tmp_path, "fixed", **parameters)} == names
+
+
+def test_mention_table_as_the_paper_counted(tables: dict[str, Any], tmp_path: Path) -> None:
+    rows = {(row["mention"], row["title"]): row for row in count_mentions(tables, tmp_path, "paper")}
+    # Folded, "ape" is linked four times, on pages 1 and 2: four links on two pages, capped at 1.
+    assert rows["ape", "Ape"]["total_links"] == 4
+    assert rows["ape", "Ape"]["occurrences"] == 2
+    assert rows["ape", "Ape"]["link_probability"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("profile", "ape", "japan"),
+    [
+        (
+            "fixed",
+            ([("Ape", "A"), ("ape", "Ape")], 0),
+            [("Japan", "Japan"), ("ape", "Further"), ("日本", "Japan")],
+        ),
+        ("paper", ([], 1), [("ape", "Further"), ("japan", "Japan"), ("日本", "Japan")]),
+    ],
+)
+def test_names_of_pages(
+    tables: dict[str, Any], profile: str, ape: tuple[list[tuple[str, str]], int], japan: list[tuple[str, str]]
+) -> None:
+    """Folded, Ape and ape are one name, which links to two titles from its page; a page can have none."""
+    annotations = mention_table.select_mentions(tables["annotations"], profile, 100)
+    found = mention_table.names_of_pages(annotations, tables["pages"])
+    rows = {
+        row["page"]: ([tuple(name) for name in row["names"]], row["ambiguous"]) for row in found.collect()
+    }
+    linked = {"Ape": ape, "Japan": (japan, 0), "Unlinked": ([("apes", "Ape")], 0)}
+    assert rows == linked | {"[MASK]": ([], 0), "[MASK2]": ([], 0)}
