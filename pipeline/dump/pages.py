@@ -19,6 +19,7 @@ MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
 _CHUNK = 1 << 20
 _HEAD_BYTES = 1 << 20
 _TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
+_REMEDY = "Download it again, or pass --allow-truncated to take the pages that are whole"
 _PAGE, _PAGE_END, _END = b"<page>", b"</page>", b"</mediawiki>"
 
 
@@ -221,9 +222,6 @@ def read_pages(
         if not allow_truncated:
             raise TruncatedDump(f"{error}. {_REMEDY}") from None
         counts["pages:truncated" if cutter.in_page else "dump:end_missing"] += 1
-
-
-_REMEDY = "Download it again, or pass --allow-truncated to take the pages that are whole"
 
 
 # The head and the tail of a dump

@@ -56,6 +56,59 @@ def tokens(file_prefixes: Iterable[str]) -> Tokens:
     return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
 
 
+def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
+    """(text without comments, templates, tables, references, file links and the like, drops by reason).
+
+    Time is linear in the text.
+    """
+    text = without_controls(text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+    text = _break_poems(_HEADING_TAGS.sub(_heading, text))
+    regions = _Cutter(text, wanted).run()
+    drops: Counter[str] = Counter()
+    for region in regions:
+        if region.kind:
+            _count_losses(drops, text, region)
+    return "".join(_pieces(text, regions)).replace("<", ANGLE), drops
+
+
+def _heading(tags: re.Match[str]) -> str:
+    level = "=" * int(tags[1])
+    return f"\n{level}{tags[2]}{level}\n"
+
+
+def _break_poems(text: str) -> str:
+    """The lines of a poem stay lines."""
+    pieces: list[str] = []
+    position = 0
+    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
+        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
+        position = last.start()
+    return "".join((*pieces, text[position:])) if pieces else text
+
+
+def _pieces(text: str, regions: list[Region]) -> Iterator[str]:
+    position = 0
+    for start, end, replacement, _ in regions:
+        yield text[position:start]
+        yield replacement
+        position = end
+    yield text[position:]
+
+
+def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
+    """What one region drops: itself, and the links inside."""
+    kind = region.kind
+    if ":" in kind:
+        drops[kind] += 1
+        return
+    drops["links:file" if kind == "files" else f"{kind}:cut"] += 1
+    if kind in _HOLDS_LINKS:
+        links = text.count("[[", region.start, region.end) - (kind == "files")
+        if links:
+            drops[f"links:in_{kind}"] += links
+
+
 class _Cutter:
     """One pass over a page: tokens in, regions out."""
 
@@ -68,12 +121,11 @@ class _Cutter:
         self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
-        position = 0
-        text, depth, (outside, in_file) = self.text, self.depth, self.wanted
+        position, text, depth, (outside, in_file) = 0, self.text, self.depth, self.wanted
         while match := (in_file if depth["files"] else outside).search(text, position):
             position = self.step(match)
         self.close_rest()
-        return outermost(self.regions)
+        return _outermost(self.regions)
 
     def close_rest(self) -> None:
         """What never ends: a template loses its braces, a table its rows, a file link its line."""
@@ -237,7 +289,7 @@ class _Cutter:
         return last.end()
 
 
-def outermost(regions: list[Region]) -> list[Region]:
+def _outermost(regions: list[Region]) -> list[Region]:
     """The regions in order, without those that lie inside another."""
     kept: list[Region] = []
     reached = 0
@@ -246,57 +298,3 @@ def outermost(regions: list[Region]) -> list[Region]:
             kept.append(region)
             reached = region.end
     return kept
-
-
-def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
-    """(text without comments, templates, tables, references, file links and the like, drops by reason).
-
-    Time is linear in the text.
-    """
-    text = without_controls(text)
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _break_poems(_HEADING_TAGS.sub(_heading, text))
-    regions = _Cutter(text, wanted).run()
-    drops: Counter[str] = Counter()
-    for region in regions:
-        if region.kind:
-            _count_losses(drops, text, region)
-    return "".join(_pieces(text, regions)).replace("<", ANGLE), drops
-
-
-def _heading(tags: re.Match[str]) -> str:
-    level = "=" * int(tags[1])
-    return f"\n{level}{tags[2]}{level}\n"
-
-
-def _break_poems(text: str) -> str:
-    """The lines of a poem stay lines."""
-    pieces: list[str] = []
-    position = 0
-    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
-        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
-        position = last.start()
-    return "".join((*pieces, text[position:])) if pieces else text
-
-
-def _pieces(text: str, regions: list[Region]) -> Iterator[str]:
-    position = 0
-    for start, end, replacement, _ in regions:
-        yield text[position:start]
-        yield replacement
-        position = end
-    yield text[position:]
-
-
-def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
-    """What one region drops: itself, and the links inside."""
-    kind = region.kind
-    if ":" in kind:
-        drops[kind] += 1
-        return
-    drops["links:file" if kind == "files" else f"{kind}:cut"] += 1
-    if kind in _HOLDS_LINKS:
-        links = text.count("[[", region.start, region.end) - (kind == "files")
-        if links:
-            drops[f"links:in_{kind}"] += links

@@ -15,50 +15,17 @@ from tests.house.test_imports import PACKAGES, imports
 from tests.support import DATA, ROOT
 
 ACCEPTED = DATA / "stage_versions.json"
-# Where each stage's work is done. What these modules import is watched with them, except where it is the workshop of
-# several stages.
+# Where each stage's work is done. What these modules import is watched with them, except what `workflows` imports.
 ROOTS = {
-    "FetchDump": ["workflows.stages.dump", "pipeline.dump.pages", "pipeline.dump.download"],
-    "ExtractPages": [
-        "workflows.stages.dump",
-        "pipeline.jobs.beam",
-        "pipeline.dump.pages",
-        "pipeline.wikitext.extract",
-        "pipeline.mediawiki.titles",
-    ],
-    "ResolveRedirects": [
-        "workflows.stages.tables",
-        "pipeline.jobs.spark",
-        "pipeline.jobs.mention_table",
-        "pipeline.storage.files",
-    ],
-    "BuildEntityVocab": [
-        "workflows.stages.tables",
-        "pipeline.jobs.spark",
-        "pipeline.jobs.mention_table",
-        "pipeline.lookup.entities",
-    ],
-    "BuildMentionTable": [
-        "workflows.stages.tables",
-        "pipeline.jobs.spark",
-        "pipeline.jobs.mention_table",
-        "pipeline.lookup.mentions",
-    ],
-    "TrainTokenizer": [
-        "workflows.stages.sequences",
-        "pipeline.sequences.tokenizer",
-        "pipeline.storage.files",
-    ],
-    "BuildSequences": [
-        "workflows.stages.sequences",
-        "pipeline.jobs.beam",
-        "pipeline.lookup.entities",
-        "pipeline.sequences.packing",
-        "pipeline.sequences.shards",
-        "pipeline.sequences.tokenizer",
-    ],
-    "Pretrain": ["workflows.stages.pretraining", "model.pretrain", "pipeline.sequences.commonest"],
-    "PretrainRoberta": ["workflows.stages.pretraining", "model.pretrain"],
+    "FetchDump": ["workflows.stages.dump", "pipeline.dump.fetch"],
+    "ExtractPages": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.extract_pages"],
+    "ResolveRedirects": ["workflows.stages.tables", "pipeline.jobs.redirects"],
+    "BuildEntityVocab": ["workflows.stages.tables", "pipeline.jobs.entity_vocab"],
+    "BuildMentionTable": ["workflows.stages.tables", "pipeline.jobs.mention_table"],
+    "TrainTokenizer": ["workflows.stages.sequences", "pipeline.sequences.tokenizer"],
+    "BuildSequences": ["workflows.stages.sequences", "pipeline.jobs.beam", "pipeline.jobs.build_sequences"],
+    "Pretrain": ["workflows.stages.pretraining", "model.pretraining.run", "pipeline.sequences.commonest"],
+    "PretrainRoberta": ["workflows.stages.pretraining", "model.pretraining.run"],
     "ExportHuggingFace": ["workflows.stages.pretraining", "model.exchange.export"],
     "FineTune": ["workflows.stages.fine_tuning", "tasks.finetuning.finetune"],
     "Tune": ["workflows.stages.tuning"],
@@ -76,17 +43,20 @@ ROOTS = {
         "workflows.report.training_curves",
     ],
 }
-WORKSHOPS = ("workflows.", "pipeline.jobs.beam", "pipeline.jobs.mention_table")
-TEMPLATES = {"Report": sorted((ROOT / "workflows/report/templates").iterdir())}
+# Files that are no code, by the module or the stage that reads them.
+DATA_FILES = {
+    "pipeline.mediawiki.languages": sorted((ROOT / "pipeline/mediawiki/data").iterdir()),
+    "workflows.stages.report": sorted((ROOT / "workflows/report/templates").iterdir()),
+}
 
 
 def module_path(name: str) -> Path | None:
-    path = ROOT / (name.replace(".", "/") + ".py")
-    return path if path.is_file() else None
+    path = ROOT / name.replace(".", "/")
+    return next((each for each in (path.with_suffix(".py"), path / "__init__.py") if each.is_file()), None)
 
 
 def sources(roots: list[str]) -> list[Path]:
-    """The files of the modules and of all that they import, of ours."""
+    """The files of the modules and of all that they import, of ours, and the data files that they read."""
     found: dict[str, Path] = {}
     waiting = list(roots)
     while waiting:
@@ -98,13 +68,16 @@ def sources(roots: list[str]) -> list[Path]:
         if path is None or name in found:
             continue
         found[name] = path
-        if not name.startswith(WORKSHOPS):
+        if not name.startswith("workflows."):
             waiting += [each for each in imports(path) if each.split(".")[0] in PACKAGES]
-    return [path for _, path in sorted(found.items())]
+    data = [path for name in sorted(found) for path in DATA_FILES.get(name, ())]
+    return [path for _, path in sorted(found.items())] + data
 
 
 def code_digest(path: Path) -> str:
-    """Digest of a module's code without comments, docstrings and layout."""
+    """Digest of a module's code without comments, docstrings and layout; of another file's bytes."""
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if (
@@ -120,14 +93,16 @@ def current() -> dict[str, dict[str, object]]:
 
     stages = {}
     for stage, roots in ROOTS.items():
-        digests = [code_digest(path) for path in sources(roots)]
-        digests += [hashlib.sha256(path.read_bytes()).hexdigest() for path in TEMPLATES.get(stage, [])]
-        code = hashlib.sha256("".join(digests).encode()).hexdigest()
+        code = hashlib.sha256("".join(map(code_digest, sources(roots))).encode()).hexdigest()
         stages[stage] = {"version": getattr(workflows, stage).VERSION, "code": code}
     return stages
 
 
 def test_imports_are_followed() -> None:
+    assert all(module_path(root) for roots in ROOTS.values() for root in roots)
+    extraction = {path.name for path in sources(ROOTS["ExtractPages"])}
+    assert {"cut.py", "magic_words.toml", "parquet.py", "schemas.py"} <= extraction
+    assert "mention_table.py" not in extraction
     names = {str(path.relative_to(ROOT)) for path in sources(ROOTS["FineTune"])}
     assert {
         "tasks/ner/task.py",

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline import schemas, storage
 from pipeline.lookup.page_names import PageNames
 from tests.support import DATA
 from tests.support import oracle_tables as oracle
@@ -146,6 +147,16 @@ def same(found: list[Row], expected: list[Row]) -> bool:
             return False
     print(f"{len(found)} rows, wanted {len(expected)}")
     return len(found) == len(expected) > 0
+
+
+def test_tables_have_their_schemas(made: Made) -> None:
+    for kind in made.stages:
+        for name, table in schemas.TABLES[kind.__name__].items():
+            paths = made.paths(kind, name)
+            assert paths
+            for path in paths:
+                found = storage.open_arrow(path).schema if path.endswith("arrow") else pq.read_schema(path)
+                assert found.equals(table.schema, check_metadata=True), path
 
 
 def test_titles(made: Made) -> None:

@@ -215,13 +215,3 @@ def test_help_documents_every_parameter(tmp_path: Path) -> None:
     for name in names:
         assert f"--{name}" in text
     assert "a wiki's name such as simplewiki" in " ".join(text.split())
-
-
-def test_demo_dump_without_gensim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib.util
-
-    from workflows.stages import dump
-
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install --no-deps gensim==4\.4\.0"):
-        dump.demo_dump()

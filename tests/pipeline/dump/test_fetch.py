@@ -1,0 +1,67 @@
+"""Fetching a dump: measured, checked for being complete, and known again."""
+
+import contextlib
+import gzip
+import hashlib
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from pipeline import storage
+from pipeline.dump import fetch
+from pipeline.dump.containers import TruncatedDump
+from tests.support import DATA
+
+DUMP = DATA / "wiki-40.xml"
+
+
+def build(dump: Path, folder: Path, *, allow_truncated: bool = False) -> storage.Result:
+    return fetch.build(
+        str(dump),
+        str(folder),
+        allow_truncated=allow_truncated,
+        progress=lambda name: contextlib.nullcontext(lambda done, total: None),
+    )
+
+
+def test_a_local_dump_is_measured(tmp_path: Path) -> None:
+    content = DUMP.read_bytes()
+    result = build(DUMP, tmp_path)
+    assert result.files == ()
+    assert result.rows == {"files": 1, "bytes": len(content)}
+    part = {"name": DUMP.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    assert result.facts["parts"] == [part]
+    assert result.facts["site"]["language"] == "en"
+
+
+def test_a_gzip_file_gets_an_index(tmp_path: Path) -> None:
+    dump = tmp_path / "wiki.xml.gz"
+    dump.write_bytes(gzip.compress(DUMP.read_bytes()))
+    result = build(dump, tmp_path / "stage")
+    assert [entry.path for entry in result.files] == ["indexes/wiki.xml.gz.gzi"]
+
+
+def test_a_dump_that_ends_in_the_middle_has_to_be_allowed(tmp_path: Path) -> None:
+    dump = tmp_path / "wiki.xml"
+    dump.write_bytes(DUMP.read_bytes()[:-500])
+    with pytest.raises(TruncatedDump, match="its end lacks </mediawiki>"):
+        build(dump, tmp_path / "stage")
+    assert dump.exists()
+    assert build(dump, tmp_path / "stage", allow_truncated=True).rows["files"] == 1
+
+
+def test_a_local_dump_is_known_again_until_it_changes(tmp_path: Path) -> None:
+    dump, folder = tmp_path / "wiki.xml", tmp_path / "stage"
+    dump.write_bytes(DUMP.read_bytes())
+    assert not fetch.is_unchanged(str(dump), str(folder))
+    build(dump, folder)
+    assert fetch.is_unchanged(str(dump), str(folder))
+    dump.touch()
+    assert not fetch.is_unchanged(str(dump), str(folder))
+
+
+def test_demo_dump_without_gensim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"pip install --no-deps gensim==4\.4\.0"):
+        fetch.demo_dump()
