@@ -19,7 +19,11 @@ setup(
             f"{name}{rest}" for name in ("pipeline", "model", "tasks", "workflows") for rest in ("", ".*")
         ]
     ),
-    package_data={"pipeline.jobs": ["spark_conf/*"], "workflows.report": ["templates/*"]},
+    package_data={
+        "pipeline.jobs": ["spark_conf/*"],
+        "tasks.finetuning": ["paper.json"],
+        "workflows.report": ["templates/*"],
+    },
     install_requires=[
         "apache-beam",
         "fsspec",
