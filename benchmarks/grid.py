@@ -113,7 +113,7 @@ def measure(folder: Path, kill_after: int, choice: Sequence[str]) -> Record:
 
 
 def main() -> None:
-    from tasks.finetuning.prepare import TASKS
+    from tasks.finetuning.registry import TASKS
     from tasks.finetuning.variants import VARIANTS
 
     parser = argparse.ArgumentParser(

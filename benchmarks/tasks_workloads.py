@@ -160,11 +160,11 @@ def fine_tune(
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
     import torch
 
-    from tasks.finetuning import prepare
+    from tasks.finetuning import prepare, registry
     from tasks.finetuning.finetune import finetune
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    presets: Any = prepare.TASKS[cell["task"]].PRESETS
+    presets: Any = registry.TASKS[cell["task"]].PRESETS
     presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
     if cell["entities_at_random"]:
         load = prepare.load_luke

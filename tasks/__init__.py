@@ -1,11 +1,9 @@
-"""Fine-tuning tasks, and models in use.
+"""The paper's five fine-tuning tasks (section 4), and entity linking.
 
-task                                  the protocol: what a task offers
-io                                    files, metrics, the command that scores
-ner, typing_and_relations, questions  the five tasks
-entities                              Wikipedia's entities in any text
-finetuning                            training of any task
-serving                               answers, and export to transformers
+task        what a task offers; hyper-parameters       io          records, labels, spans, scores
+ner   typing_and_relations   questions   entities       the tasks, and Wikipedia's entities in any text
+finetuning  any task, from a data set to metrics       serving     fine-tuned models in use
 
-The commands: `python -m tasks.predict`, `tasks.export`, `tasks.annotate`, and `python -m tasks.TASK score` of each task.
+Commands: predict, export, annotate, and for the scores of two files ner, entity_typing,
+relation_classification, cloze_qa, extractive_qa.
 """

@@ -13,12 +13,8 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.records import Record
 
-SPLITS = ("train", "dev", "test")
 PROFILES = ("fixed", "paper")
-SPLIT_NAMES = {"train": ("train",), "dev": ("dev", "val"), "test": ("test",)}
-LABEL_FILES = ("labels.*", "rel2id.json")
 MAX_MENTION_POSITIONS = 30
-IGNORED = -100
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -178,26 +174,3 @@ class Task(Protocol[Dataset, Feature]):
 
     def prediction_lines(self, dataset: Dataset, predictions: Sequence[Any]) -> list[str]:
         """The input with the prediction added, in the task's own file format."""
-
-
-def split_file(data: Path, split: str) -> Path:
-    """The one file `<split>.*` of a data folder (for dev also `val.*`).
-
-    Raises: ValueError when there is none or more than one.
-    """
-    if not data.is_dir():
-        raise ValueError(f"{data}: no such folder; expected one with train.*, dev.* and test.*")
-    patterns = [f"{name}.*" for name in SPLIT_NAMES[split]]
-    found = sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
-        raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
-    return found[0]
-
-
-def label_file(data: Path) -> Path | None:
-    """The file `labels.*` or `rel2id.json` of a data folder, if any. Raises: ValueError when there are several."""
-    found = sorted(path for pattern in LABEL_FILES for path in data.glob(pattern) if path.is_file())
-    if len(found) > 1:
-        raise ValueError(f"{data}: found {' and '.join(path.name for path in found)}; give one label file")
-    return found[0] if found else None

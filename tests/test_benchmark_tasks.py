@@ -15,7 +15,7 @@ import torch
 
 from model.exchange.load import load_luke
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.ner import task as ner
 from tasks.questions import extractive

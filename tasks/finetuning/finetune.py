@@ -19,9 +19,11 @@ from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import entities_sha256, open_annotator
 from tasks.finetuning.loop import Training, best_epoch
-from tasks.finetuning.prepare import TASKS, Run, predict, prepare, score
+from tasks.finetuning.prepare import Run, predict, prepare, score
+from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
-from tasks.task import PROFILES, SPLITS, Hyperparameters, label_file, split_file
+from tasks.io.data_folder import SPLITS, label_file, split_file
+from tasks.task import PROFILES, Hyperparameters
 
 logger = logging.getLogger(__name__)
 

@@ -16,21 +16,10 @@ from pipeline.lookup.entities import PAD, SPECIAL_ENTITIES
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotations import Annotate
 from tasks.finetuning.variants import Variant
-from tasks.io.records import read_label_file
-from tasks.ner import task as ner
-from tasks.questions import cloze as cloze_qa
-from tasks.questions import extractive
-from tasks.task import SPLITS, Classifier, Features, Hyperparameters, Task, label_file, split_file
-from tasks.typing_and_relations import entity_typing, relation_classification
+from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
+from tasks.questions.extractive_format import annotated
+from tasks.task import Classifier, Features, Hyperparameters, Task
 from tasks.typing_and_relations.markers import add_word_markers
-
-TASKS: Mapping[str, Task[Any, Any]] = {
-    "entity_typing": entity_typing,
-    "relation_classification": relation_classification,
-    "ner": ner,
-    "cloze_qa": cloze_qa,
-    "extractive_qa": extractive,
-}
 
 OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
 
@@ -89,7 +78,7 @@ def prepare(
     luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
     if annotate and variant.entities:
         size = luke.config.entity_vocab_size
-        datasets = {split: extractive.annotated(each, annotate, size) for split, each in datasets.items()}
+        datasets = {split: annotated(each, annotate, size) for split, each in datasets.items()}
     max_words = min(hyperparameters.max_words, luke.config.max_words)
     inputs: dict[str, Any] = {"markers": markers, "max_words": max_words, "profile": profile}
     return Run(

@@ -1,7 +1,6 @@
 """What the tasks read and write.
 
-records   examples and questions of JSON files and lines
-excerpts  the part of a text that fits into the model
-metrics   precision, recall, F1
-score_command   the command line that scores files
+data_folder   the splits and the label file       records    JSON files, object by object
+excerpts      spans of characters, and the text around them
+metrics       precision, recall, F1               score_command   the command that scores two files
 """

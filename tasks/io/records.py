@@ -1,13 +1,10 @@
 """JSON data files: an array of objects or an object a line; every record knows where it stands."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
-
-CharacterSpan = tuple[int, int]
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -50,37 +47,6 @@ class Record:
         if not 0 <= start < end <= length:
             raise self.error(f"{name} spans {start} to {end}; wanted at least one of the {length} {what}")
         return start, end
-
-
-class FromRecord(Protocol):
-    """An example of a task, with the record that it was made from."""
-
-    @property
-    def record(self) -> Record: ...
-
-
-Example = TypeVar("Example", bound=FromRecord)
-
-
-@dataclass(frozen=True)
-class Examples(Generic[Example]):
-    """The examples of a file, in its order."""
-
-    path: Path
-    examples: tuple[Example, ...]
-
-
-def read_examples(path: Path, parse: Callable[[Record], Example]) -> Examples[Example]:
-    """The examples of a JSON file. Raises: ValueError naming file, line and field."""
-    return Examples(path, tuple(map(parse, read_records(path))))
-
-
-def lines_with_predictions(dataset: Examples[Any], predictions: Sequence[Any]) -> list[str]:
-    """JSON lines: the record of each example with its `prediction`."""
-    return [
-        json.dumps({**example.record.values, "prediction": prediction}, ensure_ascii=False)
-        for example, prediction in zip(dataset.examples, predictions, strict=True)
-    ]
 
 
 def read_records(path: Path) -> list[Record]:
@@ -156,50 +122,6 @@ def _record(where: str, value: object) -> Record:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: found {json.dumps(value)[:40]}; wanted a JSON object")
     return Record(where, value)
-
-
-def character_span(words: Sequence[str], span: tuple[int, int]) -> CharacterSpan:
-    """Where the words of a half-open span stand in all words joined by blanks."""
-    starts = [*accumulate((len(word) + 1 for word in words), initial=0)]
-    return starts[span[0]], starts[span[1]] - 1
-
-
-def read_label_file(path: Path) -> tuple[str, ...]:
-    """Label names: a JSON list, a JSON object of name -> number (in the order of numbers), or a name a line."""
-    text = read_text(path, "names of labels")
-    if text.lstrip().startswith(("[", "{")):
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
-        if isinstance(value, dict):
-            if not all(type(number) is int for number in value.values()):
-                raise ValueError(f"{path}: wanted whole numbers as the values of all labels")
-            value = sorted(value, key=lambda name: value[name])
-        names = value
-    else:
-        names = [line.strip() for line in text.split("\n") if line.strip()]
-    if not names or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"{path}: wanted names of labels, at least one")
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{path}: label {repeated[0]!r} stands there twice")
-    return tuple(names)
-
-
-def check_same_inputs(gold: Sequence[Record], predictions: Sequence[Record], labels: Sequence[str]) -> None:
-    """Raises: ValueError naming the first record of `predictions` that differs from that of `gold`.
-
-    What is compared is every field that both have, except those named in `labels`.
-    """
-    for number, (wanted, found) in enumerate(zip(gold, predictions, strict=False), start=1):
-        for name in sorted(set(wanted.values) & set(found.values) - set(labels)):
-            if wanted.values[name] != found.values[name]:
-                raise found.error(f"{name} is not that of {wanted.where}; example {number} must be the same")
-    if len(gold) != len(predictions):
-        raise ValueError(
-            f"{predictions[-1].where}: {len(predictions)} predictions for {len(gold)} examples "
-            f"(the last at {gold[-1].where}); wanted one for each"
-        )
 
 
 # Files

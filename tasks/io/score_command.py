@@ -1,30 +1,40 @@
-"""The command line that all tasks share: `python -m tasks.<task> score GOLD PREDICTIONS` prints JSON."""
+"""The command that all tasks share: `python -m tasks.<task> score GOLD PREDICTIONS` prints scores as JSON."""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+
+NO_OPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
 def score_command(
     program: str,
     score_files: Callable[..., dict[str, Any]],
-    options: Mapping[str, tuple[str, str]],
-    arguments: Sequence[str] | None,
+    arguments: Sequence[str] | None = None,
+    *,
+    options: Mapping[str, tuple[str, str]] = NO_OPTIONS,
 ) -> None:
-    """Prints what `score_files(gold, predictions, **options)` gives; an error is one line and status 1.
+    """Prints what `score_files(gold, predictions, **options)` gives. An error is one line and exit status 1.
 
-    `options` are texts, empty unless given: the flag with the keyword's name and the help.
+    Args:
+        program: the module, for the usage.
+        score_files: a task's scores of two files.
+        arguments: the command line without the program; None: that of the process.
+        options: the flags of the task, each with the keyword of `score_files` that takes it and its help. Their
+            values are texts, empty unless given.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description="Scores without a model.")
-    commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("score", help="compare a file of predictions with a file of gold labels")
+    command = parser.add_subparsers(required=True).add_parser(
+        "score", help="compare a file of predictions with a file of gold labels"
+    )
     command.add_argument("gold", type=Path)
     command.add_argument("predictions", type=Path)
-    for flag, (name, help_text) in options.items():
-        command.add_argument(flag, dest=name, default="", help=help_text)
+    for flag, (keyword, help_text) in options.items():
+        command.add_argument(flag, dest=keyword, default="", help=help_text)
     values = vars(parser.parse_args(arguments))
     try:
         scores = score_files(values.pop("gold"), values.pop("predictions"), **values)

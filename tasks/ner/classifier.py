@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.luke.batch import Batch, mention_positions
+from model.luke.batch import IGNORED, Batch, mention_positions
 from model.luke.encoder import LukeModel
-from tasks.task import IGNORED, MAX_MENTION_POSITIONS, Classifier
+from tasks.task import MAX_MENTION_POSITIONS, Classifier
 
 MASK_ENTITY = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
 

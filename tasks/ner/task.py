@@ -1,7 +1,4 @@
-"""Named entity recognition by classification of all spans of a sentence (section 4.3 of the paper).
-
-`python -m tasks.ner score GOLD PREDICTIONS` prints the scores of one column file against another as JSON.
-"""
+"""Named entity recognition by classification of all spans of a sentence (section 4.3 of the paper)."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.data_folder import LABEL_FILES
 from tasks.io.records import Record
-from tasks.io.score_command import score_command
 from tasks.ner import classifier
 from tasks.ner.classifier import SpanClassifier, SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.ner.context import Piece, document_pieces, encode, with_context
 from tasks.ner.spans import Span, enumerate_spans, select_spans, span_scores, split_passes
 from tasks.ner.words import record_lines
-from tasks.task import LABEL_FILES, MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
 
 PRESETS = presets(
     paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5),
@@ -238,12 +235,3 @@ def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
     predictions = read_columns(predictions_path, strict=False)
     check_same_words(gold, predictions)
     return score(gold, [sentence.spans for sentence in predictions.sentences])
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line: `score GOLD PREDICTIONS`."""
-    score_command("tasks.ner", score_files, {}, arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,7 @@
-"""Cloze-style and extractive question answering (sections 4.4 and 4.5 of the paper).
+"""Question answering (sections 4.4 and 4.5 of the paper).
 
-cloze, extractive   the tasks
-windows   long texts in overlapping pieces     answers   texts of answers and their scores
+cloze, extractive                   the tasks: their heads, decoding and scores
+cloze_format, extractive_format     the files of ReCoRD and SQuAD
+cloze_input, extractive_input       questions with the windows of their passages as batches
+windows   tokens and windows of a passage     answers   texts, files of predictions, the official scores
 """

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tasks.io.records import Record, read_records, read_text
 
 ARTICLE = re.compile(r"\b(a|an|the)\b")
@@ -67,18 +65,30 @@ def read_predictions(path: Path) -> dict[str, str]:
     return {name: record.text("label") for name, record in named}
 
 
-def check_no_classes(listed: Sequence[str], negative: str) -> None:
-    """Raises: ValueError where a label file or a negative label is given: answers have no classes."""
+def check_no_classes(listed: Sequence[str]) -> None:
+    """Raises: ValueError where a label file lists classes: answers have none."""
     if listed:
         names = ", ".join(listed[:3])
         raise ValueError(f"label file with {names}: question answering has no classes; remove it")
-    if negative:
-        raise ValueError(f"negative label {negative!r}: question answering has none")
+
+
+def no_negative_label(labels: Sequence[str], given: str) -> str | None:
+    """None. Raises: ValueError for a given one."""
+    if given:
+        raise ValueError(f"negative label {given!r}: question answering has none")
+    return None
 
 
 def best_texts(names: Iterable[str], predictions: Sequence[Sequence[Answer]]) -> dict[str, str]:
     """The text of the best answer to each question, by id; empty where there is no answer."""
     return {name: best[0].text if best else "" for name, best in zip(names, predictions, strict=True)}
+
+
+def answer_objects(
+    records: Sequence[Record], predictions: Sequence[Sequence[Answer]]
+) -> list[dict[str, Any]]:
+    """`answer`, `start`, `end`, `score` of each record, and `n_best`, a list of the same."""
+    return [answer_object(best) for best in predictions]
 
 
 def answer_object(best: Sequence[Answer]) -> dict[str, Any]:
@@ -146,24 +156,3 @@ def score_answers(gold: Mapping[str, Sequence[str]], predictions: Path) -> dict[
             f"as {next(iter(gold))!r}); give the predictions for this file"
         )
     return {**answer_scores(gold, predicted), "unknown": len(predicted.keys() - gold.keys())}
-
-
-def best_spans(
-    starts: np.ndarray, ends: np.ndarray, longest: int, count: int
-) -> list[tuple[float, int, int]]:
-    """The `count` spans with the largest sums (sum, first token, last token) of those of at most `longest` tokens.
-
-    `starts` and `ends` (tokens) are logits, -inf where none may be. Of equals the earlier, then the shorter is first.
-    """
-    if not len(starts):
-        return []
-    padded = np.pad(ends, (0, longest - 1), constant_values=-np.inf)
-    sums = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (tokens, longest)
-    sums = sums.ravel()
-    least = np.partition(sums, -count)[-count] if len(sums) > count else -np.inf
-    candidates = np.flatnonzero((sums >= least) & np.isfinite(sums))
-    chosen = candidates[np.argsort(-sums[candidates], kind="stable")[:count]]
-    return [
-        (score, place // longest, place // longest + place % longest)
-        for score, place in zip(sums[chosen].tolist(), chosen.tolist(), strict=True)
-    ]

@@ -24,9 +24,10 @@ from model.training.loop import resolve_device
 from pipeline.lookup.entities import MASK, PAD, SECOND_MASK
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.entities.annotations import Annotate
-from tasks.finetuning.prepare import TASKS, check_annotator, check_order, keep_entities, logits_of
+from tasks.finetuning.prepare import check_annotator, check_order, keep_entities, logits_of
+from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record, parse_line
-from tasks.questions import extractive
+from tasks.questions.extractive_format import annotated
 from tasks.task import Classifier, Task
 from tasks.typing_and_relations.markers import marker_ids
 
@@ -69,7 +70,7 @@ class Predictor:
         dataset = self.task.from_records(records)
         if self.annotate and self.entities:
             size = self.module.luke.config.entity_vocab_size
-            dataset = extractive.annotated(dataset, self.annotate, size)
+            dataset = annotated(dataset, self.annotate, size)
         features = self.task.featurize(
             dataset,
             self.tokenizer,

@@ -1,7 +1,4 @@
-"""Entity typing: all types of a mention in its context (section 4.1 of the paper).
-
-`python -m tasks.entity_typing score GOLD PREDICTIONS` prints scores as JSON.
-"""
+"""Entity typing: all types of a mention in its context (section 4.1 of the paper)."""
 
 import re
 from collections import Counter
@@ -16,20 +13,18 @@ from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.data_folder import read_label_file
+from tasks.io.excerpts import CharacterSpan
 from tasks.io.metrics import label_scores
-from tasks.io.records import (
-    CharacterSpan,
+from tasks.io.records import Record, read_records
+from tasks.task import Features, Hyperparameters, presets
+from tasks.typing_and_relations import markers as marked
+from tasks.typing_and_relations.examples import (
     Examples,
-    Record,
     check_same_inputs,
     lines_with_predictions,
     read_examples,
-    read_label_file,
-    read_records,
 )
-from tasks.io.score_command import score_command
-from tasks.task import Features, Hyperparameters, presets
-from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
 
 PRESETS = presets(
@@ -257,13 +252,3 @@ def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") ->
 def prediction_field(record: Record) -> str:
     """Where a record of predictions has its types."""
     return next((name for name in ("prediction", "y_str") if name in record.values), "labels")
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line: `score GOLD PREDICTIONS`."""
-    options = {"--labels": ("labels", "file with the types that are scored; else the nine general ones")}
-    score_command("tasks.entity_typing", score_files, options, arguments)
-
-
-if __name__ == "__main__":
-    main()

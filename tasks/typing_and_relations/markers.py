@@ -19,8 +19,7 @@ from model.luke.batch import Batch, mention_positions, pad
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.excerpts import boundaries, context_window
-from tasks.io.records import CharacterSpan
+from tasks.io.excerpts import CharacterSpan, boundaries, context_window
 from tasks.task import MAX_MENTION_POSITIONS, Classifier
 
 

@@ -1,7 +1,4 @@
-"""Relation classification between a head and a tail entity (section 4.2 of the paper).
-
-`python -m tasks.relation_classification score GOLD PREDICTIONS` prints scores as JSON.
-"""
+"""Relation classification between a head and a tail entity (section 4.2 of the paper)."""
 
 import re
 from collections import Counter, defaultdict
@@ -13,22 +10,20 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
+from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.excerpts import CharacterSpan, character_span
 from tasks.io.metrics import label_scores, precision_recall_f1
-from tasks.io.records import (
-    CharacterSpan,
+from tasks.io.records import Record, read_records
+from tasks.task import Features, Hyperparameters, presets
+from tasks.typing_and_relations import markers as marked
+from tasks.typing_and_relations.examples import (
     Examples,
-    Record,
-    character_span,
     check_same_inputs,
     lines_with_predictions,
     read_examples,
-    read_records,
 )
-from tasks.io.score_command import score_command
-from tasks.task import IGNORED, Features, Hyperparameters, presets
-from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
 
 PRESETS = presets(
@@ -262,13 +257,3 @@ def score_files(gold_path: Path, predictions_path: Path, *, negative: str = "") 
     relations = [example.relation for example in gold]
     chosen = negative_label(sorted({*relations, *predicted}), negative)
     return {"negative_label": chosen, **relation_scores(relations, predicted, chosen)}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line: `score GOLD PREDICTIONS`."""
-    options = {"--negative-label": ("negative", "the class that is not scored; else no_relation or Other")}
-    score_command("tasks.relation_classification", score_files, options, arguments)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from model.luke.config import PRESETS
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from workflows.report.caveats import SIZES
 

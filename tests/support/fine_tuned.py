@@ -15,7 +15,7 @@ from model.luke.config import PRESETS, LukeConfig
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import train_tokenizer
 from tasks.finetuning.finetune import finetune
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters
 from tests.support import ROOT
 

@@ -55,7 +55,7 @@ class Tune(RetriesFailures, FineTune):
         return [self.clone(FineTune, **setting, **common) for setting in self.settings()]
 
     def work(self) -> Result:
-        from tasks.finetuning.prepare import TASKS as MODULES
+        from tasks.finetuning.registry import TASKS as MODULES
 
         metric = MODULES[self.task].DEV_METRIC
         trials = self.trials()

@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save_file
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from tasks.entities.annotations import Mention
 from tasks.finetuning.finetune import configuration
-from tasks.finetuning.prepare import TASKS, Run, collate, prepare
+from tasks.finetuning.prepare import Run, collate, prepare
+from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, pretrained
 

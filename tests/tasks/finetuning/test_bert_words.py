@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from tasks.finetuning.finetune import finetune
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
+from tasks.io.data_folder import split_file
 from tasks.io.records import Record, read_records
 from tasks.ner import task as ner
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
-from tasks.task import split_file
 from tasks.typing_and_relations import entity_typing, relation_classification
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bert
 

@@ -22,13 +22,15 @@ from tasks.entities.annotations import Mention
 from tasks.finetuning import finetune as finetuning
 from tasks.finetuning import loop
 from tasks.finetuning.finetune import finetune
-from tasks.finetuning.prepare import TASKS, Run
+from tasks.finetuning.prepare import Run
+from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
+from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
 from tasks.ner.spans import Span
 from tasks.questions import cloze as cloze_qa
 from tasks.questions import extractive
-from tasks.task import PROFILES, Hyperparameters, split_file
+from tasks.task import PROFILES, Hyperparameters
 from tasks.typing_and_relations import entity_typing, relation_classification
 from tests.support import ROOT
 

@@ -17,7 +17,8 @@ from model.training.signals import Stopped
 from tasks.finetuning import finetune as finetuning
 from tasks.finetuning import loop as training
 from tasks.finetuning.loop import Training, loss_of_part, parts_of_step
-from tasks.finetuning.prepare import TASKS, Run, logits_of, prepare
+from tasks.finetuning.prepare import Run, logits_of, prepare
+from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, pretrained

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.io.records import character_span, read_label_file, read_records
+from tasks.io.data_folder import read_label_file
+from tasks.io.excerpts import character_span
+from tasks.io.records import read_records
 from tests.support.properties import given, st
 
 OBJECTS = [{"a": 1}, {"a": "[{,}]\n"}, {"b": {"c": [1, 2]}}]

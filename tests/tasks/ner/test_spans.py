@@ -17,7 +17,7 @@ from tasks.ner.spans import (
     split_passes,
     tags_of_spans,
 )
-from tasks.questions.answers import best_spans
+from tasks.questions.extractive import best_spans
 from tests.support.properties import given, settings, st
 
 ANY_TAG = st.sampled_from(

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 import torch
 
+from model.luke.batch import IGNORED
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks.ner import __main__ as command
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, tags_of_spans
-from tasks.task import IGNORED, Features
+from tasks.task import Features
 from tests.support import ROOT
 from tests.support.properties import given, st
 
@@ -371,7 +373,7 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     halved = [sentence.spans[::2] for sentence in gold.sentences]
     path = tmp_path / "predictions.txt"
     path.write_text("\n".join(task.prediction_lines(gold, halved)))
-    task.main(["score", str(EXAMPLES / "test.txt"), str(path)])
+    command.main(["score", str(EXAMPLES / "test.txt"), str(path)])
     printed = json.loads(capsys.readouterr().out)
     assert printed == task.score(gold, halved)
     assert (printed["precision"], printed["predicted"]) == (1.0, sum(map(len, halved)))
@@ -382,7 +384,7 @@ def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(
         SystemExit, match=r"^error: .*absent.txt: no such file; expected a CoNLL column file$"
     ):
-        task.main(["score", str(EXAMPLES / "test.txt"), str(tmp_path / "absent.txt")])
+        command.main(["score", str(EXAMPLES / "test.txt"), str(tmp_path / "absent.txt")])
 
 
 def test_predictions_of_other_tools_are_read_as_conlleval_reads_them(tmp_path: Path) -> None:

@@ -15,9 +15,10 @@ from model.luke.config import PRESETS as MODEL_PRESETS
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks import cloze_qa
 from tasks.finetuning.finetune import finetune
 from tasks.io.records import Record
-from tasks.questions import cloze
+from tasks.questions import cloze, cloze_input
 from tasks.task import Hyperparameters
 from tests.support import ROOT
 from tests.support.models import TINY
@@ -331,7 +332,7 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], name:
         if name == "test.jsonl"
         else lines
     )
-    cloze.main(["score", str(EXAMPLES / name), str(path)])
+    cloze_qa.main(["score", str(EXAMPLES / name), str(path)])
     printed = json.loads(capsys.readouterr().out)
     assert printed == {**cloze.score(dataset, predictions, (), None), "unknown": 0}
     assert (printed["exact_match"], printed["f1"], printed["questions"]) == (0.5, 0.5, 10)
@@ -339,7 +340,7 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], name:
 
 def test_sizes_and_markers_are_the_papers() -> None:
     assert cloze.WORD_MARKERS == {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
-    assert (cloze.MAX_QUESTION, cloze.ENTITY_ROWS) == (90, (0, 2))
+    assert (cloze_input.MAX_QUESTION, cloze.ENTITY_ROWS) == (90, (0, 2))
 
 
 def test_there_are_no_classes() -> None:

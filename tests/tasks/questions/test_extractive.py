@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks import extractive_qa
 from tasks.entities.annotations import Mention
 from tasks.io.records import Record
-from tasks.questions import extractive
-from tasks.task import IGNORED
+from tasks.questions import extractive, extractive_format, extractive_input
 from tests.support import ROOT
 from tests.support.models import TINY, shake
 
@@ -168,7 +169,7 @@ def test_real_answers_survive(shared: Path, max_words: int) -> None:
         assert len(features.items) > 2 * len(dataset.examples)
 
 
-def cuts_a_word(example: extractive.Example) -> bool:
+def cuts_a_word(example: extractive_format.Example) -> bool:
     """Whether a letter or digit stands on both sides of an end of the answer."""
     start, text = example.answers[0]
     padded = f" {example.passage} "
@@ -240,7 +241,7 @@ def annotate(text: str, page: str | None) -> list[Found]:
 
 def test_entities_come_from_the_annotator(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     question = {**QUESTION, "question": "Which poet?"}
-    dataset = extractive.annotated(extractive.read(written(tmp_path, squad(question))), annotate, 7)
+    dataset = extractive_format.annotated(extractive.read(written(tmp_path, squad(question))), annotate, 7)
     assert extractive.describe(dataset)["entities"] == 3
     assert extractive.describe(dataset)["entities_outside_vocabulary"] == 2
     [item] = featurize(dataset, tokenizer).items
@@ -250,7 +251,7 @@ def test_entities_come_from_the_annotator(tmp_path: Path, tokenizer: WordTokeniz
     with pytest.raises(
         ValueError, match="annotator gave entity 5, but the model has 5 entities; give the ment"
     ):
-        extractive.annotated(dataset, annotate, 5)
+        extractive_format.annotated(dataset, annotate, 5)
 
 
 def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> None:
@@ -355,9 +356,9 @@ def test_given_entities(tokenizer: WordTokenizer) -> None:
     record = Record("x", {"question": "Who?", "context": "Ada sat.", "entities": entities})
     [example] = extractive.from_records([record]).examples
     assert example.passage_mentions == (Mention(0, 3, 9),)
-    assert extractive.annotated(extractive.from_records([record]), annotate, 10).examples == (example,), (
-        "given ones are kept"
-    )
+    assert extractive_format.annotated(extractive.from_records([record]), annotate, 10).examples == (
+        example,
+    ), "given ones are kept"
 
 
 def test_answers_are_objects() -> None:
@@ -380,16 +381,16 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = tmp_path / "predictions.json"
     path.write_text("\n".join(extractive.prediction_lines(dataset, predictions)))
     assert set(json.loads(path.read_text())) == {example.id for example in dataset.examples}
-    extractive.main(["score", str(gold), str(path)])
+    extractive_qa.main(["score", str(gold), str(path)])
     printed = json.loads(capsys.readouterr().out)
     assert printed == {**extractive.score(dataset, predictions, (), None), "unknown": 0}
     assert (printed["exact_match"], printed["f1"], printed["predicted"]) == (0.5, 0.5, 20)
     with pytest.raises(SystemExit, match=r"^error: .*absent: no such file; expected a text file$"):
-        extractive.main(["score", str(gold), str(tmp_path / "absent")])
+        extractive_qa.main(["score", str(gold), str(tmp_path / "absent")])
 
 
 def test_sizes_are_the_papers() -> None:
-    assert (extractive.MAX_QUESTION, extractive.MAX_ANSWER, extractive.N_BEST) == (64, 30, 20)
+    assert (extractive_input.MAX_QUESTION, extractive_input.MAX_ANSWER, extractive.N_BEST) == (64, 30, 20)
 
 
 def test_there_are_no_classes() -> None:

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from tasks.export import main
+from tasks.io.data_folder import split_file
 from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.questions import extractive
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
-from tasks.task import split_file
 from tasks.typing_and_relations import entity_typing, relation_classification
 from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from tasks.entities.annotations import Mention
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
+from tasks.io.data_folder import split_file
 from tasks.io.records import read_records
 from tasks.ner import task as ner
 from tasks.ner.words import split_words
 from tasks.predict import main
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import AT_ONCE, answer_lines, load
-from tasks.task import split_file
 from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
 
 

@@ -10,6 +10,7 @@ import torch
 
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from tasks import entity_typing as command
 from tasks.typing_and_relations import entity_typing
 from tests.support import ROOT
 from tests.support.models import TINY
@@ -208,23 +209,21 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     predictions = [example.types[:1] for example in gold.examples]
     path = tmp_path / "predictions.jsonl"
     path.write_text("\n".join(entity_typing.prediction_lines(gold, predictions)))
-    entity_typing.main(["score", str(EXAMPLES / "test.json"), str(path)])
+    command.main(["score", str(EXAMPLES / "test.json"), str(path)])
     printed = json.loads(capsys.readouterr().out)
     none = {"labels_left_out": {"gold": 0, "predicted": 0}}
     assert printed == none | entity_typing.score(gold, predictions, entity_typing.GENERAL_TYPES, None)
     assert (printed["precision"], printed["predicted"]) == (1.0, 20)
     (tmp_path / "labels.txt").write_text("person\n")
-    entity_typing.main(
-        ["score", str(EXAMPLES / "test.json"), str(path), "--labels", str(tmp_path / "labels.txt")]
-    )
+    command.main(["score", str(EXAMPLES / "test.json"), str(path), "--labels", str(tmp_path / "labels.txt")])
     assert list(json.loads(capsys.readouterr().out)["types"]) == ["person"]
-    entity_typing.main(["score", str(EXAMPLES / "test.json"), str(EXAMPLES / "test.json")])
+    command.main(["score", str(EXAMPLES / "test.json"), str(EXAMPLES / "test.json")])
     assert json.loads(capsys.readouterr().out)["f1"] == 1
     with pytest.raises(
         SystemExit,
         match=r"^error: .*absent: no such file; expected a JSON array of objects or a JSON object a line$",
     ):
-        entity_typing.main(["score", str(EXAMPLES / "test.json"), str(tmp_path / "absent")])
+        command.main(["score", str(EXAMPLES / "test.json"), str(tmp_path / "absent")])
 
 
 def test_types_that_are_not_scored_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +236,7 @@ def test_types_that_are_not_scored_are_counted(tmp_path: Path, capsys: pytest.Ca
             )
         )
     files = [str(path) for path in paths]
-    entity_typing.main(["score", *files])
+    command.main(["score", *files])
     printed = json.loads(capsys.readouterr().out)
     assert printed["labels_left_out"] == {"gold": 3, "predicted": 2}
     assert (printed["gold"], printed["predicted"], printed["f1"]) == (1, 1, 1)
@@ -246,7 +245,7 @@ def test_types_that_are_not_scored_are_counted(tmp_path: Path, capsys: pytest.Ca
         r"gold.jsonl: no example has one of the types bird; list those of your data .* pass it as --labels$"
     )
     with pytest.raises(SystemExit, match=message):
-        entity_typing.main(["score", *files, "--labels", str(tmp_path / "labels.txt")])
+        command.main(["score", *files, "--labels", str(tmp_path / "labels.txt")])
     assert not capsys.readouterr().out
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.records import read_label_file
-from tasks.task import IGNORED, label_file, split_file
+from tasks import relation_classification as command
+from tasks.io.data_folder import label_file, read_label_file, split_file
 from tasks.typing_and_relations import relation_classification
 from tests.support import ROOT
 from tests.support.models import TINY
@@ -230,18 +231,16 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     lines = relation_classification.prediction_lines(gold, predictions)
     path = tmp_path / "predictions.jsonl"
     path.write_text("\n".join(lines))
-    relation_classification.main(["score", str(EXAMPLES / "test.json"), str(path)])
+    command.main(["score", str(EXAMPLES / "test.json"), str(path)])
     printed = json.loads(capsys.readouterr().out)
     assert printed == {
         "negative_label": "no_relation", **relation_classification.score(gold, predictions, (), "no_relation")
     }  # fmt: skip
     assert (printed["gold"], printed["predicted"], printed["correct"]) == (15, 14, 14)
-    relation_classification.main(
-        ["score", str(EXAMPLES / "test.json"), str(path), "--negative-label", "per:title"]
-    )
+    command.main(["score", str(EXAMPLES / "test.json"), str(path), "--negative-label", "per:title"])
     assert json.loads(capsys.readouterr().out)["gold"] == 17
     shutil.copy(EXAMPLES / "test.json", path)
-    relation_classification.main(["score", str(EXAMPLES / "test.json"), str(path)])
+    command.main(["score", str(EXAMPLES / "test.json"), str(path)])
     assert json.loads(capsys.readouterr().out)["f1"] == 1
 
 
@@ -254,7 +253,7 @@ def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
     ):
         other = written(tmp_path, *predictions, name="other")
         with pytest.raises(SystemExit, match=message):
-            relation_classification.main(["score", str(gold), str(other)])
+            command.main(["score", str(gold), str(other)])
 
 
 def test_a_small_model_learns_to_tell_head_from_tail() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Measure, fine_tuning
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
 from tests.support import ROOT
 from tests.support.compared import HOSTILE, cell
 from tests.support.fine_tuned import QUICK

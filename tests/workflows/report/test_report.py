@@ -307,8 +307,8 @@ def test_without_a_mention_table_there_is_no_corpus() -> None:
 
 def test_the_tasks_that_stages_know_are_all_there_are() -> None:
     """Their names stand twice, since Luigi's command line must not wait for torch."""
-    from tasks.finetuning import prepare
+    from tasks.finetuning import registry
     from workflows.base import experiment_file
 
-    assert set(experiment_file.TASKS) == set(prepare.TASKS)
+    assert set(experiment_file.TASKS) == set(registry.TASKS)
     assert all((experiment_file.EXAMPLES / task).is_dir() for task in experiment_file.TASKS)

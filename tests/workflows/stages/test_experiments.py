@@ -15,7 +15,7 @@ from typing import Any
 import luigi
 import pytest
 
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
 from tests.support.fine_tuned import EXAMPLES, QUICK
 from tests.support.grid import experiments, run_here

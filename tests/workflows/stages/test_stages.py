@@ -65,7 +65,7 @@ def quick_training() -> Iterator[None]:
     from dataclasses import replace
 
     from model.pretraining import recipes
-    from tasks.finetuning import prepare
+    from tasks.finetuning import registry
     from workflows.engines import workers as cells
 
     with pytest.MonkeyPatch.context() as patch:
@@ -75,7 +75,7 @@ def quick_training() -> Iterator[None]:
             recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
         )
         patch.setitem(recipes.RECIPES, "demo", short)
-        for task in prepare.TASKS.values():
+        for task in registry.TASKS.values():
             patch.setitem(task.PRESETS, "demo", replace(task.PRESETS["demo"], epochs=1))
         patch.setattr(cells, "run", run_here)
         yield

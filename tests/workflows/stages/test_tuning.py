@@ -12,7 +12,7 @@ import pytest
 from tasks.finetuning import finetune
 from tasks.finetuning.finetune import changed
 from tasks.finetuning.paper import fine_tuning
-from tasks.finetuning.prepare import TASKS
+from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
 from tests.support.fine_tuned import EXAMPLES, QUICK
 from tests.support.grid import experiments, run_here

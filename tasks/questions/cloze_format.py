@@ -1,0 +1,167 @@
+"""ReCoRD's questions, in its own JSON and in SuperGLUE's lines: reading, counting, writing predictions."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.io.excerpts import CharacterSpan
+from tasks.io.records import Record, children, is_one_object, read_object, read_records
+from tasks.questions.answers import (
+    Answer,
+    best_texts,
+    check_ids,
+    filled_text,
+    prediction_object,
+)
+
+PLACEHOLDER = "@placeholder"
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question with a placeholder, a passage, and the characters of the entities in it, in its order.
+
+    `answers` (characters where each is said to be, text) is empty where it is asked for.
+    """
+
+    id: str
+    question: str
+    passage: str
+    entities: tuple[CharacterSpan, ...]
+    answers: tuple[tuple[CharacterSpan, str], ...]
+    record: Record
+
+    def texts(self) -> list[str]:
+        """The texts of the entities."""
+        return [self.passage[start:end] for start, end in self.entities]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The questions of a file, in its order; those of SuperGLUE are numbered (`idx`)."""
+
+    path: Path
+    examples: tuple[Example, ...]
+    is_superglue: bool = False
+
+
+def read(path: Path) -> Dataset:
+    """The questions of ReCoRD: its own JSON object, or SuperGLUE's line for each passage.
+
+    Raises: ValueError naming the place and the field of what is wrong.
+    """
+    is_superglue = not is_one_object(path)
+    passages = read_records(path) if is_superglue else children(read_object(path), "data")
+    after_end = 1 if ends_are_included(passages) else 0
+    examples = tuple(
+        parse(question, passage, after_end)
+        for record in passages
+        for passage in [Record(f"{record.where}: passage", record.field("passage", dict, "an object"))]
+        for question in children(record, "qas")
+    )
+    if not examples:
+        raise ValueError(f"{path}: no questions; wanted at least one in qas")
+    check_ids((example.id, example.record) for example in examples)
+    return Dataset(path, examples, is_superglue)
+
+
+def ends_are_included(passages: Sequence[Record]) -> bool:
+    """Whether `end` is an answer's last character, as it is in both releases, or the one after it."""
+    votes: Counter[int] = Counter()
+    for record in passages:
+        text = record.field("passage", dict, "an object").get("text")
+        for question in children(record, "qas"):
+            for answer in children(question, "answers") if "answers" in question.values else ():
+                start, end, found = (answer.values.get(name) for name in ("start", "end", "text"))
+                if isinstance(text, str) and isinstance(start, int) and isinstance(end, int):
+                    votes[1] += text[start : end + 1] == found
+                    votes[0] += text[start:end] == found
+    return votes[1] >= votes[0]
+
+
+def parse(record: Record, passage: Record, after_end: int) -> Example:
+    """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
+    text = filled_text(passage, "text")
+    answers = [
+        (characters(answer, len(text), after_end), answer.text("text"))
+        for answer in children(record, "answers")
+    ]
+    if not answers:
+        raise record.error("answers is empty; wanted at least one")
+    number = record.field("idx", int, "the question's number") if "idx" in record.values else None
+    return Example(
+        id=record.text("id") if number is None else str(number),
+        question=with_placeholder(record, "query"),
+        passage=text,
+        entities=in_order(characters(each, len(text), after_end) for each in children(passage, "entities")),
+        answers=tuple(answers),
+        record=record,
+    )
+
+
+def from_records(records: Sequence[Record]) -> Dataset:
+    """Questions without answers: `question` with @placeholder in it, `text`, and `entities` of the text.
+
+    An entity is [start, end] or an object that has both, in characters; the end is excluded.
+    """
+    examples = []
+    for number, record in enumerate(records):
+        text = filled_text(record, "text")
+        given = record.field("entities", list, "a list of [start, end]")
+        spans = [[each.get("start"), each.get("end")] if isinstance(each, dict) else each for each in given]
+        entities = [
+            record.span(f"entities[{place}]", span, len(text), "characters")
+            for place, span in enumerate(spans)
+        ]
+        question = with_placeholder(record, "question")
+        examples.append(Example(str(number), question, text, in_order(entities), (), record))
+    return Dataset(Path("input"), tuple(examples))
+
+
+def characters(record: Record, length: int, after_end: int) -> CharacterSpan:
+    """`start` and `end` of a record as a half-open span of a text."""
+    start, end = (record.field(side, int, "a character's number") for side in ("start", "end"))
+    return record.span("start, end", [start, end + after_end], length, "characters")
+
+
+def in_order(spans: Any) -> tuple[CharacterSpan, ...]:
+    """The spans from left to right, each once."""
+    return tuple(sorted(set(spans)))
+
+
+def with_placeholder(record: Record, name: str) -> str:
+    """A question. Raises: ValueError where it has no placeholder."""
+    question = filled_text(record, name)
+    if PLACEHOLDER not in question:
+        raise record.error(f"{name} is {question[:40]!r}; wanted a question with {PLACEHOLDER} in it")
+    return question
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Sizes, and how many answers are not where they are said to be."""
+    examples = dataset.examples
+    return {
+        "questions": len(examples),
+        "passages": len({example.passage for example in examples}),
+        "entities": sum(len(example.entities) for example in examples),
+        "answers": sum(len(example.answers) for example in examples),
+        "answers_not_at_offset": sum(
+            example.passage[slice(*span)] != text for example in examples for span, text in example.answers
+        ),
+    }
+
+
+def gold_answers(dataset: Dataset) -> dict[str, list[str]]:
+    """The texts of the right answers to each question, by id."""
+    return {example.id: [text for _, text in example.answers] for example in dataset.examples}
+
+
+def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[Answer]]) -> list[str]:
+    """In the layout of the release that the data set is of: answers by question id, or lines of idx and label."""
+    texts = best_texts(gold_answers(dataset), predictions)
+    if not dataset.is_superglue:
+        return prediction_object(texts)
+    return [json.dumps({"idx": int(name), "label": text}, ensure_ascii=False) for name, text in texts.items()]

@@ -1,0 +1,175 @@
+"""SQuAD's questions: reading version 1.1, the Wikipedia entities of their texts, counting, writing predictions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from tasks.entities.annotations import Annotate, Annotation, Mention, given_mentions, known_mentions
+from tasks.io.records import Record, children, read_object
+from tasks.questions.answers import (
+    Answer,
+    best_texts,
+    check_ids,
+    filled_text,
+    prediction_object,
+)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A question on a passage; `answers` (characters where each begins, text) is empty where it is asked for.
+
+    `page` is the title of the Wikipedia page that the passage is from, if known.
+    """
+
+    id: str
+    question: str
+    passage: str
+    page: str | None
+    answers: tuple[tuple[int, str], ...]
+    record: Record
+    question_mentions: tuple[Mention, ...] = ()
+    passage_mentions: tuple[Mention, ...] = ()
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        return self.question, self.passage
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The characters of the answers that are where they are said to be."""
+        return [
+            (start, start + len(text))
+            for start, text in self.answers
+            if text and start >= 0 and self.passage.startswith(text, start)
+        ]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The questions of a file, in its order; `entity_counts` are of those that an annotator found, if any."""
+
+    path: Path
+    examples: tuple[Example, ...]
+    entity_counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def read(path: Path) -> Dataset:
+    """The questions of a SQuAD 1.1 file. Raises: ValueError for version 2.0 and anything else."""
+    record = read_object(path)
+    if str(record.values.get("version", "")).lstrip("v").startswith("2"):
+        raise refusal(record, "version")
+    examples = tuple(
+        parse(question, filled_text(paragraph, "context"), article)
+        for article in children(record, "data")
+        for paragraph in children(article, "paragraphs")
+        for question in children(paragraph, "qas")
+    )
+    if not examples:
+        raise ValueError(f"{path}: no questions; wanted at least one in data, paragraphs, qas")
+    check_ids((example.id, example.record) for example in examples)
+    return Dataset(path, examples)
+
+
+def refusal(record: Record, name: str) -> ValueError:
+    return record.error(
+        f"{name} is {record.values[name]!r}: this is SQuAD 2.0, whose unanswerable questions have no span that the "
+        "model could point at; give the files of version 1.1"
+    )
+
+
+def parse(record: Record, passage: str, article: Record) -> Example:
+    """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
+    if "is_impossible" in record.values:
+        raise refusal(record, "is_impossible")
+    answers = [
+        (answer.field("answer_start", int, "a character's number"), answer.text("text"))
+        for answer in children(record, "answers")
+    ]
+    if not answers:
+        raise record.error("answers is empty; wanted at least one")
+    title = article.text("title") if "title" in article.values else ""
+    page = unquote(title).replace("_", " ") or None
+    question = filled_text(record, "question")
+    return Example(record.text("id"), question, passage, page, tuple(answers), record)
+
+
+def from_records(records: Sequence[Record]) -> Dataset:
+    """Questions without answers: `question` and `text` (or `context`), perhaps `page`, the page's title.
+
+    Entities may be given, as `python -m tasks.annotate` prints them: `entities` of the text and
+    `question_entities`, each with `start`, `end` (characters) and `entity_id`.
+    """
+    examples = []
+    for number, record in enumerate(records):
+        question = filled_text(record, "question")
+        passage = filled_text(record, "text" if "text" in record.values else "context")
+        examples.append(
+            Example(
+                id=str(number),
+                question=question,
+                passage=passage,
+                page=record.text("page") if "page" in record.values else None,
+                answers=(),
+                record=record,
+                question_mentions=given_mentions(record, "question_entities", question),
+                passage_mentions=given_mentions(record, "entities", passage),
+            )
+        )
+    return Dataset(Path("input"), tuple(examples))
+
+
+def annotated(dataset: Dataset, annotate: Annotate, entity_count: int) -> Dataset:
+    """The data set with the Wikipedia entities that an annotator finds in its questions and passages.
+
+    Those outside the vocabulary are left out and counted; examples that come with entities keep those. Raises:
+    ValueError for an entity that is not among the `entity_count` of the model.
+    """
+    found: dict[tuple[str, str | None], Sequence[Annotation]] = {}
+    mentions: dict[tuple[str, str | None], tuple[Mention, ...]] = {}
+    for key in dict.fromkeys((text, each.page) for each in dataset.examples for text in each.texts):
+        found[key] = annotate(*key)
+        mentions[key] = known_mentions(found[key])
+    largest = max((mention.entity_id for each in mentions.values() for mention in each), default=0)
+    if largest >= entity_count:
+        raise ValueError(
+            f"the annotator gave entity {largest}, but the model has {entity_count} entities; give the mention table "
+            "of the run that the model was pretrained in"
+        )
+    examples = tuple(
+        each
+        if each.question_mentions or each.passage_mentions
+        else replace(
+            each,
+            question_mentions=mentions[each.question, each.page],
+            passage_mentions=mentions[each.passage, each.page],
+        )
+        for each in dataset.examples
+    )
+    outside = sum(len(found[key]) - len(mentions[key]) for key in found)
+    counts = {"entities": sum(map(len, mentions.values())), "entities_outside_vocabulary": outside}
+    return Dataset(dataset.path, examples, counts)
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Sizes; how many answers are not where they are said to be; and of annotated texts the entities."""
+    examples = dataset.examples
+    return {
+        "questions": len(examples),
+        "passages": len({example.passage for example in examples}),
+        "answers": sum(len(example.answers) for example in examples),
+        "answers_not_at_offset": sum(len(example.answers) - len(example.spans) for example in examples),
+        **dataset.entity_counts,
+    }
+
+
+def gold_answers(dataset: Dataset) -> dict[str, list[str]]:
+    """The texts of the right answers to each question, by id."""
+    return {example.id: [text for _, text in example.answers] for example in dataset.examples}
+
+
+def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[Answer]]) -> list[str]:
+    """SQuAD's own layout: a JSON object of answers by question id."""
+    return prediction_object(best_texts(gold_answers(dataset), predictions))

@@ -1,0 +1,186 @@
+"""Questions about a passage as model input: windows with their entities, the tokens of answers, padded batches."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.luke.batch import IGNORED, Batch, mention_positions, pad
+from model.luke.config import PAD_ENTITY
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.questions.extractive_format import Dataset, Example
+from tasks.questions.windows import (
+    Integers,
+    Text,
+    encode,
+    joined,
+    passage_room,
+    question_limit,
+    token_spans,
+    widest_windows,
+    windows,
+)
+from tasks.task import MAX_MENTION_POSITIONS, Features
+
+MAX_QUESTION = 64
+MAX_ANSWER = 30
+MAX_ENTITIES = 128
+
+
+@dataclass(frozen=True, eq=False)
+class WindowFeature:
+    """A question with a window of its passage.
+
+    `word_ids` (words) with special tokens; `characters` (tokens, 2) of the window's tokens, which begin at word
+    `first`; `is_start` (tokens) where an answer may start; `entity_ids` (entities) and their word positions
+    `entity_ends` (entities, 2), half open; `label` (2): the answer's first and last word position, 0 where the
+    window has none of it, IGNORED where the answer is not known.
+    """
+
+    example: int
+    word_ids: Integers
+    first: int
+    characters: Integers
+    is_start: np.ndarray
+    entity_ids: Integers
+    entity_ends: Integers
+    label: Integers
+
+
+def featurize(
+    dataset: Dataset,
+    tokenizer: WordTokenizer,
+    labels: Sequence[str],
+    *,
+    markers: Mapping[str, int],
+    max_words: int,
+    profile: str,
+) -> Features[WindowFeature]:
+    """Each question with all windows of its passage.
+
+    Questions are cut after 64 tokens. In the profile `fixed` no token holds different punctuation marks, so that an
+    answer can end between two of them; in `paper` the tokens are the tokenizer's own. The counts tell how often
+    questions were cut and which answers are out of reach: those of more than 30 tokens, those that begin or end
+    inside a token, and those that are not where they are said to be.
+    """
+    counts = Counter(
+        windows=0, questions_cut=0, questions_without_span=0, answers_too_long=0, answers_inside_tokens=0,
+        entities_cut=0,
+    )  # fmt: skip
+    limit = question_limit(MAX_QUESTION, max_words, tokenizer)
+    split_marks = profile == "fixed"
+    asked = encode(
+        [(each.question, each.question_mentions) for each in dataset.examples],
+        tokenizer,
+        split_marks=split_marks,
+    )
+    passages = encode(
+        [(each.passage, each.passage_mentions) for each in dataset.examples],
+        tokenizer,
+        split_marks=split_marks,
+    )
+    items: list[WindowFeature] = []
+    for number, example in enumerate(dataset.examples):
+        question = asked[example.question, example.question_mentions]
+        passage = passages[example.passage, example.passage_mentions]
+        counts["questions_cut"] += len(question.ids) > limit
+        gold = gold_tokens(example, passage, counts)
+        room = passage_room(min(limit, len(question.ids)), max_words, tokenizer)
+        items.extend(features_of(number, question, passage, gold, limit, room, tokenizer, counts))
+    return Features(items, counts | Counter(windows=len(items)))
+
+
+def gold_tokens(example: Example, passage: Text, counts: Counter[str]) -> tuple[int, int] | None:
+    """The tokens (half open) of the first answer that is at its offset, as training wants them."""
+    if not example.spans:
+        counts["questions_without_span"] += bool(example.answers)
+        return None
+    characters = np.array(example.spans[:1])
+    [(first, last)] = token_spans(passage.characters, characters).tolist()
+    if first >= last:  # blanks alone
+        counts["questions_without_span"] += 1
+        return None
+    counts["answers_too_long"] += last - first > MAX_ANSWER
+    found = passage.characters[first, 0], passage.characters[last - 1, 1]
+    counts["answers_inside_tokens"] += found != example.spans[0]
+    return first, last
+
+
+def features_of(
+    number: int,
+    question: Text,
+    passage: Text,
+    gold: tuple[int, int] | None,
+    limit: int,
+    room: int,
+    tokenizer: WordTokenizer,
+    counts: Counter[str],
+) -> list[WindowFeature]:
+    """The features of an example, one for each window."""
+    spans = windows(len(passage.ids), room)
+    widest = widest_windows(spans) if spans else None
+    passage_ids = np.array(passage.ids, dtype=np.int64)
+    items = []
+    for window, (start, end) in enumerate(spans):
+        word_ids, first = joined(question.ids[:limit], passage_ids[start:end], tokenizer)
+        parts = question.entities(0, limit, 1), passage.entities(start, end, first)
+        entity_ids, entity_ends = (np.concatenate(both) for both in zip(*parts, strict=True))
+        counts["entities_cut"] += max(0, len(entity_ids) - MAX_ENTITIES)
+        label = (IGNORED, IGNORED) if gold is None else (0, 0)
+        if gold and start <= gold[0] and gold[1] <= end:
+            label = gold[0] - start + first, gold[1] - 1 - start + first
+        assert widest is not None
+        items.append(
+            WindowFeature(
+                example=number,
+                word_ids=word_ids,
+                first=first,
+                characters=passage.characters[start:end],
+                is_start=widest[start:end] == window,
+                entity_ids=entity_ids[:MAX_ENTITIES],
+                entity_ends=entity_ends[:MAX_ENTITIES],
+                label=np.array(label, dtype=np.int64),
+            )
+        )
+    return items
+
+
+def feature_size(feature: WindowFeature) -> int:
+    """Length of a window in words and entities together."""
+    return len(feature.word_ids) + len(feature.entity_ids)
+
+
+def loss_terms(feature: WindowFeature) -> int:
+    """Start and end, where they are known, are terms of the loss."""
+    return int((feature.label != IGNORED).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class WindowBatch:
+    """Padded windows: the model's input, and the first and last word of each answer, `labels` (batch, 2)."""
+
+    inputs: Batch
+    labels: Tensor
+
+    def to(self, device: torch.device | str) -> "WindowBatch":
+        return WindowBatch(self.inputs.to(device), self.labels.to(device))
+
+
+def collate(features: Sequence[WindowFeature], *, entities: bool, pad_id: int) -> WindowBatch:
+    """A padded batch, without entities where no window has one."""
+    word_ids = pad([feature.word_ids for feature in features], pad_id)
+    lengths = torch.tensor([len(feature.word_ids) for feature in features])
+    inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
+    counts = torch.tensor([len(feature.entity_ids) for feature in features])
+    if entities and counts.any():
+        starts, ends = (pad([feature.entity_ends[:, side] for feature in features], 0) for side in (0, 1))
+        inputs = replace(
+            inputs,
+            entity_ids=pad([feature.entity_ids for feature in features], PAD_ENTITY),
+            entity_positions=mention_positions(starts, ends, MAX_MENTION_POSITIONS),
+            entity_mask=torch.arange(starts.shape[1]) < counts[:, None],
+        )
+    return WindowBatch(inputs.unpadded(), torch.from_numpy(np.stack([each.label for each in features])))

@@ -1,0 +1,48 @@
+"""Data sets with an example in each record: read, written with predictions, compared with a file of predictions."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from tasks.io.records import Record, read_records
+
+Example = TypeVar("Example")
+
+
+@dataclass(frozen=True)
+class Examples(Generic[Example]):
+    """The examples of a file, in its order; each keeps the `record` that it was made from."""
+
+    path: Path
+    examples: tuple[Example, ...]
+
+
+def read_examples(path: Path, parse: Callable[[Record], Example]) -> Examples[Example]:
+    """The examples of a JSON file. Raises: ValueError naming file, line and field."""
+    return Examples(path, tuple(map(parse, read_records(path))))
+
+
+def lines_with_predictions(dataset: Examples[Any], predictions: Sequence[Any]) -> list[str]:
+    """JSON lines: the record of each example with its `prediction`."""
+    return [
+        json.dumps({**example.record.values, "prediction": prediction}, ensure_ascii=False)
+        for example, prediction in zip(dataset.examples, predictions, strict=True)
+    ]
+
+
+def check_same_inputs(gold: Sequence[Record], predictions: Sequence[Record], labels: Sequence[str]) -> None:
+    """Raises: ValueError naming the first record of `predictions` that differs from that of `gold`.
+
+    What is compared is every field that both have, except those named in `labels`.
+    """
+    for number, (wanted, found) in enumerate(zip(gold, predictions, strict=False), start=1):
+        for name in sorted(set(wanted.values) & set(found.values) - set(labels)):
+            if wanted.values[name] != found.values[name]:
+                raise found.error(f"{name} is not that of {wanted.where}; example {number} must be the same")
+    if len(gold) != len(predictions):
+        raise ValueError(
+            f"{predictions[-1].where}: {len(predictions)} predictions for {len(gold)} examples "
+            f"(the last at {gold[-1].where}); wanted one for each"
+        )
