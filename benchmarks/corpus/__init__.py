@@ -1,0 +1,1 @@
+"""From the dump to the shards."""

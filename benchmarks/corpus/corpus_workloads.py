@@ -1,0 +1,161 @@
+"""What `corpus.py` measures inside of a process of its own."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.corpus.luke import method
+from benchmarks.corpus.luke.compare import Database, compare
+from benchmarks.harness.workloads import Record, in_turn, serve, steady_collector
+from pipeline.jobs.build_sequences import read_paragraphs
+from pipeline.lookup.entities import Aliases
+from pipeline.lookup.names import Names, occurrences
+from pipeline.sequences.packing import Limits, build_page
+from pipeline.sequences.sentences import split
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_files import tokenizer_files
+from pipeline.storage.arrow import open_arrow
+from pipeline.storage.tries import write_texts
+
+UNKNOWN_ENTITY = 1
+
+
+def sample_pages(folder: str, every: int) -> list[list[Any]]:
+    """The paragraphs of every so many-th page that ExtractPages wrote."""
+    paths = sorted(map(str, Path(folder, "paragraphs").glob("*.parquet")))
+    pages = (paragraphs for path in paths for _, paragraphs in read_paragraphs(path))
+    return list(islice(pages, 0, None, every))
+
+
+class CountingTokenizer:
+    """A tokenizer that counts the tokens that it gives."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._encode, self.count = tokenizer.encode, 0
+
+    def encode(self, segments: Sequence[str], leading_space: Sequence[bool]) -> list[list[int]]:
+        ids = self._encode(segments, leading_space)
+        self.count += sum(map(len, ids))
+        return ids
+
+
+class PlainTokenizer:
+    """What transformers' slow tokenizer does, around the tests' BPE in plain Python, and nothing else.
+
+    Bytes become characters, words come from a memory or are merged, and tokens become ids in a second step.
+    """
+
+    def __init__(self, folder: str) -> None:
+        from benchmarks.harness.oracle import Tokenizer
+
+        self.bpe = Tokenizer(folder)
+        self.names = {number: token for token, number in self.bpe.vocab.items()}
+        self.memory: dict[str, list[str]] = {}
+
+    def tokenize(self, text: str, *, add_prefix_space: bool) -> list[str]:
+        tokens: list[str] = []
+        leading = " " if add_prefix_space and text and not text[0].isspace() else ""
+        for piece in self.bpe.PIECES.findall(leading + text):
+            word = "".join([self.bpe.alphabet[byte] for byte in piece.encode()])
+            if word not in self.memory:
+                self.memory[word] = [self.names[number] for number in self.bpe._word(piece)]
+            tokens += self.memory[word]
+        return tokens
+
+    def convert_tokens_to_ids(self, tokens: list[str]) -> list[int]:
+        return [self.bpe.vocab[token] for token in tokens]
+
+
+def sequences(
+    *,
+    pages: str,
+    every: int,
+    tokenizer: str,
+    aliases: str,
+    limits: dict[str, int],
+    rounds: int,
+    pages_file: str,
+) -> Record:
+    """Pages to sequences by the pipeline, and its parts alone; LUKE's method in plain Python on the same pages.
+
+    The pages are left in `pages_file`, with the spans of their sentences and the ids of their links, so that another
+    Python can do LUKE's method with an old transformers.
+    """
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # as in the workers of the pipeline
+    sample, entity_id, fast = sample_pages(pages, every), Aliases(aliases).get, fast_tokenizer(tokenizer)
+    told = [[as_text(each, entity_id, split(each.text, "en")) for each in page] for page in sample]
+    Path(pages_file).write_text("".join(json.dumps(page) + "\n" for page in told), encoding="utf-8")
+
+    def build(encoder: Any) -> list[Any]:
+        chosen: Record = {"language": "en", "profile": "fixed", "limits": Limits(**limits)}
+        return [build_page(page, tokenizer=encoder, entity_id=entity_id, **chosen)[0] for page in sample]
+
+    def alone() -> int:
+        texts = ([paragraph.text for paragraph in page] for page in sample)
+        return sum(sum(map(len, fast.encode_batch_fast(batch))) for batch in texts)
+
+    counting = CountingTokenizer(WordTokenizer.load(tokenizer))
+    digests = method.digests([method.Row(**vars(row)) for row in page] for page in build(counting))
+    tokens = {"first": counting.count, "again": counting.count, "tokenizer alone": alone()}
+    tokenizers = [WordTokenizer.load(tokenizer) for _ in range(rounds)]
+    methods: dict[str, Callable[[], Any]] = {
+        "first": lambda: build(tokenizers[-1]),
+        "again": lambda: build(tokenizers.pop()),
+        "tokenizer alone": alone,
+        "sentence splitting alone": lambda: [split(text.text, "en") for page in told for text in page],
+    }
+    steady_collector()
+    rows = in_turn(methods, rounds)
+    plain = method.measure(told, lambda: PlainTokenizer(tokenizer), limits, rounds)
+    size = sum(len(text.text.encode()) for page in told for text in page)
+    facts = {"pages": len(sample), "text_bytes": size, "digests": digests, "tokens": tokens, "rows": rows}
+    return {**facts, "slow": [{"name": "plain Python", **plain}]}
+
+
+def fast_tokenizer(folder: str) -> Any:
+    """The fast tokenizer as it is, without anything of the pipeline."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.BPE.from_file(*map(str, tokenizer_files(Path(folder)).values())))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+    return tokenizer
+
+
+def as_text(paragraph: Any, entity_id: Callable[[str], int | None], sentences: Any) -> Any:
+    """A paragraph for LUKE's method; links to no entity are [UNK]."""
+    ids = [(entity_id(link.target), link) for link in paragraph.links]
+    links = [(UNKNOWN_ENTITY if number is None else number, link.start, link.end) for number, link in ids]
+    return method.Text(paragraph.text, links, sentences)
+
+
+def mention_counting(*, pages: str, every: int, candidates: str, names: str, rounds: int) -> Record:
+    """Counting the table's names in every so many-th page; `names` is where they are written for that."""
+    wanted = open_arrow(candidates).column("mention").to_pylist()
+    write_texts(names, wanted)
+    sample, known = sample_pages(pages, every), Names(names, max(map(len, wanted)))
+    rows = [(each.text, [(link.start, link.end) for link in each.links]) for page in sample for each in page]
+
+    def count() -> Counter[str]:
+        counts: Counter[str] = Counter()
+        for text, links in rows:
+            counts.update(occurrences(text, links, known))
+        return counts
+
+    facts = {"pages": len(sample), "text_bytes": sum(len(text.encode()) for text, _ in rows)}
+    facts |= {"occurrences": count().total(), "names": len(known), "names_bytes": os.path.getsize(names)}
+    steady_collector()
+    return {**facts, "rows": in_turn({"mention counting": count}, rounds)}
+
+
+def luke_builder(*, exported: str, workdir: str, dump: str, tokenizer: str, limits: dict[str, int]) -> Record:
+    """LUKE's vocabulary and sequences from wikipedia2vec's database, beside the stages' of the work directory."""
+    database = Database.open(Path(exported))
+    return compare(database, Path(workdir), Path(dump), WordTokenizer.load(tokenizer), Limits(**limits))
+
+
+if __name__ == "__main__":
+    serve(sequences, mention_counting, luke_builder)

@@ -1,0 +1,162 @@
+"""The dumps that are measured with: real ones, and larger ones that repeat the pages of a small one.
+
+A copy has other titles and ids. It is one bzip2 stream, or Wikimedia's multistream: the head, then 100 pages a stream,
+then the tail. Equal sources give equal bytes; what is held in memory is the source, never the copy.
+"""
+
+import bz2
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Set
+from dataclasses import asdict, dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from pipeline.dump.containers import plan_blocks
+from pipeline.dump.pages import Page, read_pages
+from pipeline.mediawiki.site import SiteInfo
+
+SMALL, LARGE, FEW, EMPTY = "enwiki-2016-206", "enwiki-2006-12k", "enwiki-2006-500", "almost-empty"
+PAGES_A_STREAM = 100  # as in Wikimedia's multistream dumps
+VERSION = 2  # of made dumps: files that another version made are made anew
+_PAGE = re.compile(rb"[ \t]*<page>.*?</page>\n?", re.DOTALL)
+# The first id of a page is the page's own.
+_PLACES = re.compile(rb"(.*?<title>)(.*?)(</title>.*?<id>)(\d+)(</id>.*)", re.DOTALL)
+_REDIRECT = re.compile(rb'<redirect title="([^"]*)"')
+# A link's target as it stands in XML; of "[[AT&amp;T#History|AT&amp;T]]" it is "AT&amp;T".
+_TARGET = re.compile(rb"\[\[([^\[\]|#<>{}\n]*[^\[\]|#<>{}\n\s])(?<!&amp;)(?=\s*[|#\]])")
+_TEXT = re.compile(rb"(<text[^>]*>).*(</text>)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A dump file: its name within a run, bytes of uncompressed XML, and pages of every kind.
+
+    `copies` is how often each page of the source stands in it, `layout` "one stream" or "multistream".
+    """
+
+    name: str
+    path: Path
+    xml_bytes: int
+    pages: int
+    copies: int = 1
+    layout: str = "one stream"
+
+    @property
+    def megabytes(self) -> float:
+        """10^6 bytes of uncompressed XML."""
+        return self.xml_bytes / 1e6
+
+    def describe(self) -> dict[str, Any]:
+        """The dump without its place on this machine."""
+        facts = {key: value for key, value in asdict(self).items() if key != "path"}
+        return {**facts, "file_bytes": self.path.stat().st_size, "sha256": _sha256(self.path)}
+
+
+def real_dump(path: Path) -> Dump:
+    """A dump as it lies there; it is read once, whole, to count."""
+    if not path.is_file():
+        raise SystemExit(f"--data: no {path.name} in {path.parent}; its README.md describes it")
+    xml = bz2.decompress(path.read_bytes())
+    return Dump(path.name.removesuffix(".xml.bz2"), path, len(xml), xml.count(b"<page>"))
+
+
+def almost_empty(source: Path, folder: Path) -> Dump:
+    """The head of a dump with one real redirect and one line of article: all that it costs is start-up."""
+    head, pages, tail = _split(source)
+    redirect = next(page for page in pages if b"<redirect " in page)
+    article = next(page for page in pages if b"<redirect " not in page)
+    xml = head + redirect + _TEXT.sub(rb"\1A page with a [[link]].\2", article) + tail
+    path = folder / f"{EMPTY}.xml.bz2"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(bz2.compress(xml))
+    return Dump(EMPTY, path, len(xml), 2)
+
+
+def repeated(
+    source: Path, folder: Path, copies: int, *, linked: bool = False, multistream: bool = False
+) -> Dump:
+    """A dump with every page of the source `copies` times; one that an earlier run made of the same is taken as it is.
+
+    Copy n of a page has the title `<title> (copy n)`. With `linked` its links' targets have that ending, too, and its
+    redirect's: titles, redirects, entities, missing pages, and the names that unpiped links show grow as the dump
+    does. Targets with a prefix (files, categories, other languages) stay, unless the source has a page of that title.
+    """
+    name = (
+        f"{source.name.removesuffix('.xml.bz2')}{'-linked' * linked}-{copies}x{'-multistream' * multistream}"
+    )
+    path, facts_path = folder / f"{name}.xml.bz2", folder / f"{name}.json"
+    wanted: dict[str, Any] = {"version": VERSION, "source": _sha256(source), "copies": copies}
+    facts = json.loads(facts_path.read_text(encoding="utf-8")) if facts_path.is_file() else {}
+    size = path.stat().st_size if path.is_file() else None
+    if any(facts.get(key) != value for key, value in {**wanted, "file_bytes": size}.items()):
+        folder.mkdir(parents=True, exist_ok=True)
+        facts_path.unlink(missing_ok=True)
+        facts = wanted | _write(source, path, copies, linked, multistream)
+        facts_path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    layout = "multistream" if multistream else "one stream"
+    return Dump(name, path, facts["xml_bytes"], facts["pages"], copies, layout)
+
+
+def _write(source: Path, path: Path, copies: int, linked: bool, multistream: bool) -> dict[str, Any]:
+    head, pages, tail = _split(source)
+    repeated_pages, compressor, xml_bytes = _copies(pages, copies, linked), bz2.BZ2Compressor(), 0
+    batches = iter(lambda: b"".join(islice(repeated_pages, PAGES_A_STREAM)), b"")
+    with open(path, "wb") as stream:
+        for part in chain([head], batches, [tail]):
+            xml_bytes += len(part)
+            stream.write(bz2.compress(part) if multistream else compressor.compress(part))
+        if not multistream:
+            stream.write(compressor.flush())
+    return {"xml_bytes": xml_bytes, "pages": copies * len(pages), "file_bytes": path.stat().st_size}
+
+
+def _copies(pages: list[bytes], copies: int, linked: bool) -> Iterator[bytes]:
+    """Every page of every copy; ids of a copy grow by a power of ten above all of them."""
+    places = [match for page in pages if (match := _PLACES.fullmatch(page))]
+    if len(places) != len(pages):
+        raise ValueError("a page without <title> before <id>")
+    titles = {place[2] for place in places}
+    step = 10 ** max(len(place[4]) for place in places)
+    for copy in range(1, copies + 1):
+        ending = b" (copy %d)" % copy
+        for place in places:
+            number = copy * step + int(place[4])
+            page = b"%b%b%b%b%d%b" % (place[1], place[2], ending, place[3], number, place[5])
+            yield link_within(page, ending, titles) if linked else page
+
+
+def link_within(page: bytes, ending: bytes, titles: Set[bytes]) -> bytes:
+    """A page's XML with the ending behind the targets of its links and of its redirect."""
+
+    def changed(match: re.Match[bytes]) -> bytes:
+        stays = b":" in match[1] and match[1].replace(b"_", b" ").strip() not in titles
+        at = match.end(1) - match.start()
+        return match[0] if stays else match[0][:at] + ending + match[0][at:]
+
+    return _TARGET.sub(changed, _REDIRECT.sub(changed, page, count=1))
+
+
+def articles(path: str | Path, site: SiteInfo, *, allow_truncated: bool = False) -> Iterator[Page]:
+    """The pages of a dump that are no redirects."""
+    for block in plan_blocks([str(path)], 16 << 20):
+        for page in read_pages(block, site, Counter(), allow_truncated=allow_truncated):
+            if isinstance(page, Page) and not page.redirect:
+                yield page
+
+
+def _split(source: Path) -> tuple[bytes, list[bytes], bytes]:
+    """The XML before the first page, each page, and the XML behind the last."""
+    xml = bz2.decompress(source.read_bytes())
+    pages = list(_PAGE.finditer(xml))
+    if not pages:
+        raise ValueError(f"{source}: no <page> in it; wanted a MediaWiki export")
+    return xml[: pages[0].start()], [page[0] for page in pages], xml[pages[-1].end() :]
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

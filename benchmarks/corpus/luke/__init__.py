@@ -1,0 +1,1 @@
+"""LUKE's own method and builder, told anew from its public code."""

@@ -1,0 +1,144 @@
+"""The stages from the dump to the shards, run as a user runs them, with the figures of each.
+
+Two commands: `luigi --module workflows BuildMentionTable` makes all tables, `... BuildSequences` then the shards. A
+stage's own `run.json` says how long it took, and its time of change when it ended; what the processes held and worked
+in between is sampled from outside.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.corpus.dumps import Dump
+from benchmarks.harness.measure import Moment, measure
+from benchmarks.harness.workloads import Record, environment
+
+
+class Stage(NamedTuple):
+    """A stage's folder, and what it reads and writes, by the manifest that counts it; a link is a row, too."""
+
+    folder: str
+    reads: str = ""
+    writes: str = ""
+
+
+STAGES = {
+    "FetchDump": Stage("dump"),
+    "ExtractPages": Stage("pages", "ExtractPages.pages_read", "pages paragraphs redirects rejected"),
+    "ResolveRedirects": Stage("titles", "ExtractPages.pages ExtractPages.redirects", "titles"),
+    "BuildEntityVocab": Stage(
+        "entity_vocab", "ExtractPages.links ResolveRedirects.titles", "entities aliases"
+    ),
+    "BuildMentionTable": Stage(
+        "mentions",
+        "ExtractPages.paragraphs ExtractPages.links ResolveRedirects.titles",
+        "mentions page_names",
+    ),
+    "BuildSequences": Stage("sequences", "ExtractPages.paragraphs", "sequences held_out"),
+}
+ALL = "all"
+COMMANDS = ("BuildMentionTable", "BuildSequences")
+ROLES = ("main", "jvm", "spark worker", "runner", "worker")
+TIMEOUT_SECONDS = 3600
+_SAMPLING_SHARE = 0.04
+
+
+def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int, profile: str) -> Record:
+    """Run all stages in an empty work directory: the figures of each and of all, or the failure."""
+    flags = ["--dump", str(dump.path), "--workdir", str(workdir), "--tokenizer", str(tokenizer)]
+    flags += ["--preset", "base", "--processes", str(processes), "--profile", profile]
+    results, own = [], environment(threads=1)
+    for stage in COMMANDS:
+        command = [sys.executable, "-m", "luigi", "--module", "workflows", stage, *flags]
+        results.append(measure(command, own, timeout=TIMEOUT_SECONDS, sampling_share=_SAMPLING_SHARE))
+        if results[-1].failure:
+            break
+    sizes: dict[str, float] = {}
+    for role, size in (pair for result in results for pair in result.rss_mb.items()):
+        sizes[role] = max(sizes.get(role, 0.0), size)
+    whole = {
+        "seconds": sum(result.wall_seconds for result in results),
+        "share": 1.0,
+        "cpu_seconds": sum(result.cpu_seconds for result in results),
+        "tree_pss_mb": max(result.tree_pss_mb for result in results),
+        "rss_mb": {role: sizes[role] for role in ROLES if role in sizes},
+        "bytes": sum(path.stat().st_size for path in workdir.rglob("*") if path.is_file()),
+    }
+    record = {
+        "dump": dump.name,
+        "profile": profile,
+        "failure": "; ".join(r.failure for r in results if r.failure),
+    }
+    record |= {"other_cores": max(result.other_cores for result in results), "stages": {ALL: whole}}
+    if not record["failure"]:
+        record["stages"] |= stage_records(workdir, [result.moments for result in results], whole["seconds"])
+    return record
+
+
+def stage_folder(workdir: Path, stage: str) -> Path:
+    """The folder of the only run of a stage in a work directory."""
+    found = sorted(workdir.glob(f"{STAGES[stage].folder}-*/manifest.json"))
+    if len(found) != 1:
+        raise ValueError(f"{workdir}: {len(found)} finished folders of {stage}; wanted one")
+    return found[0].parent
+
+
+def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: float) -> dict[str, Record]:
+    """The figures of each stage, in the order of the stages; `whole`: the seconds of all."""
+    folders = {stage: stage_folder(workdir, stage) for stage in STAGES}
+    manifests = {stage: json.loads((path / "manifest.json").read_bytes()) for stage, path in folders.items()}
+    records = {}
+    for stage, folder in folders.items():
+        seconds = json.loads((folder / "run.json").read_bytes())["seconds"]
+        end, facts = (folder / "run.json").stat().st_mtime, manifests[stage]["facts"]
+        records[stage] = {
+            "seconds": seconds,
+            "share": seconds / whole,
+            **rows_of(stage, manifests),
+            **within(commands, end - seconds, end),
+            "bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+            "files": {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()},
+            "manifest_sha256": hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest(),
+            "rows": manifests[stage]["rows"],
+            "drops": manifests[stage]["drops"],
+            "facts": {key: value for key, value in facts.items() if isinstance(value, int | float)},
+        }
+    return records
+
+
+def rows_of(stage: str, manifests: Mapping[str, Record]) -> Record:
+    """Rows that a stage reads and writes; None where its input is no table."""
+    read = []
+    for source, name in (word.split(".") for word in STAGES[stage].reads.split()):
+        counts = manifests[source].get("facts", {}) | manifests[source]["rows"]
+        read.append(counts.get(name, 0))
+    written = [manifests[stage]["rows"].get(name, 0) for name in STAGES[stage].writes.split()]
+    return {"rows_read": sum(read) if read else None, "rows_written": sum(written) if written else None}
+
+
+def within(commands: Sequence[Sequence[Moment]], begin: float, end: float) -> Record:
+    """Memory and CPU seconds between two points of time; what no look fell into is None."""
+    moments = [moment for command in commands for moment in command if begin <= moment.time <= end]
+    sizes = {role: [moment.rss_mb.get(role) or 0.0 for moment in moments] for role in ROLES}
+    cpu = sum(cpu_at(command, end) - cpu_at(command, begin) for command in commands if command)
+    return {
+        "cpu_seconds": cpu if moments else None,
+        "tree_pss_mb": max((moment.pss_mb for moment in moments), default=None),
+        "rss_mb": {role: max(found) for role, found in sizes.items() if any(found)},
+    }
+
+
+def cpu_at(moments: Sequence[Moment], when: float) -> float:
+    """CPU seconds that a command had taken at a time, between the two looks around it in proportion."""
+    before = [moment for moment in moments if moment.time <= when]
+    after = [moment for moment in moments if moment.time > when]
+    if not before:
+        return 0.0
+    if not after:
+        return max(moment.cpu_seconds for moment in before)
+    left, right = before[-1], after[0]
+    share = (when - left.time) / (right.time - left.time)
+    return left.cpu_seconds + share * max(0.0, right.cpu_seconds - left.cpu_seconds)

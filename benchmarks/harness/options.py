@@ -1,0 +1,59 @@
+"""The options that all benchmarks share."""
+
+import argparse
+import datetime
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.harness.workloads import ROOT
+
+SHARED = Path(os.environ.get("LUKE_SHARED", ROOT.parent / "shared"))
+DATA = SHARED / "data"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "luke-from-wikipedia"
+
+
+def absolute(text: str) -> Path:
+    """A path that holds in any folder; links stay."""
+    return Path(text).absolute()
+
+
+def python_of(text: str) -> Path:
+    """The interpreter itself, or the one of a folder; a link stays one, as it tells the environment."""
+    place = absolute(text)
+    found = [path for path in (place, place / "python", place / "bin/python") if path.is_file()]
+    if not found:
+        raise argparse.ArgumentTypeError(f"no python in {text}")
+    return found[0]
+
+
+def count(text: str) -> int:
+    """A number above zero."""
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError("wanted 1 or more")
+    return int(text)
+
+
+class Options(argparse.ArgumentParser):
+    """The command line of `benchmarks.<name>`; `quick` says what --quick does, where there is one."""
+
+    def __init__(self, name: str, description: str | None, quick: str = "") -> None:
+        kind = argparse.RawDescriptionHelpFormatter
+        super().__init__(f"python -m benchmarks.{name}", description=description, formatter_class=kind)
+        self.name = name
+        if quick:
+            self.add_argument("--quick", action="store_true", help=quick)
+        self.add_argument("--note", action="append", default=[], dest="notes", help="a line for the report")
+        self.add_argument("--output", type=absolute, help="the results as JSON; Markdown goes beside it")
+
+    def read(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:
+        """The options, with `command`: what runs, without its notes and the folders of its paths."""
+        given = sys.argv[1:] if arguments is None else arguments
+        options = self.parse_args(given)
+        told = [word for word in given if word not in options.notes and not word.startswith("--note")]
+        options.command = " ".join([self.prog, *(Path(w).name if os.sep in w else w for w in told)])
+        kind = self.name.rpartition(".")[2].replace("_", "-") + "-quick" * getattr(options, "quick", False)
+        name = f"{datetime.date.today().isoformat()}-{kind}.json"
+        options.output = options.output or ROOT / "benchmarks/results" / name
+        return options

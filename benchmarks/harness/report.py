@@ -1,0 +1,130 @@
+"""What follows from measurements: medians, ratios, targets, checks, and the report with its tables."""
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.facts import describe, environment_facts
+from benchmarks.harness.workloads import Record
+
+Number = float | None
+
+
+def median(values: Iterable[Number]) -> Number:
+    """Of the values that are known; None where there is none."""
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def divide(a: Number, b: Number) -> Number:
+    return a / b if a is not None and b else None
+
+
+def target(what: str, found: Number, *, least: Number = None, most: Number = None, **more: Any) -> Record:
+    """What was wanted and what was found; `met` is None where it was not measured."""
+    wanted, words = (most, "at most") if least is None else (least, "at least")
+    met = None if found is None else found <= wanted if least is None else found >= wanted
+    return {"target": f"{what}, {words}", **more, "wanted": wanted, "found": found, "met": met}
+
+
+def equal_losses(what: str, rows: Iterable[Record]) -> list[Record]:
+    """Whether rows that share weights, batch and masks have the same loss; no check of less than two losses."""
+    losses = [row["loss"] for row in rows if row.get("loss") is not None]
+    if len(losses) < 2:
+        return []
+    spread = max(losses) - min(losses)
+    passed = spread < 1e-3 * losses[0]
+    return [{"check": what, "losses": len(losses), "spread": f"{spread:.1e}", "passed": passed}]
+
+
+def progress(what: str) -> None:
+    """A line for whoever waits."""
+    print(f"{datetime.datetime.now():%H:%M:%S} {what}", file=sys.stderr, flush=True)
+
+
+def table(rows: Sequence[Record]) -> str:
+    """Rows as a Markdown table that can be read as it is."""
+    if not rows:
+        return "(nothing measured)\n"
+    columns = []
+    for name in rows[0]:
+        cells = [name, *(_cell(row[name]) for row in rows)]
+        is_number = all(isinstance(row[name], int | float | None) for row in rows)
+        width, place = max(map(len, cells)), str.rjust if is_number else str.ljust
+        placed = [place(cell, width) for cell in cells]
+        columns.append([placed[0], "-" * (width - 1) + (":" if is_number else "-"), *placed[1:]])
+    return "".join(f"| {' | '.join(line)} |\n" for line in zip(*columns, strict=True))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {count:,}" for key, count in value.items())
+    return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+class Report:
+    """What a benchmark found: sections in the order in which they are read, and all measurements behind them.
+
+    Attributes:
+        measured: what the JSON holds beside the sections.
+        head: paragraphs before the first section.
+    """
+
+    def __init__(
+        self, title: str, options: argparse.Namespace, packages: Iterable[str], peers: Path | None = None
+    ) -> None:
+        self.title, self.options = title, options
+        self.date = datetime.date.today().isoformat()
+        self.environment = environment_facts(packages, peers)
+        self.notes: list[str] = list(options.notes)
+        self.measured: Record = {}
+        self.head: list[str] = []
+        self.sections: dict[str, tuple[str, list[Record]]] = {}
+
+    def add(self, name: str, rows: Iterable[Record], text: str = "") -> None:
+        """A section with a table below its text; a section of the same name is replaced."""
+        self.sections[name] = (text, list(rows))
+
+    def text(self) -> str:
+        """The report for reading."""
+        facts = describe(self.environment, os.getloadavg()[0])
+        parts = [f"# {self.title}, {self.date}\n", f"`{self.options.command}`\n", facts, *self.head]
+        for name, (text, rows) in self.sections.items():
+            parts += [f"## {name}\n", *([text.strip() + "\n"] if text else [])]
+            parts += [table(rows)] if rows or not text else []
+        if self.notes:
+            parts += ["## Notes\n", *(f"- {note}" for note in self.notes), ""]
+        return "\n".join(parts)
+
+    def write(self) -> None:
+        """The JSON, and the Markdown beside it, each whole or not at all."""
+        record = {"date": self.date, "command": self.options.command, "environment": self.environment}
+        record |= {"notes": self.notes, **self.measured, "load after": os.getloadavg()[0]}
+        record |= {name.lower(): rows for name, (_, rows) in self.sections.items()}
+        output: Path = self.options.output
+        output.parent.mkdir(parents=True, exist_ok=True)
+        whole = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+        for path, text in ((output, whole), (output.with_suffix(".md"), self.text())):
+            aside = path.with_name(f".{path.name}.tmp")
+            aside.write_text(text, encoding="utf-8")
+            aside.replace(path)
+
+    def finish(self) -> None:
+        """Write and print the report; a check that failed makes the command fail, a missed target does not."""
+        self.write()
+        print(self.text())
+        _, checks = self.sections.get("Checks", ("", []))
+        if failed := [row["check"] for row in checks if not row["passed"]]:
+            raise SystemExit(f"what was measured is wrong: {'; '.join(failed)}")

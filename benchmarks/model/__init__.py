@@ -1,0 +1,1 @@
+"""A training step, pretraining, and what a pretraining learnt."""

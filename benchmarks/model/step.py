@@ -1,0 +1,166 @@
+"""A training step of LUKE: ours beside transformers', tokens a second and peak memory.
+
+    python -m benchmarks.model.step --sequences DIR                 # base on the CPU
+    python -m benchmarks.model.step --sequences DIR --device cuda   # large, bf16, entity-aware beside original
+
+A step is forward, both losses and backward; the optimiser is left out. README.md says what is counted.
+"""
+
+import argparse
+import os
+import re
+from collections.abc import Iterable
+
+from benchmarks.harness.options import Options, absolute, count
+from benchmarks.harness.report import Report, divide, equal_losses, median, target
+from benchmarks.harness.workloads import Record, run
+
+MODULE = "model.workloads"
+PACKAGES = ("torch", "transformers", "numpy", "pyarrow", "liger-kernel", "cut-cross-entropy")
+TARGET_SPEED = {0.1: 1.7, 0.0: 2.2}
+TARGET_MEMORY, TARGET_ATTENTION, TARGET_SHARE = 0.75, 1.25, 0.45
+
+
+def rates(rows: Iterable[Record], variant: str, dropout: float, clock: str = "seconds") -> list[float]:
+    """Real tokens (words and entities) a second of each round, by the wall's clock or the processors'."""
+    chosen = [row for row in rows if (row["variant"], row["dropout"]) == (variant, dropout)]
+    return [(row["words"] + row["entities"]) / row[clock] for row in chosen]
+
+
+def same_attention(variant: str) -> str:
+    """The variant of transformers that one is set against."""
+    return f"transformers {variant.split()[1]} padded"
+
+
+def largest(values: list[float]) -> float | None:
+    return max(values, default=None)
+
+
+def speed_rows(rows: list[Record]) -> list[Record]:
+    """Each variant: its fastest and median round, and both against transformers' same attention."""
+    table = []
+    for dropout, variant in dict.fromkeys((row["dropout"], row["variant"]) for row in rows):
+        found, theirs = (rates(rows, name, dropout) for name in (variant, same_attention(variant)))
+        by_cpu = [largest(rates(rows, n, dropout, "cpu_seconds")) for n in (variant, same_attention(variant))]
+        row = {"dropout": dropout, "variant": variant, "rounds": len(found)}
+        row |= {"tokens/s, fastest": max(found), "tokens/s, median": median(found)}
+        row["x transformers, fastest"] = divide(max(found), largest(theirs))
+        row["x transformers, median"] = divide(median(found), median(theirs))
+        table.append(row | {"x transformers by CPU time, fastest": divide(*by_cpu)})
+    return table
+
+
+def memory_rows(found: list[Record]) -> list[Record]:
+    """Each variant's sizes, and its peak against transformers' same attention."""
+    peaks = {(row["variant"], row["dropout"]): row.get("peak_mb") for row in found}
+    table = []
+    for row in found:
+        peak, loaded = row.get("peak_mb"), row.get("loaded_mb")
+        line = {"dropout": row["dropout"], "variant": row["variant"]}
+        line |= {"loaded MB": loaded and round(loaded), "peak MB": peak and round(peak)}
+        line["of it the step's"] = peak and loaded and round(peak - loaded)
+        base = peaks.get((same_attention(row["variant"]), row["dropout"]))
+        table.append(line | {"share of transformers' peak": divide(peak, base)})
+    return table
+
+
+def targets(speed: list[Record], memory: list[Record]) -> list[Record]:
+    """What was wanted on the CPU and what was found; None where it was not measured."""
+    table = []
+    for row in speed:
+        name, dropout = row["variant"], row["dropout"]
+        if name.endswith("unpadded") and dropout in TARGET_SPEED:
+            what = f"{name}, dropout {dropout}: x transformers' tokens/s (fastest rounds)"
+            table.append(target(what, row["x transformers, fastest"], least=TARGET_SPEED[dropout]))
+    for row in memory:
+        if row["variant"].endswith("unpadded"):
+            what = f"{row['variant']}, dropout {row['dropout']}: share of transformers' peak memory"
+            table.append(target(what, row["share of transformers' peak"], most=TARGET_MEMORY))
+    return table
+
+
+def gpu_targets(rows: list[Record], product_flops: float | None) -> list[Record]:
+    """The same on a GPU: what entity-aware attention costs, and the share of the product rate."""
+    table = []
+    for dropout in dict.fromkeys(row["dropout"] for row in rows):
+        original, aware = (
+            largest(rates(rows, f"ours {name} unpadded", dropout)) for name in ("original", "entity-aware")
+        )
+        what = f"time of entity-aware / original, dropout {dropout}"
+        table.append(target(what, divide(original, aware), most=TARGET_ATTENTION))
+        of = [row for row in rows if (row["dropout"], row["variant"]) == (dropout, "ours original unpadded")]
+        share = divide(largest([row["flops"] / row["seconds"] for row in of]), product_flops)
+        table.append(target(f"share of the product rate, dropout {dropout}", share, least=TARGET_SHARE))
+    return table
+
+
+def checks(rows: list[Record]) -> list[Record]:
+    """Without dropout all variants share weights and batch, so that the losses of an attention are equal."""
+    groups: dict[tuple[str, int], list[Record]] = {}
+    for row in rows:
+        if row["dropout"] == 0:
+            groups.setdefault((row["variant"].split()[1], row["round"]), []).append(row)
+    found = [equal_losses(f"equal losses, {name}, round {n}", of) for (name, n), of in sorted(groups.items())]
+    return [check for checks in found for check in checks]
+
+
+def measure(options: argparse.Namespace, common: Record) -> Record:
+    """Speed in one process, memory in one for each variant; a failure is a note."""
+    from benchmarks.model.workloads import variants
+
+    names = [name for name in variants(options.device == "cpu") if re.search(options.variants, name)]
+    more = {"rounds": options.rounds, "dropouts": options.dropout, "names": names}
+    found = {"rows": [], "kernels": {}, "product_flops": None} | run(MODULE, "speed", common | more)
+    sizes = []
+    for row in ({"name": name, "dropout": dropout} for dropout in options.dropout for name in names):
+        sizes.append({"variant": row["name"], **row} | run(MODULE, "memory", common | row))
+    return found | {"sizes": sizes}
+
+
+def main() -> None:
+    parser = Options(
+        "model.step", __doc__, quick="the preset demo, two sequences, one round: whether it works"
+    )
+    add = parser.add_argument
+    add("--sequences", type=absolute, required=True, help="a folder that BuildSequences wrote")
+    add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    add("--size", help="preset (default: base on the CPU, large elsewhere)")
+    add("--batch-size", type=count, default=8)
+    add("--rounds", type=count, default=5)
+    add("--threads", type=count, default=os.cpu_count(), help="of torch")
+    add("--dropout", type=float, nargs="+", default=[0.1, 0.0])
+    add("--variants", default="", help="a regular expression: only the variants that it is found in")
+    options = parser.read()
+    if options.quick:
+        options.size, options.batch_size, options.rounds = "demo", 2, 1
+    size = options.size or ("base" if options.device == "cpu" else "large")
+    common = {"size": size, "sequences": str(options.sequences), "batch_size": options.batch_size}
+    common |= {"device": options.device, "threads": options.threads}
+    report = Report("A training step", options, PACKAGES)
+    found = measure(options, common)
+    rows, speed, memory = found["rows"], speed_rows(found["rows"]), memory_rows(found["sizes"])
+    of_gpu = gpu_targets(rows, found["product_flops"])
+    report.add("Targets", targets(speed, memory) if options.device == "cpu" else of_gpu)
+    report.add("Speed", speed)
+    report.add("Memory", memory)
+    report.add("Checks", checks(rows))
+    report.add(
+        "Kernels of attention", [{"variant": name, "kernel": k} for name, k in found["kernels"].items()]
+    )
+    batches = {row["round"]: row for row in rows}.values()
+    tokens, places = (
+        sum(map(of, batches)) for of in (lambda r: r["words"] + r["entities"], lambda r: r["places"])
+    )
+    if batches:
+        report.head.append(
+            f"Batches of {options.batch_size} real sequences: {tokens / len(batches):.0f} tokens on average, "
+            f"{tokens / places:.0%} of the padded places.\n"
+        )
+    failed = [row for row in [{"variant": "speed", **found}, *found["sizes"]] if "failure" in row]
+    report.notes += [f"{row['variant']}: {row['failure']}" for row in failed]
+    report.measured |= found | common | {"sequences": options.sequences.name}  # no paths in what is kept
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

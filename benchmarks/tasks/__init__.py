@@ -1,0 +1,1 @@
+"""Fine-tuning, its features and its predictions."""

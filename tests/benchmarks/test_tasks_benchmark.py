@@ -1,0 +1,221 @@
+"""What decides the meaning of the figures of `benchmarks.tasks.tasks`: splits, cells, and going on."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from fine_tuned_for_tests import bert
+from mentions_for_tests import write_mentions
+from oracle_tables import Pages
+
+from benchmarks.harness import report
+from benchmarks.tasks import splits as workloads
+from benchmarks.tasks import tasks as script
+from model.exchange.load import load_luke
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.finetuning.registry import TASKS
+from tasks.finetuning.variants import VARIANTS
+from tasks.ner import task as ner
+from tasks.questions import extractive
+from tasks.typing_and_relations import relation_classification
+
+
+def test_wikigold_is_split_by_documents(shared: Path) -> None:
+    units = workloads.units_of("wikigold", shared / "data")
+    text = (shared / "data/ner/wikigold.conll.txt").read_text()
+    sizes = {split: len(documents) for split, documents in units.items()}
+    assert sum(sizes.values()) == text.count("-DOCSTART-") == 145
+    lines = Counter(line for line in text.splitlines() if line and not line.startswith("-DOCSTART-"))
+    assert (
+        Counter(line for part in units.values() for unit in part for line in unit.split("\n") if line)
+        == lines
+    )
+    assert 0.15 < sizes["test"] / 145 < 0.25
+    assert 0.05 < sizes["dev"] / 145 < 0.15
+    assert len({unit for part in units.values() for unit in part}) == 145
+
+
+@pytest.mark.parametrize(
+    ("data", "task", "sizes"),
+    [
+        ("wikigold", ner, None),
+        ("wnut17", ner, (3394, 1009, 1287)),
+        ("semeval2010-task8", relation_classification, (6507, 1493, 2717)),
+    ],
+)
+def test_the_tasks_read_what_is_written(
+    shared: Path, tmp_path: Path, data: str, task: ModuleType, sizes: tuple[int, ...] | None
+) -> None:
+    workloads.write_data(data, shared / "data", tmp_path, (1, 1, 1))
+    read = [task.read(tmp_path / f"{split}.txt") for split in workloads.SPLITS]
+    found = tuple(len(each.sentences if task is ner else each.examples) for each in read)
+    assert found == sizes or (sizes is None and sum(found) == 1696)
+    if data == "wikigold":
+        assert sum(task.describe(each)["entities"] for each in read) == 3558
+        assert not any(each.has_documents for each in read), "a sentence has no context"
+
+
+def test_squad_is_split_by_articles(shared: Path, tmp_path: Path) -> None:
+    workloads.write_data("squad", shared / "data", tmp_path, (1, 1, 1))
+    read = {split: extractive.read(tmp_path / f"{split}.json") for split in workloads.SPLITS}
+    pages = {split: {each.page for each in dataset.examples} for split, dataset in read.items()}
+    assert pages["test"] == {"Genghis Khan", "Huguenot", "Immune system"}
+    assert pages["dev"] == {"Adult contemporary music", "Exhibition game"}
+    assert len(pages["train"]) == 15
+    assert not pages["train"] & (pages["dev"] | pages["test"])
+    assert [len(dataset.examples) for dataset in read.values()] == [3625, 314, 700]
+    assert {len(each.answers) for each in read["train"].examples} == {1}
+    workloads.write_data("squad", shared / "data", tmp_path, (0.1, 1, 1))
+    some = extractive.read(tmp_path / "train.json").examples
+    assert {each.id for each in some} < {each.id for each in read["train"].examples}
+    assert len({each.passage for each in some}) == 70
+
+
+def test_entities_start_as_the_words_of_their_titles(tmp_path: Path) -> None:
+    bert(tmp_path / "bert")
+    titles = ("Berlin", "Abraham Lincoln", "Ada")
+    pages = [{"page_id": n, "title": title, "is_disambiguation": False} for n, title in enumerate(titles)]
+    links = [{"start": 0, "end": 3, "target": titles[number]} for number in (0, 0, 0, 1, 1, 2)]
+    paragraph = {"page_id": 0, "text": "one of them", "links": links}
+    table = write_mentions(tmp_path / "mentions", Pages(pages, [], [[paragraph]]))
+    assert table.vocab.titles[3:] == titles
+    workloads.write_luke(tmp_path / "bert", tmp_path / "mentions", tmp_path / "luke")
+    luke = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=False)
+    tokenizer = WordTokenizer.load(tmp_path / "bert")
+    words, entities = luke.word_embeddings.token.weight, luke.entity_embeddings.token.weight
+    assert len(entities) == len(table.vocab) == 6
+    for title, row in zip(titles, entities[3:], strict=True):
+        [ids] = tokenizer.encode([title], [True])
+        assert torch.allclose(row, words[ids].mean(dim=0))
+    assert torch.equal(entities[2], words[tokenizer.mask_id])
+    assert not entities[0].any()
+
+
+def test_a_share_is_part_of_the_whole_and_of_larger_shares(shared: Path, tmp_path: Path) -> None:
+    parts = []
+    for share in (0, 0.1, 0.3):
+        workloads.write_data("semeval2010-task8", shared / "data", tmp_path, (share, 1, 1))
+        parts.append((tmp_path / "train.txt").read_text().splitlines())
+    assert [len(part) for part in parts[1:]] == pytest.approx([651, 1952], abs=5)
+    assert len(parts[0]) == 1
+    assert set(parts[0]) <= set(parts[1]) <= set(parts[2])
+
+
+def test_cells_are_told_apart_and_can_be_run() -> None:
+    cells = script.CELLS
+    assert len({cell.name for cell in cells}) == len(cells)
+    for cell in cells:
+        presets = TASKS[cell.task].PRESETS
+        replace(presets[cell.preset], **cell.changes)
+        assert cell.variant in VARIANTS
+        assert cell.data in workloads.DATA
+
+
+FACTS = {"machine": {}, "versions": {}, "commit": "", "changed": False, "load before": 0.0}
+
+
+def options(folder: Path, **changes: Any) -> argparse.Namespace:
+    values = {
+        "command": "the command",
+        "quick": False,
+        "only": "",
+        "jobs": 1,
+        "weights": None,
+        "shared": folder,
+        "mentions": None,
+        "keep": None,
+        "notes": [],
+    }
+    return argparse.Namespace(**{**values, "output": folder / "results" / "tasks.json", **changes})
+
+
+def outcome(cell: Any, f1: float = 0.5) -> dict[str, Any]:
+    scores = {"f1": f1, "precision": 0.5, "recall": 0.5, "predicted": 3}
+    return {"name": cell.name, "cell": asdict(cell), "commit": "c", "cpu_seconds": 60.0} | {
+        "kept_epoch": 2, "hyperparameters": {"epochs": 3, "learning_rate": 1e-4, "head_learning_rate": 1e-3},
+        "metrics": {"dev": scores, "test": scores},
+    }  # fmt: skip
+
+
+def test_what_is_done_is_kept_and_what_failed_is_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[str] = []
+
+    def run(cell: Any, given: argparse.Namespace) -> dict[str, Any]:
+        asked.append(cell.name)
+        if len(asked) == 2:
+            return {"name": cell.name, "cell": asdict(cell), "commit": "c", "failure": "exit status 1: x"}
+        return outcome(cell)
+
+    monkeypatch.setattr(script, "run", run)
+    monkeypatch.setattr(report, "environment_facts", lambda *given: FACTS)
+    monkeypatch.setattr(script, "read_options", lambda: options(tmp_path, only="^semeval.*seed1$"))
+    with pytest.raises(SystemExit, match="failed: semeval2010-task8-roberta-seed1"):
+        script.main()
+    assert "exit status 1: x" in (tmp_path / "results" / "tasks.md").read_text()
+    script.main()
+    assert asked == [f"semeval2010-task8-{variant}-seed1" for variant in ("luke", "roberta", "roberta")]
+    found = json.loads((tmp_path / "results" / "tasks.json").read_text())
+    assert [record["name"] for record in found["cells"]] == [asked[1], asked[0]]
+    assert [(line["found"], line["met"]) for line in found["targets"]] == [(0.5, False)] * 2
+    assert "exit status" not in (tmp_path / "results" / "tasks.md").read_text()
+    assert capsys.readouterr().out.count("50.00") > 4
+
+
+def test_the_longest_cells_begin_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def run(cell: Any, given: argparse.Namespace) -> dict[str, Any]:
+        asked.append(cell)
+        return outcome(cell)
+
+    monkeypatch.setattr(script, "run", run)
+    monkeypatch.setattr(report, "environment_facts", lambda *given: FACTS)
+    monkeypatch.setattr(script, "read_options", lambda: options(tmp_path, only="^(semeval|wikigold).*seed1"))
+    script.main()
+    assert [(cell.data, cell.variant) for cell in asked] == [
+        ("wikigold", "luke"),
+        ("wikigold", "roberta"),
+        ("semeval2010-task8", "luke"),
+        ("semeval2010-task8", "roberta"),
+    ]
+
+
+def test_cells_with_entities_want_a_mention_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [cell.name for cell in script.cells_of(options(tmp_path, only="^squad-[^=]*$"))]
+    assert names == ["squad-roberta-seed1"]
+    told = "squad-luke-seed1-entities-from-titles: left out, it takes the entities of a mention table: --mentions\n"
+    assert capsys.readouterr().err.endswith(told)
+
+
+def test_quick_is_every_cell_on_less_data(tmp_path: Path) -> None:
+    quick = script.cells_of(options(tmp_path, quick=True, mentions=tmp_path))
+    assert [(cell.data, cell.variant) for cell in quick] == [
+        (cell.data, cell.variant) for cell in script.CELLS
+    ]
+    assert {cell.shares for cell in quick} == {script.QUICK_SHARES}
+    assert not {cell.name for cell in quick} & {cell.name for cell in script.CELLS}
+
+
+def test_a_cell_runs_in_a_process_of_its_own(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bert(tmp_path / "bert")
+    cell = replace(script.CELLS[2], shares=(0.02, 0, 0), changes={"epochs": 1, "max_words": 48}, wanted=None)
+    given = options(tmp_path, weights=tmp_path / "bert", shared=shared, keep=tmp_path / "kept")
+    record = script.run(cell, given)
+    assert record.get("failure") is None
+    assert record["hyperparameters"]["epochs"] == 1
+    assert record["data_counts"]["dev"]["sentences"] > 0
+    assert (tmp_path / "kept" / cell.name / "model.safetensors").is_file()
+    assert "types" not in record["metrics"]["test"]
+    monkeypatch.setattr(sys, "executable", "false")
+    assert script.run(cell, given)["failure"] == "exit status 1: "
