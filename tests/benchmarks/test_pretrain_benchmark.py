@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from models_for_tests import TINY
-from shards_for_tests import random_rows, write_sequences
 
 from benchmarks.model import pretrain as script
 from benchmarks.model import pretrain_workloads
 from benchmarks.model import workloads as model_workloads
+from tests.support.models import TINY
+from tests.support.shards import random_rows, write_sequences
 
 CPU = torch.device("cpu")
 SMALL = {"batch_size": 6, "micro_batch_size": 2}

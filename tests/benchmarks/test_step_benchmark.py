@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from models_for_tests import TINY, random_batch
 
 from benchmarks.harness.workloads import run
 from benchmarks.model import step as script
 from benchmarks.model import workloads
+from tests.support.models import TINY, random_batch
 
 SETTING = workloads.Setting(size="demo", sequences="", batch_size=1, device="cpu", threads=1)
 

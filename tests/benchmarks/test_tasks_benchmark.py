@@ -11,9 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-from fine_tuned_for_tests import bert
-from mentions_for_tests import write_mentions
-from oracle_tables import Pages
 
 from benchmarks.harness import report
 from benchmarks.tasks import splits as workloads
@@ -25,6 +22,9 @@ from tasks.finetuning.variants import VARIANTS
 from tasks.ner import task as ner
 from tasks.questions import extractive
 from tasks.typing_and_relations import relation_classification
+from tests.support.fine_tuned import bert
+from tests.support.mentions import write_mentions
+from tests.support.oracle_tables import Pages
 
 
 def test_wikigold_is_split_by_documents(shared: Path) -> None:
