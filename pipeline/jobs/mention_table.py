@@ -52,8 +52,8 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
 
     result = storage.merge_blocks(blocks)
     mention_files, page_files = (
-        [storage.join(job.folder, entry.path) for entry in result.files if entry.path.startswith(f"{table}/")]
-        for table in ("mentions", page_names.TABLE)
+        [storage.join(job.folder, entry.path) for entry in result.files if entry.path.startswith(f"{name}/")]
+        for name in ("mentions", page_names.TABLE)
     )
     lookup = mentions.write_lookup(job.folder, mention_files)
     titles = page_names.write_pages(job.folder, page_files, job.paths("ResolveRedirects", "titles/"))

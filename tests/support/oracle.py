@@ -1,7 +1,7 @@
 """The oracle of wikitext extraction: mwparserfromhell's whole tree, walked plainly and slowly.
 
 It parses the page in one piece, templates, tables, tags, styles and all, and shares no code with the fast path
-(``pipeline.wikitext.extract``, ``markup``, ``inline``, ``quotes``). A page becomes a row of items (``oracle_items``), the
+(``pipeline.wikitext``). A page becomes a row of items (``oracle_items``), the
 row is cut into lines, and lines become paragraphs. Where mwparserfromhell and MediaWiki differ the oracle follows
 mwparserfromhell: ``benchmarks/corpus/agreement.py`` names these classes.
 """

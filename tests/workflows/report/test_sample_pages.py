@@ -67,11 +67,8 @@ def write_extracted(folder: Path, blocks: list[list[Page]]) -> str:
         for table, content in rows.items():
             path = f"{table}/block-{number:05d}.parquet"
             (folder / table).mkdir(parents=True, exist_ok=True)
-            pq.write_table(
-                pa.Table.from_pylist(content, schemas.TABLES["ExtractPages"][table].schema),
-                folder / path,
-                row_group_size=5,
-            )
+            schema = schemas.TABLES["ExtractPages"][table].schema
+            pq.write_table(pa.Table.from_pylist(content, schema), folder / path, row_group_size=5)
             files.append(storage.describe(str(folder), path, len(content)))
     storage.write_manifest(str(folder), storage.Manifest("ExtractPages", 3, {}, {}, tuple(files)))
     return str(folder)
