@@ -23,7 +23,7 @@ from pipeline.sequences.tokenizer_files import tokenizer_files
 from tasks.ner import task as ner
 from tasks.ner.columns import ColumnFile, Document, Sentence, read_columns
 from tasks.ner.context import has_leading_space
-from tasks.finetuning.prepare import logits_of
+from tasks.finetuning.inference import logits_of
 from tasks.ner.classifier import SpanFeature
 from tasks.ner.spans import enumerate_spans
 

@@ -19,8 +19,8 @@ from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import train_tokenizer
 from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS
 from tasks.entities.annotations import Mention
+from tasks.finetuning import epochs as loop
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning import loop
 from tasks.finetuning.finetune import finetune
 from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS

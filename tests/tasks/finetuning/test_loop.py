@@ -14,10 +14,11 @@ import torch
 
 from model.pretraining.loader import cut_by_tokens
 from model.training.signals import Stopped
+from tasks.finetuning import epochs as training
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning import loop as training
-from tasks.finetuning.loop import Training, loss_of_part, parts_of_step
-from tasks.finetuning.prepare import Run, logits_of, prepare
+from tasks.finetuning.epochs import Training, loss_of_part, parts_of_step
+from tasks.finetuning.inference import logits_of
+from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.task import Hyperparameters
