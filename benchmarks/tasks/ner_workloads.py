@@ -20,7 +20,7 @@ from model.exchange.load import load_strictly
 from model.luke.config import TRANSFORMERS_LACK, preset
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_files import tokenizer_files
-from tasks.finetuning.prepare import logits_of
+from tasks.finetuning.inference import logits_of
 from tasks.ner import task as ner
 from tasks.ner.classifier import SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, read_columns

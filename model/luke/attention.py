@@ -5,13 +5,10 @@ output projection belongs to the layer. Original attention is entity-aware atten
 Which tokens see each other, and what computes it, is said by a layout (`model.kernels.packing`).
 """
 
-import math
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from model.kernels.packing import Layout, Padded, Queries
+from model.kernels.packing import Layout, Queries
 from model.luke.config import LukeConfig
 
 ENTITY_AWARE_QUERIES = ("word_to_entity_query", "entity_to_word_query", "entity_to_entity_query")
@@ -68,29 +65,6 @@ class EntityAwareAttention(SelfAttention):
             self.entity_to_word_query(entities),
             self.entity_to_entity_query(entities),
         )
-
-    def reference(self, states: Tensor, layout: Padded) -> Tensor:
-        """The same as four matrix products and a softmax: the form that the others are tested against."""
-        words, heads = layout.word_count, self.heads
-        four = [split_heads(part, heads) for part in self.four_queries(states, words)]
-        keys = split_heads(self.key(states), heads).transpose(-1, -2)
-        word_keys, entity_keys = keys[..., :words], keys[..., words:]
-        of_words = torch.cat([four[0] @ word_keys, four[1] @ entity_keys], dim=-1)
-        of_entities = torch.cat([four[2] @ word_keys, four[3] @ entity_keys], dim=-1)
-        scores = torch.cat([of_words, of_entities], dim=-2) / math.sqrt(self.head_size)
-        weights = scores.masked_fill(~layout.key_mask[:, None, None, :], -math.inf).softmax(dim=-1)
-        weights = functional.dropout(weights, self.dropout, self.training)
-        return merge_heads(weights @ split_heads(self.value(states), heads))
-
-
-def split_heads(projected: Tensor, heads: int) -> Tensor:
-    """(..., tokens, hidden) to (..., heads, tokens, head size)."""
-    return projected.unflatten(-1, (heads, -1)).transpose(-3, -2)
-
-
-def merge_heads(attended: Tensor) -> Tensor:
-    """(..., heads, tokens, head size) to (..., tokens, hidden)."""
-    return attended.transpose(-3, -2).flatten(-2)
 
 
 def copy_missing_queries(attention: EntityAwareAttention) -> None:

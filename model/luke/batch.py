@@ -1,4 +1,4 @@
-"""The `Batch`: the model's input, checked when it is made."""
+"""The `Batch`: the model's input, checked when it is made; then the checks, then what builds its tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -13,6 +13,7 @@ from model.kernels.packing import Packed
 from model.luke.config import LukeConfig
 
 Integers = NDArray[np.int64]
+IGNORED = -100  # a label where nothing is to be predicted
 
 
 @dataclass(frozen=True)
@@ -74,24 +75,6 @@ class Batch:
         """
         check_range(f"word_{part}", getattr(self, f"word_{part}"), config.vocab_size)
         check_range(f"entity_{part}", getattr(self, f"entity_{part}"), config.entity_vocab_size)
-
-
-def mention_positions(starts: Tensor, ends: Tensor, max_mention_words: int) -> Tensor:
-    """Word positions of half-open spans (batch, entities) as (batch, entities, mention), padded with -1."""
-    longest = min(int((ends - starts).max()), max_mention_words)
-    positions = starts[..., None] + torch.arange(longest)
-    return torch.where(positions < ends[..., None], positions, -1)
-
-
-def pad(rows: Sequence[Integers], value: int) -> Tensor:
-    """Stack rows of different lengths into (rows, longest), filled up with `value`."""
-    padded = torch.full((len(rows), max(len(row) for row in rows)), value, dtype=torch.int64)
-    for row, target in zip(rows, padded, strict=True):
-        target[: len(row)] = torch.from_numpy(row)
-    return padded
-
-
-IGNORED = -100
 
 
 def check_tokens(kind: str, ids: Tensor, mask: Tensor, labels: Tensor | None) -> None:
@@ -177,3 +160,18 @@ def refuse(name: str, tensor: Tensor, is_wrong: Tensor, wanted: str) -> None:
         raise ValueError(
             f"{name} of shape {tuple(tensor.shape)} has {int(tensor[tuple(place)])} at {place}, wanted {wanted}"
         )
+
+
+def mention_positions(starts: Tensor, ends: Tensor, max_mention_words: int) -> Tensor:
+    """Word positions of half-open spans (batch, entities) as (batch, entities, mention), padded with -1."""
+    longest = min(int((ends - starts).max()), max_mention_words)
+    positions = starts[..., None] + torch.arange(longest)
+    return torch.where(positions < ends[..., None], positions, -1)
+
+
+def pad(rows: Sequence[Integers], value: int) -> Tensor:
+    """Stack rows of different lengths into (rows, longest), filled up with `value`."""
+    padded = torch.full((len(rows), max(len(row) for row in rows)), value, dtype=torch.int64)
+    for row, target in zip(rows, padded, strict=True):
+        target[: len(row)] = torch.from_numpy(row)
+    return padded

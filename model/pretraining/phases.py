@@ -82,8 +82,8 @@ class Watched:
 
 
 @dataclass
-class Training:
-    """One run over all phases of a recipe, from a checkpoint or from the beginning."""
+class PhaseTraining:
+    """One run over all phases of a recipe, from a checkpoint or from the beginning; `fit` does the steps."""
 
     module: LukeForPretraining
     new: frozenset[str]

@@ -35,7 +35,7 @@ class Recipe:
     `masked_entity_share` of a sequence's entities are hidden in training, at least one (of its words: MASKED_SHARE).
     At 1 no entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of both, whatever the recipe.
     With `begins_at_own_place` a model without a base does not begin with plain random weights, but with attention to a
-    token's own place (`model.pretraining.start.attend_to_own_place`).
+    token's own place (`model.pretraining.own_place`).
     """
 
     phases: tuple[Phase, ...]

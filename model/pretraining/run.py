@@ -24,7 +24,7 @@ from model.files import WEIGHTS, save_model
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule
 from model.pretraining.loader import Loader
-from model.pretraining.phases import CHECKPOINTS, Settings, Training, Watched
+from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched
 from model.pretraining.recipes import RECIPES, Recipe
 from model.pretraining.start import SCRATCH, build_model
 from model.pretraining.throughput import Meter, matrix_rate
@@ -106,7 +106,7 @@ def pretrain(
         ranks.share(module.state_dict().values())
         with open_record(output, checkpoint.step if checkpoint else 0, ranks) as record:
             watched = watch(recipe, HeldOut.open(sequences, commonest), module, ranks, record, evaluate_every)
-            training = Training(module, new, loader, output, run, ranks, settings, progress, watched)
+            training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
             with on_sigterm() as training.stop:
                 training.train(checkpoint)
         if ranks.is_first:

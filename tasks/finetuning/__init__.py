@@ -1,6 +1,7 @@
 """Fine-tuning of any task.
 
-prepare   data, model and head of a run      finetune  one run, to a folder of results
-loop      epochs and checkpoints             variants  the paper's baselines and ablations
-paper     the paper's tables, as data
+registry   the tasks by name                     variants   the paper's baselines and ablations
+prepare    data, model and inputs of a run       epochs     training, dev scores, checkpoints
+inference  logits, predictions, scores           results    the folder that a run leaves
+finetune   one run, from a data set to metrics   paper      the paper's tables, from paper.json
 """

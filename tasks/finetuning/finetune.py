@@ -1,34 +1,30 @@
 """Fine-tunes a pretrained model on one of the tasks and scores it; `finetune` is all that a caller needs."""
 
-import hashlib
-import json
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from model.exchange.load import fingerprint_model
-from model.files import WEIGHTS, read_json, write_aside, write_tensors
 from model.training.loop import resolve_device
 from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import entities_sha256, open_annotator
-from tasks.finetuning.loop import Training, best_epoch
-from tasks.finetuning.prepare import Run, predict, prepare, score
+from tasks.finetuning.epochs import EpochTraining
+from tasks.finetuning.inference import predict
+from tasks.finetuning.prepare import prepare
 from tasks.finetuning.registry import TASKS
+from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLITS, label_file, split_file
 from tasks.task import PROFILES, Hyperparameters
 
 logger = logging.getLogger(__name__)
-
-CHECKPOINTS, METRICS = "checkpoints", "metrics.json"
-TOKENIZER = "tokenizer"
+CHECKPOINTS = "checkpoints"
 
 Choice = TypeVar("Choice")
 
@@ -93,24 +89,43 @@ def finetune(
             profile=profile, progress=progress, negative_label=negative_label,
             annotate=open_annotator(mentions, weights) if mentions else None,
         )  # fmt: skip
-        training = Training(run, output / CHECKPOINTS, identity, checkpoint_minutes)
-        training.train()
-        predictions = {split: predict(run, split) for split in ("dev", "test")}
-        metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(identity)}
+        training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes)
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
-        config = {**names, **configuration(run), **table}
-        write(
-            run,
-            output,
-            config,
-            metrics,
-            training.history,
-            predictions,
-            tokenizer=kept,
-            keeps_weights=keeps_weights,
-        )
+        metrics = train_and_write(training, output, names, table, tokenizer=kept, keeps_weights=keeps_weights)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
+    return metrics
+
+
+def train_and_write(
+    training: EpochTraining,
+    output: Path,
+    names: Mapping[str, Any],
+    table: Mapping[str, str],
+    *,
+    tokenizer: Mapping[str, bytes],
+    keeps_weights: bool,
+) -> dict[str, Any]:
+    """Trains, scores dev and test, writes the run's files, and returns its metrics.
+
+    `names` are the task, the variant and so on, which metrics and configuration begin with; `table` is what the
+    configuration says of the mention table, if there is one.
+    """
+    training.train()
+    run = training.run
+    predictions = {split: predict(run, split) for split in ("dev", "test")}
+    metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(training.identity)}
+    config = {**names, **configuration(run), **table}
+    write(
+        run,
+        output,
+        config,
+        metrics,
+        training.history,
+        predictions,
+        tokenizer=tokenizer,
+        keeps_weights=keeps_weights,
+    )
     return metrics
 
 
@@ -163,80 +178,3 @@ def fingerprints(data: Path, weights: Path, tokenizer: Path, mentions: Path | No
         "tokenizer": {name: file_sha256(str(path)) for name, path in tokenizer_files(tokenizer).items()},
         **({"mentions": file_sha256(str(mentions / MANIFEST))} if mentions else {}),
     }
-
-
-def digest(identity: Mapping[str, Any]) -> str:
-    """SHA-256 of what defines a run."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
-
-
-def finished_metrics(output: Path, identity: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The metrics in `output` where they, which are written last, are those of this very run."""
-    if not (output / METRICS).is_file():
-        return None
-    metrics = read_json(output / METRICS)
-    return metrics if metrics.get("run") == digest(identity) else None
-
-
-def measure(
-    run: Run, epochs: Sequence[Mapping[str, Any]], predictions: Mapping[str, Sequence[Any]]
-) -> dict[str, Any]:
-    """The scores of the kept epoch, how dev went epoch by epoch, and what the data sets hold."""
-    scores = {split: score(run, split, found) for split, found in predictions.items()}
-    kept = best_epoch(run, epochs) if run.keeps_best_epoch else epochs[-1]
-    return {
-        **scores,
-        "splits_without_predictions": [split for split in scores if not scores[split]["predicted"]],
-        "kept_epoch": kept["epoch"],
-        "epochs": epochs,
-        "data": {
-            split: {**run.task.describe(dataset), **run.features[split].counts}
-            for split, dataset in run.datasets.items()
-        },
-    }
-
-
-def configuration(run: Run) -> dict[str, Any]:
-    """All that the run's result depends on besides the files, resolved."""
-    return {
-        **asdict(run.variant),
-        "labels": run.labels,
-        "negative_label": run.negative,
-        "hyperparameters": asdict(run.hyperparameters),
-        "model": asdict(run.module.luke.config),
-    }
-
-
-def write(
-    run: Run,
-    output: Path,
-    config: Mapping[str, Any],
-    metrics: Mapping[str, Any],
-    history: Sequence[Mapping[str, Any]],
-    predictions: Mapping[str, Sequence[Any]],
-    *,
-    tokenizer: Mapping[str, bytes],
-    keeps_weights: bool,
-) -> None:
-    """Writes the run's files in place of another run's: each appears whole or not at all, the metrics last.
-
-    `tokenizer` are the files of its copy.
-    """
-    texts = {
-        "config.json": json.dumps(config, indent=2) + "\n",
-        "training.jsonl": "".join(json.dumps(record) + "\n" for record in history),
-    }
-    for split, found in predictions.items():
-        lines = run.task.prediction_lines(run.datasets[split], found)
-        texts[f"predictions-{split}{run.task.PREDICTIONS_SUFFIX}"] = "\n".join(lines) + "\n"
-    texts[METRICS] = json.dumps(metrics, indent=2) + "\n"
-    files = {f"{TOKENIZER}/{name}": content for name, content in tokenizer.items()}
-    files |= {name: text.encode() for name, text in texts.items()}
-    for name in (METRICS, WEIGHTS):
-        (output / name).unlink(missing_ok=True)  # another run's
-    shutil.rmtree(output / TOKENIZER, ignore_errors=True)  # another format's files would go before these
-    (output / TOKENIZER).mkdir(parents=True)
-    if keeps_weights:
-        write_tensors(output / WEIGHTS, run.module.state_dict())
-    for name, content in files.items():
-        write_aside(output / name, partial(Path.write_bytes, data=content))

@@ -1,17 +1,15 @@
 """A task with its data and its model, ready to be trained or scored."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from model.exchange.load import entity_vocabulary, load_luke
 from model.luke.config import PAD_ENTITY
 from model.luke.encoder import LukeModel
-from model.pretraining.loader import cut_by_tokens
 from pipeline.lookup.entities import PAD, SPECIAL_ENTITIES
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotations import Annotate
@@ -160,72 +158,3 @@ def check_order(vocabulary: Mapping[str, int], source: str) -> None:
             f"{source}: entity_vocab.json or tokenizer_config.json has the special entities at {found}; wanted "
             f"{OUR_ROWS}, since the task takes the whole table; give weights with that order"
         )
-
-
-def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
-    """The scores of predictions for a split."""
-    return run.task.score(run.datasets[split], predictions, run.labels, run.negative)
-
-
-def collate(run: Run, items: Sequence[Any]) -> Any:
-    """A batch of features on the run's device."""
-    batch = run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id)
-    return checked(run.module, batch).to(run.device)
-
-
-def checked(module: Classifier, batch: Any) -> Any:
-    """The batch, once its ids are found in the model's tables: on a GPU a wrong one would end the process."""
-    batch.inputs.check(module.luke.config, "ids")
-    return batch
-
-
-def predict(run: Run, split: str) -> Sequence[Any]:
-    """The predictions for a split, one for each example."""
-    items = run.features[split].items
-    logits = logits_of(
-        run.task,
-        run.module,
-        items,
-        entities=run.variant.entities,
-        pad_id=run.pad_id,
-        device=run.device,
-        batch_size=run.hyperparameters.batch_size,
-        tokens_per_batch=run.hyperparameters.tokens_per_batch,
-    )
-    return run.task.decode(run.datasets[split], items, logits, run.labels)
-
-
-@torch.inference_mode()
-def logits_of(
-    task: Task[Any, Any],
-    module: Classifier,
-    items: Sequence[Any],
-    *,
-    entities: bool,
-    pad_id: int,
-    device: str,
-    batch_size: int,
-    tokens_per_batch: int = 0,
-    precision: str = "float32",
-) -> list[np.ndarray]:
-    """The logits of each feature; what is computed at once is said as in `Hyperparameters`.
-
-    Features keep their order: the model does no work on padding, and neighbours may share their words. With the
-    `precision` bf16 matrix products are narrow.
-    """
-    module.eval()
-    logits: list[np.ndarray] = []
-    with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
-        for part in batches(task, items, batch_size, tokens_per_batch):
-            batch = task.collate(part, entities=entities, pad_id=pad_id)
-            logits += task.logits(module, checked(module, batch).to(device))
-    return logits
-
-
-def batches(
-    task: Task[Any, Any], items: Sequence[Any], batch_size: int, tokens_per_batch: int
-) -> Iterator[Sequence[Any]]:
-    """Consecutive features, `batch_size` at a time or, where it is not 0, `tokens_per_batch` words and entities."""
-    if tokens_per_batch:
-        return cut_by_tokens(items, task.feature_size, tokens_per_batch)
-    return (items[start : start + batch_size] for start in range(0, len(items), batch_size))

@@ -24,7 +24,8 @@ from model.training.loop import resolve_device
 from pipeline.lookup.entities import MASK, PAD, SECOND_MASK
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.entities.annotations import Annotate
-from tasks.finetuning.prepare import check_annotator, check_order, keep_entities, logits_of
+from tasks.finetuning.inference import logits_of
+from tasks.finetuning.prepare import check_annotator, check_order, keep_entities
 from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record, parse_line
 from tasks.questions.extractive_format import annotated

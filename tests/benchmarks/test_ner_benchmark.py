@@ -14,7 +14,7 @@ from benchmarks.tasks import ner_workloads as workloads
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
-from tasks.finetuning.prepare import logits_of
+from tasks.finetuning.inference import logits_of
 from tasks.ner import task
 from tasks.ner.columns import read_columns
 from tasks.ner.spans import enumerate_spans

@@ -117,3 +117,31 @@ def finished_table(folder: Path, profile: str, *parts: list[Any]) -> mentions.Me
     )
     storage.write_manifest(str(folder), manifest)
     return mentions.MentionTable(str(folder))
+
+
+def small_pages(articles: list[tuple[str, list[tuple[int, int, str]]]]) -> Pages:
+    """Articles A, B and C of a text each, and a redirect "To a" to A; links are (start, characters, target)."""
+    pages = [{"page_id": number, "title": "ABC"[number]} for number in range(len(articles))]
+    paragraphs = [
+        {
+            "page_id": number,
+            "text": text,
+            "links": [
+                {"start": start, "end": start + size, "target": target}
+                for start, size, target in links
+                if start + size <= len(text)
+            ],
+        }
+        for number, (text, links) in enumerate(articles)
+    ]
+    for page in pages:
+        page["is_disambiguation"] = False
+    return Pages(pages, [{"source": "To a", "target": "A"}], [paragraphs])
+
+
+# Ann and ann link to A; "ab" links to A twice and to B once, from C to both; "ab a" is linked to nowhere in the dump.
+ARTICLES = [
+    ("Ann ann", [(0, 3, "To a"), (4, 3, "A")]),
+    ("ab, ab a and ab; Ann", [(0, 2, "A"), (4, 4, "None"), (13, 2, "A")]),
+    ("ab ab Ann. Bob Bob Bob", [(0, 2, "A"), (3, 2, "B"), (6, 3, "B"), (11, 3, "B")]),
+]

@@ -19,7 +19,7 @@ from pipeline import schemas
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import shard, write_word_starts
 from pipeline.sequences.tokenizer import WordTokenizer
-from tests.pipeline.sequences.test_packing import real_pages
+from tests.support.real_pages import real_pages
 from tests.support.shards import write_manifest
 
 CHANCE = 1e-6

@@ -1,7 +1,6 @@
 """Gradients of tables that are added where they lie, beside autograd's own."""
 
 import copy
-from dataclasses import replace
 
 import pytest
 import torch
@@ -10,8 +9,6 @@ from model.kernels import cross_entropy as losses
 from model.kernels.tied_tables import Table
 from model.luke.batch import Batch
 from model.luke.heads import LukeForPretraining
-from model.pretraining.phases import prepare
-from model.pretraining.recipes import RECIPES
 from tests.support.models import TINY, random_batch
 
 TABLES = ("luke.word_embeddings.token.weight", "luke.entity_embeddings.token.weight")
@@ -73,16 +70,6 @@ def test_hooks_on_what_is_kept_for_the_backward_pass_lose_no_gradient(
     for name in TABLES:
         plain, in_place = (module.get_parameter(name).grad for module in pair)
         torch.testing.assert_close(in_place, plain)
-
-
-@pytest.mark.parametrize(
-    ("device", "compiled", "in_place"), [("cpu", False, True), ("cpu", True, False), ("cuda", False, False)]
-)
-def test_pretraining_adds_in_place_where_that_pays(device: str, compiled: bool, in_place: bool) -> None:
-    module = LukeForPretraining(TINY)
-    prepare(module, replace(RECIPES["demo"], compiled=compiled), torch.device(device))
-    assert module.luke.word_embeddings.token.adds_in_place == in_place
-    assert module.luke.entity_embeddings.token.adds_in_place == in_place
 
 
 def test_the_padding_row_is_not_learnt_by_looking_it_up() -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partialmethod
@@ -23,13 +23,11 @@ from safetensors.torch import load_file
 
 from model import pretrain
 from model.data.shards import Corpus, epoch_order
-from model.luke.batch import Batch
 from model.luke.config import PRESETS
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
-from model.pretraining import run as pretraining
 from model.pretraining.loader import Loader, MicroBatch
-from model.pretraining.phases import Settings, Training, moved
-from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase, Recipe
+from model.pretraining.phases import PhaseTraining, Settings, moved
+from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
 from model.pretraining.start import build_model
 from model.training.optimizer import UncorrectedAdamW, linear_schedule
 from model.training.ranks import Ranks
@@ -37,15 +35,9 @@ from model.training.signals import Stopped
 from tests.support import ROOT
 from tests.support.killed import run_killed
 from tests.support.models import TINY, random_batch, transformers_values
+from tests.support.pretraining import SHORT, contents, interrupt_at, rows_of, run
 from tests.support.shards import random_rows, write_sequences
 
-SHORT = Recipe(
-    phases=(Phase(7, 2e-2, 2, "new"), Phase(6, 1e-2, 2, "all")),
-    batch_size=5,
-    micro_batch_size=2,
-    log_every=1,
-    checkpoint_every=2,
-)
 FILES = ["config.json", "metrics.csv", "metrics.jsonl", "model.safetensors"]
 
 
@@ -62,39 +54,8 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_sequences(tmp_path_factory.mktemp("sequences"), random_rows(11))
 
 
-def run(sequences: Path, output: Path, **changes: Any) -> dict[str, float]:
-    arguments = {
-        "preset": "demo",
-        "base_model": "scratch",
-        "entities": True,
-        "profile": "fixed",
-        "seed": 1,
-        "device": "cpu",
-        "progress": False,
-    }
-    return pretraining.pretrain(sequences, output, **(arguments | changes))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    """What a run repeats to the byte: the files, not the folder log/, which holds times."""
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
-
-
 def lines_of(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
-def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> Callable[[], None]:
-    """Make the loader fail at a step; the result undoes it."""
-    original = Loader.__call__
-
-    def call(self: Loader, at: int) -> Any:
-        if at == step:
-            raise KeyboardInterrupt
-        return original(self, at)
-
-    monkeypatch.setattr(Loader, "__call__", call)
-    return lambda: monkeypatch.setattr(Loader, "__call__", original)
 
 
 def make_roberta(folder: Path, **changes: Any) -> torch.nn.Module:
@@ -185,29 +146,29 @@ def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
     torch.set_num_threads(count)
     run(sequences, tmp_path / "whole", precision=precision)
     done: list[int] = []
-    original = Training.finish_step
+    original = PhaseTraining.finish_step
 
-    def finish(self: Training, phase: int, step: int, *rest: Any) -> None:
+    def finish(self: PhaseTraining, phase: int, step: int, *rest: Any) -> None:
         original(self, phase, step, *rest)
         done.append(step)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Training, "finish_step", finish)
+    monkeypatch.setattr(PhaseTraining, "finish_step", finish)
     settings = Settings(workers=workers)
     for _ in range(13):
         with pytest.raises(KeyboardInterrupt):
             run(sequences, tmp_path / "broken", precision=precision, settings=settings)
     assert done == list(range(1, 14))
-    monkeypatch.setattr(Training, "finish_step", original)
+    monkeypatch.setattr(PhaseTraining, "finish_step", original)
     run(sequences, tmp_path / "broken", precision=precision, settings=settings)
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
 KILLED = """
-from model.config import PRESETS
-from model.recipes import RECIPES
+from model.luke.config import PRESETS
+from model.pretraining.recipes import RECIPES
 from tests.support.models import TINY
-from tests.model.pretraining.test_run import SHORT, run
+from tests.support.pretraining import SHORT, run
 PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
 run(source, output)
 """
@@ -234,22 +195,22 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
     monkeypatch.setitem(RECIPES, "demo", replace(SHORT, log_every=3, checkpoint_every=100))
     run(sequences, tmp_path / "whole")
     settings = Settings(workers=workers)
-    original = Training.finish_step
+    original = PhaseTraining.finish_step
     came: list[int] = []
     previous = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
 
-    def finish(self: Training, phase: int, done: int, *rest: Any) -> None:
+    def finish(self: PhaseTraining, phase: int, done: int, *rest: Any) -> None:
         if done in (4, 8):
             signal.raise_signal(signal.SIGTERM)
         original(self, phase, done, *rest)
 
     try:
-        monkeypatch.setattr(Training, "finish_step", finish)
+        monkeypatch.setattr(PhaseTraining, "finish_step", finish)
         for step in (4, 8):
             with pytest.raises(Stopped, match=f"stopped by SIGTERM after step {step}; the same call goes on"):
                 run(sequences, tmp_path / "broken", settings=settings)
         assert came == [signal.SIGTERM] * 2  # with its usual effect, once the checkpoint is there
-        monkeypatch.setattr(Training, "finish_step", original)
+        monkeypatch.setattr(PhaseTraining, "finish_step", original)
         run(sequences, tmp_path / "broken", settings=settings)
     finally:
         signal.signal(signal.SIGTERM, previous)
@@ -260,18 +221,18 @@ SIGNALLED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from model.config import PRESETS
-from model.recipes import RECIPES
-from model.training import Settings, Training
+from model.luke.config import PRESETS
+from model.pretraining.recipes import RECIPES
+from model.pretraining.phases import PhaseTraining, Settings
 from tests.support.models import TINY
-from tests.model.pretraining.test_run import SHORT, run
+from tests.support.pretraining import SHORT, run
 PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
-loss = Training.loss
+loss = PhaseTraining.loss
 def first_loss(self, part):
-    Training.loss = loss
+    PhaseTraining.loss = loss
     print("begun", flush=True)
     return loss(self, part)
-Training.loss = first_loss
+PhaseTraining.loss = first_loss
 run(Path(sys.argv[1]), Path(sys.argv[2]), settings=Settings(workers=int(sys.argv[3])))
 """
 
@@ -282,13 +243,13 @@ def test_signals_from_outside_at_random_moments(
 ) -> None:
     """To the process and its workers alike, as a machine that is taken away does it."""
     times: list[float] = []
-    original = Training.loss
+    original = PhaseTraining.loss
 
-    def loss(self: Training, part: MicroBatch) -> Any:
+    def loss(self: PhaseTraining, part: MicroBatch) -> Any:
         times.append(time.monotonic())
         return original(self, part)
 
-    monkeypatch.setattr(Training, "loss", loss)
+    monkeypatch.setattr(PhaseTraining, "loss", loss)
     run(sequences, tmp_path / "whole")
     moments = random.Random(seed := random.randrange(10**6))
     script = SIGNALLED.format(tests=str(ROOT))
@@ -367,9 +328,9 @@ def test_loss_that_is_not_finite_says_what_was_read_and_leaves_the_state_before(
 ) -> None:
     monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
     run(sequences, tmp_path / "whole")
-    original = Training.loss
+    original = PhaseTraining.loss
     monkeypatch.setattr(
-        Training,
+        PhaseTraining,
         "loss",
         lambda self, part: {
             name: loss * (math.nan if json_lines(self.output / "metrics.jsonl") == 3 else 1)
@@ -380,7 +341,7 @@ def test_loss_that_is_not_finite_says_what_was_read_and_leaves_the_state_before(
     indices = ", ".join(str(index) for _, index in loader.indices(3))
     with pytest.raises(ValueError, match=rf"step 3: the loss is not finite .* its sequences are {indices};"):
         run(sequences, tmp_path / "broken")
-    monkeypatch.setattr(Training, "loss", original)
+    monkeypatch.setattr(PhaseTraining, "loss", original)
     run(sequences, tmp_path / "broken")
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
@@ -562,10 +523,10 @@ def test_learning_rates_of_a_run(
     """Of its lines, and of the parameters with decay and without; the first step, at rate 0, changes no bit."""
     used: list[list[float]] = []
     first_weights: list[bool] = []
-    original = Training.finish_step
+    original = PhaseTraining.finish_step
     start = build_model(Corpus(sequences).facts, "demo", "scratch", entities=True, seed=1)[0].state_dict()
 
-    def finish(self: Training, phase: int, done: int, end: int, rate: float, optimizer: Any) -> None:
+    def finish(self: PhaseTraining, phase: int, done: int, end: int, rate: float, optimizer: Any) -> None:
         used.append([group["lr"] for group in optimizer.param_groups])
         if done == 1:
             first_weights.extend(
@@ -573,7 +534,7 @@ def test_learning_rates_of_a_run(
             )
         original(self, phase, done, end, rate, optimizer)
 
-    monkeypatch.setattr(Training, "finish_step", finish)
+    monkeypatch.setattr(PhaseTraining, "finish_step", finish)
     run(sequences, tmp_path, profile=profile)
     first = [0.0, 1e-2, 2e-2, 1.6e-2, 1.2e-2, 0.8e-2, 0.4e-2]
     second = [0.0, 0.5e-2, 1e-2, 0.75e-2, 0.5e-2, 0.25e-2]
@@ -593,15 +554,15 @@ def test_optimisers_of_a_run(
     """Each phase has the profile's, over the parameters that it trains, with decay on matrices alone."""
     make_roberta(tmp_path / "roberta")
     made: list[tuple[str, torch.optim.Optimizer, dict[int, str], frozenset[str]]] = []
-    original = Training.make_optimizer
+    original = PhaseTraining.make_optimizer
 
-    def make(self: Training, phase: Phase) -> torch.optim.Optimizer:
+    def make(self: PhaseTraining, phase: Phase) -> torch.optim.Optimizer:
         optimizer = original(self, phase)
         names = {id(parameter): name for name, parameter in self.module.named_parameters()}
         made.append((phase.trainable, optimizer, names, self.new))
         return optimizer
 
-    monkeypatch.setattr(Training, "make_optimizer", make)
+    monkeypatch.setattr(PhaseTraining, "make_optimizer", make)
     run(sequences, tmp_path / "out", base_model=str(tmp_path / "roberta"), profile=profile)
     assert [trainable for trainable, *_ in made] == ["new", "all"]
     for trainable, optimizer, names, new in made:
@@ -730,27 +691,6 @@ def test_all_processes_together_see_exactly_the_epochs(sequences: Path, count: i
     for step, rows in seen.items():
         assert sorted(rows) == sorted(rows_of(alone(step)))
         assert len(rows) == SHORT.batch_size
-
-
-def rows_of(parts: list[MicroBatch]) -> list[bytes]:
-    """All that a model is given of each sequence, as it is masked, without padding."""
-    return [
-        b"|".join(fields_of(part.batch, number))
-        for part in parts
-        for number in range(len(part.batch.word_ids))
-    ]
-
-
-def fields_of(batch: Batch, number: int) -> list[bytes]:
-    """The words of a batch's sequence, and its entities where the batch has any."""
-    words = batch.word_mask[number]
-    fields = [batch.word_ids[number][words], batch.word_labels[number][words]]
-    if batch.entity_mask is not None and batch.entity_mask[number].any():
-        entities = batch.entity_mask[number]
-        positions = batch.entity_positions[number][entities]
-        fields += [batch.entity_ids[number][entities], batch.entity_labels[number][entities]]
-        fields += [(positions >= 0).sum(dim=1), positions[positions >= 0]]
-    return [field.numpy().tobytes() for field in fields]
 
 
 @pytest.mark.parametrize("budget", [1, 40, 70, 10_000])

@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 from model.data.shards import Corpus
 from model.pretraining.loader import Loader
 from model.training.ranks import ALONE
-from tests.model.pretraining.test_run import SHORT, rows_of
 from tests.support import ROOT
+from tests.support.pretraining import SHORT, rows_of
 from tests.support.shards import random_rows, write_sequences
 
 SCRIPT = """
@@ -27,11 +27,11 @@ from dataclasses import replace
 from pathlib import Path
 import torch
 from safetensors.torch import save_file
-from model.config import PRESETS
-from model.recipes import RECIPES, Phase
-from model.training import Settings, Training
+from model.luke.config import PRESETS
+from model.pretraining.recipes import RECIPES, Phase
+from model.pretraining.phases import PhaseTraining
 from tests.support.models import TINY
-from tests.model.pretraining.test_run import SHORT, rows_of, run
+from tests.support.pretraining import SHORT, rows_of, run
 
 torch.set_num_threads(1)
 sequences, output, dropout = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
@@ -51,19 +51,19 @@ def step(self, *arguments):
     return step_of(self, *arguments)
 torch.optim.AdamW.step = step
 
-counted = Training.counted
+counted = PhaseTraining.counted
 def record_rows(self, parts):
     with open(f"{{output}}-rows-{{rank}}", "a") as file:
         print(*sorted(row.hex() for row in rows_of(parts)), file=file)
     return counted(self, parts)
-Training.counted = record_rows
+PhaseTraining.counted = record_rows
 
-finish = Training.finish_step
+finish = PhaseTraining.finish_step
 def finish_step(self, phase, done, *rest):
     if signals[1:] == [rank, str(done)]:
         os.kill(os.getpid(), int(signals[0]))
     finish(self, phase, done, *rest)
-Training.finish_step = finish_step
+PhaseTraining.finish_step = finish_step
 
 run(sequences, output)
 """

@@ -16,7 +16,6 @@ from model.pretraining.throughput import (
     Work,
     duration,
     matrix_rate,
-    peak_memory,
     progress_text,
     training_flops,
     work_of,
@@ -96,13 +95,8 @@ def test_attention_grows_with_the_square_of_the_length() -> None:
 def test_matrix_rate_is_measured_and_draws_nothing() -> None:
     state = torch.get_rng_state()
     single = matrix_rate(CPU, torch.float32, seconds=0.05)
-    assert 1e8 < single < 1e14
     assert matrix_rate(CPU, torch.float32, seconds=0.05) == single, "once a process"
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_memory_is_in_bytes() -> None:
-    assert 2**24 < peak_memory(CPU) < 2**45
 
 
 class Clock:

@@ -1,21 +1,16 @@
-import bz2
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.mediawiki.site import SiteInfo
-from pipeline.mediawiki.titles import redirect_target
 from pipeline.sequences.packing import Limits, Sequence, build_page
 from pipeline.sequences.sentences import split
 from pipeline.sequences.tokenizer import WordPiece, WordTokenizer, train_tokenizer
 from pipeline.sequences.tokenizer_files import Normalizer
-from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Link, Paragraph
+from tests.support.real_pages import real_pages
 
 TITLES = {"Port Sorrel": 3, "Gull Bay": 4, "Tern Rock": 5}
 TEXT = "The ferry sails from Port Sorrel to Gull Bay. The birds of Tern Rock sing every single morning."
@@ -253,21 +248,6 @@ def test_any_page_agrees_with_the_plain_rules(
     links = sum(len(one.links) for one in page)
     lost = sum(drops[reason] for reason in drops if reason.startswith(("links:", "entities:")))
     assert facts["annotations"] + lost == links
-
-
-def real_pages(path: Path, language: str) -> Iterator[list[Paragraph]]:
-    names: list[tuple[int, str]] = []
-    with bz2.open(path) as file:
-        for _, element in ElementTree.iterparse(file):
-            tag = element.tag.rpartition("}")[2]
-            if tag == "namespace":
-                names.append((int(element.attrib["key"]), element.text or ""))
-            elif tag == "text":
-                site = SiteInfo(language, "", "first-letter", tuple(names))
-                if not redirect_target(element.text or "", site):
-                    yield list(extract(element.text or "", site).paragraphs)
-            elif tag == "page":
-                element.clear()
 
 
 @pytest.mark.parametrize(

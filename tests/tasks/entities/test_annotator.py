@@ -12,8 +12,8 @@ from pipeline.storage.files import file_sha256
 from tasks.entities.annotations import open_annotator
 from tasks.entities.annotator import Annotation, Annotator
 from tests.support import oracle_tables as oracle
-from tests.support.mentions import DUMP, Table, pages_of_dump, write_mentions
-from tests.support.oracle_tables import Pages, Row
+from tests.support.mentions import ARTICLES, DUMP, Table, pages_of_dump, small_pages, write_mentions
+from tests.support.oracle_tables import Row
 from tests.support.properties import given, settings, st
 
 MOST = 6_000  # characters of wikitext of an article: more would take the oracle long
@@ -103,34 +103,6 @@ def test_small_vocabularies_are_used_as_by_force(
             expected = annotate_by_force(each, table, page, link_probability, commonness)
             assert annotator.annotate(each, page) == expected
         assert annotator.annotate(each, "To_a") == annotator.annotate(each, "A")
-
-
-def small_pages(articles: list[tuple[str, list[tuple[int, int, str]]]]) -> Pages:
-    """Articles A, B and C of a text each, and a redirect "To a" to A; links are (start, characters, target)."""
-    pages = [{"page_id": number, "title": "ABC"[number]} for number in range(len(articles))]
-    paragraphs = [
-        {
-            "page_id": number,
-            "text": text,
-            "links": [
-                {"start": start, "end": start + size, "target": target}
-                for start, size, target in links
-                if start + size <= len(text)
-            ],
-        }
-        for number, (text, links) in enumerate(articles)
-    ]
-    for page in pages:
-        page["is_disambiguation"] = False
-    return Pages(pages, [{"source": "To a", "target": "A"}], [paragraphs])
-
-
-# Ann and ann link to A; "ab" links to A twice and to B once, from C to both; "ab a" is linked to nowhere in the dump.
-ARTICLES = [
-    ("Ann ann", [(0, 3, "To a"), (4, 3, "A")]),
-    ("ab, ab a and ab; Ann", [(0, 2, "A"), (4, 4, "None"), (13, 2, "A")]),
-    ("ab ab Ann. Bob Bob Bob", [(0, 2, "A"), (3, 2, "B"), (6, 3, "B"), (11, 3, "B")]),
-]
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from tasks.annotate import main
 from tasks.entities.annotator import Annotator
-from tests.support.mentions import DUMP, write_mentions
-from tests.tasks.entities.test_annotator import ARTICLES, small_pages
+from tests.support.mentions import ARTICLES, DUMP, small_pages, write_mentions
 
 
 @pytest.fixture

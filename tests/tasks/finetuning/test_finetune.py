@@ -19,10 +19,11 @@ from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import train_tokenizer
 from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS
 from tasks.entities.annotations import Mention
+from tasks.finetuning import epochs as loop
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning import loop
 from tasks.finetuning.finetune import finetune
 from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import prepare as prepare_run
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import split_file
@@ -33,6 +34,7 @@ from tasks.questions import extractive
 from tasks.task import PROFILES, Hyperparameters
 from tasks.typing_and_relations import entity_typing, relation_classification
 from tests.support import ROOT
+from tests.support.fine_tuned import name_of
 
 EXAMPLES = ROOT / "examples" / "ner"
 CONFIG = replace(
@@ -109,7 +111,7 @@ def test_an_earlier_result_stays_whole_until_the_next_is_written(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(finetune, "predict", stop)
+        patch.setattr(finetuning, "predict", stop)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path, output, variant="roberta")
     found = contents(output)
@@ -134,7 +136,7 @@ def test_a_tokenizer_that_cannot_be_kept_is_refused_before_the_work(
     (tmp_path / "weights").symlink_to(folder / "weights")
     run(folder, tmp_path / "out")
     first = contents(tmp_path / "out")
-    monkeypatch.setattr(finetune, "prepare", None)
+    monkeypatch.setattr(finetuning, "prepare", None)
     with pytest.raises(
         ValueError, match=r"tokenizer\.json: found the token 'a\\nb'; wanted tokens without line"
     ):
@@ -197,7 +199,7 @@ def test_each_variant_has_its_inputs_and_attention(folder: Path, tmp_path: Path,
 def test_question_answering_in_each_variant(
     folder: Path, tmp_path: Path, mentions: Path, task: ModuleType, variant: str
 ) -> None:
-    name = task.__name__.removeprefix("tasks.")
+    name = name_of(task)
     data = EXAMPLES.parent / name
     takes = {"mentions": mentions} if task is extractive else {}
     metrics = run(folder, tmp_path, data, task=name, variant=variant, **takes)
@@ -230,9 +232,9 @@ def mentions(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """A folder that stands for a mention table by which `annotate` finds what it does."""
     made = tmp_path_factory.mktemp("mentions")
     (made / "manifest.json").write_text("{}")
-    monkeypatch.setattr(finetune, "open_annotator", lambda table, weights: annotate)
-    monkeypatch.setattr(finetune, "read_manifest", lambda table: None)
-    monkeypatch.setattr(finetune, "entities_sha256", lambda table: "0" * 64)
+    monkeypatch.setattr(finetuning, "open_annotator", lambda table, weights: annotate)
+    monkeypatch.setattr(finetuning, "read_manifest", lambda table: None)
+    monkeypatch.setattr(finetuning, "entities_sha256", lambda table: "0" * 64)
     return made
 
 
@@ -265,7 +267,7 @@ def test_extractive_questions_are_learnt_by_heart(
 def test_marked_mentions_in_each_variant(
     folder: Path, tmp_path: Path, task: ModuleType, variant: str
 ) -> None:
-    name = task.__name__.removeprefix("tasks.")
+    name = name_of(task)
     data = EXAMPLES.parent / name
     metrics = run(folder, tmp_path, data, task=name, variant=variant)
     for split in ("dev", "test"):
@@ -303,7 +305,7 @@ def test_label_files_and_negative_labels_are_used(folder: Path, tmp_path: Path) 
 def test_marked_mentions_are_learnt(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: ModuleType
 ) -> None:
-    name = task.__name__.removeprefix("tasks.")
+    name = name_of(task)
     thorough = replace(QUICK, learning_rate=3e-3, head_learning_rate=6e-3, batch_size=4, epochs=60)
     monkeypatch.setitem(task.PRESETS, "thorough", thorough)
     for split in ("train", "dev", "test"):
@@ -317,7 +319,7 @@ def test_dev_may_be_called_val(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     shutil.copytree(EXAMPLES, data)
     (data / "dev.txt").rename(data / "val.txt")
-    assert finetuning.prepare(
+    assert prepare_run(
         ner, VARIANTS["luke"], QUICK, data, folder / "weights", folder / "tokenizer",
         seed=1, device="cpu", profile="fixed", progress=False,
     ).datasets["dev"].sentences  # fmt: skip
@@ -364,9 +366,9 @@ def test_the_kept_epoch(
 
 def prepare(folder: Path, **changes: Any) -> Run:
     arguments = {"seed": 3, "device": "cpu", "profile": "fixed", "progress": False}
-    task, row = finetuning.TASKS["ner"], VARIANTS["luke"]
+    task, row = TASKS["ner"], VARIANTS["luke"]
     hyperparameters = replace(QUICK, head_learning_rate=0.25)
-    return finetuning.prepare(
+    return prepare_run(
         task,
         row,
         hyperparameters,

@@ -17,7 +17,7 @@ from tasks.questions import extractive
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tasks.typing_and_relations import entity_typing, relation_classification
-from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
+from tests.support.fine_tuned import EXAMPLES, fine_tune, name_of, pretrained
 
 TASK_MODULES = [entity_typing, relation_classification, ner]
 
@@ -34,10 +34,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wikipedia = {"entity_vocab": folder / "entities.json"}
     export(fine_tune("extractive_qa", folder), folder / "exported" / "extractive_qa", **wikipedia)
     return folder
-
-
-def name_of(task: ModuleType) -> str:
-    return task.__name__.removeprefix("tasks.")
 
 
 def batch_of(predictor: Predictor, count: int) -> object:

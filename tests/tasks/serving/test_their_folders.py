@@ -15,7 +15,8 @@ from model.exchange.fine_tuned import ARCHITECTURES
 from model.exchange.load import entity_vocabulary, fingerprint_model
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.finetuning.prepare import Run, collate, keep_entities, prepare
+from tasks.finetuning.inference import collate
+from tasks.finetuning.prepare import Run, keep_entities, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.records import Record

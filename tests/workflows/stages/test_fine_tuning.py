@@ -11,8 +11,8 @@ import luigi
 import pytest
 
 from model.luke.config import LukeConfig
-from tasks.finetuning import loop as training
-from tasks.finetuning.loop import parts_of_step
+from tasks.finetuning import epochs as training
+from tasks.finetuning.epochs import parts_of_step
 from tasks.finetuning.prepare import Run
 from tasks.ner import task as ner
 from tasks.task import Hyperparameters

@@ -213,7 +213,7 @@ def test_a_search_that_finds_nothing_right_fails(
 
 def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Path) -> None:
     """Scores on dev as given; training ends once `patience` epochs in a row were no better than the best."""
-    from tasks.finetuning import loop
+    from tasks.finetuning import epochs as loop
 
     given = [0.1, 0.3, 0.2, 0.3, 0.4, 0.2, 0.1, 0.5]
     weights = Path(toml).parent / "luke" / "weights"

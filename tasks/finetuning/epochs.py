@@ -1,5 +1,6 @@
-"""Fine-tuning's training: every step and epoch, the checkpoints between them, and going on from one.
+"""Fine-tuning epoch by epoch: dev is scored after each, and checkpoints let a run go on from any step.
 
+`model.training.loop.fit` does the steps; here is what comes between them.
 A step's batch, its parts and its dropout are functions of the seed and the step alone, so that a run that goes on
 from a checkpoint has the bits of an unbroken one.
 """
@@ -21,7 +22,8 @@ from model.training.checkpoints import latest_checkpoint, save_checkpoint
 from model.training.loop import fit
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.signals import Stopped, StopRequest, on_sigterm
-from tasks.finetuning.prepare import Run, batches, collate, predict, score
+from tasks.finetuning.inference import batches, collate, predict, score
+from tasks.finetuning.prepare import Run
 
 logger = logging.getLogger(__name__)
 KEPT = "kept"
@@ -36,7 +38,7 @@ class Part:
 
 
 @dataclass
-class Training:
+class EpochTraining:
     """One run from a checkpoint in `folder` or from the beginning; `identity` is what it is recognised by.
 
     `history` has a record for each finished step, `epochs` one for each epoch that was scored on dev; `kept` are

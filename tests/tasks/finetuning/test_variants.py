@@ -10,9 +10,10 @@ from safetensors.torch import load_file, save_file
 
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from tasks.entities.annotations import Mention
-from tasks.finetuning.finetune import configuration
-from tasks.finetuning.prepare import Run, collate, prepare
+from tasks.finetuning.inference import collate
+from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
+from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, pretrained
 

@@ -14,20 +14,16 @@ import torch
 
 from model.pretraining.loader import cut_by_tokens
 from model.training.signals import Stopped
+from tasks.finetuning import epochs as training
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning import loop as training
-from tasks.finetuning.loop import Training, loss_of_part, parts_of_step
-from tasks.finetuning.prepare import Run, logits_of, prepare
+from tasks.finetuning.epochs import EpochTraining, loss_of_part, parts_of_step
+from tasks.finetuning.inference import logits_of
+from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
-from tasks.task import Hyperparameters
-from tests.support.fine_tuned import EXAMPLES, pretrained
+from tests.support.fine_tuned import EXAMPLES, THREE, contents, finetune, pretrained
 from tests.support.killed import run_killed
 from tests.support.properties import given, st
-from workflows import FineTune
-
-# Four steps of an epoch, twelve in all; NER's features of a step have some 900 words and entities.
-THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +37,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def three(monkeypatch: pytest.MonkeyPatch) -> None:
     for task in TASKS.values():
         monkeypatch.setitem(task.PRESETS, "three", THREE)
-
-
-def finetune(folder: Path, output: Path, *, task: str = "ner", **changes: Any) -> dict[str, Any]:
-    arguments = {"variant": "luke", "preset": "three", "seed": 1, "profile": "fixed", "device": "cpu"}
-    arguments |= {"data": EXAMPLES / task, "weights": folder / "weights", "tokenizer": folder / "tokenizer"}
-    return finetuning.finetune(
-        task, output=output, progress=False, allow_no_predictions=True, **{**arguments, **changes}
-    )
-
-
-def contents(output: Path) -> dict[str, bytes]:
-    files = sorted(path for path in output.rglob("*") if path.is_file())
-    return {str(path.relative_to(output)): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +92,9 @@ def test_interrupted_run_goes_on_with_the_same_bytes(
 
 
 KILLED = """
-from tests.tasks.finetuning.test_loop import THREE, finetune
-from tasks import ner
-ner.PRESETS["three"] = THREE
+from tests.support.fine_tuned import THREE, finetune
+from tasks.ner import task
+task.PRESETS["three"] = THREE
 finetune(source, output)
 """
 
@@ -139,20 +122,20 @@ def test_stopped_by_sigterm(
     """In an epoch, at its last step (then dev is scored first), and while dev is scored."""
     came: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
-    finish, score = Training.finish_step, Training.score_epoch
+    finish, score = EpochTraining.finish_step, EpochTraining.score_epoch
 
-    def finish_step(self: Training, end: int, step: int, figures: dict[str, float]) -> None:
+    def finish_step(self: EpochTraining, end: int, step: int, figures: dict[str, float]) -> None:
         if step in (1, 3):
             signal.raise_signal(signal.SIGTERM)
         finish(self, end, step, figures)
 
-    def score_epoch(self: Training, number: int) -> None:
+    def score_epoch(self: EpochTraining, number: int) -> None:
         if number == 2:
             signal.raise_signal(signal.SIGTERM)
         score(self, number)
 
-    monkeypatch.setattr(Training, "finish_step", finish_step)
-    monkeypatch.setattr(Training, "score_epoch", score_epoch)
+    monkeypatch.setattr(EpochTraining, "finish_step", finish_step)
+    monkeypatch.setattr(EpochTraining, "score_epoch", score_epoch)
     try:
         for done in (2, 4, 8):
             with pytest.raises(Stopped, match=f"stopped by SIGTERM after step {done}; the same call goes on"):
@@ -282,7 +265,7 @@ def test_what_is_not_said_is_as_for_the_stage(
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     places = (EXAMPLES / "ner", folder / "weights", folder / "tokenizer")
     finetuning.finetune("ner", *places, tmp_path / "unsaid", allow_no_predictions=True)
-    settings = {"variant": "luke", "preset": "base", "profile": "fixed", "seed": FineTune().seed}
+    settings = {"variant": "luke", "preset": "base", "profile": "fixed", "seed": 42}
     finetune(folder, tmp_path / "said", **settings)
     assert contents(tmp_path / "said") == contents(tmp_path / "unsaid")
     with pytest.raises(ValueError, match=r"device 'gpu' is unknown; use auto, cpu, cuda or cuda:N"):

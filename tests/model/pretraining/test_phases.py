@@ -1,18 +1,22 @@
 """Evaluation within a run: the same bits with and without it, and each step evaluated once, also when resumed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from model.data.held_out import HeldOut
 from model.luke.config import PRESETS
-from model.pretraining import run as watch
+from model.luke.heads import LukeForPretraining
+from model.pretraining import phases as watch
 from model.pretraining.evaluation import evaluate, read_pretrained
+from model.pretraining.phases import prepare
 from model.pretraining.recipes import RECIPES
 from model.training.metrics_log import read_lines
-from tests.model.pretraining.test_run import SHORT, contents, interrupt_at, run
 from tests.support.models import TINY
+from tests.support.pretraining import SHORT, contents, interrupt_at, run
 from tests.support.shards import random_rows, write_sequences
 
 
@@ -128,3 +132,11 @@ def test_the_bar_says_how_fast_and_how_long(
     assert "6 of 6, masked word" in text
     assert "words/s" in text
     assert "0:00 left" in text
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_gradients_of_tables_are_added_in_place_where_that_pays(compiled: bool) -> None:
+    module = LukeForPretraining(TINY)
+    prepare(module, replace(RECIPES["demo"], compiled=compiled), torch.device("cpu"))
+    assert module.luke.word_embeddings.token.adds_in_place != compiled
+    assert module.luke.entity_embeddings.token.adds_in_place != compiled
