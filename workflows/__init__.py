@@ -11,7 +11,7 @@ from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRo
 from workflows.stages.report import Report, RunAll, RunExperiments
 from workflows.stages.sequences import BuildSequences, TrainTokenizer
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveRedirects
-from workflows.stages.tuning import Tune
+from workflows.stages.tuning import Tune, TunedFineTune
 
 __all__ = [
     "BuildEntityVocab",
@@ -30,6 +30,7 @@ __all__ = [
     "RunExperiments",
     "TrainTokenizer",
     "Tune",
+    "TunedFineTune",
 ]
 
 if commandline.is_luigi_command():

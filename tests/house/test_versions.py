@@ -29,6 +29,7 @@ ROOTS = {
     "ExportHuggingFace": ["workflows.stages.pretraining", "model.exchange.export"],
     "FineTune": ["workflows.stages.fine_tuning", "tasks.finetuning.finetune"],
     "Tune": ["workflows.stages.tuning"],
+    "TunedFineTune": ["workflows.stages.tuning", "workflows.stages.fine_tuning"],
     "FineTuneGrid": ["workflows.stages.experiments"],
     "Report": [
         "workflows.stages.report",
@@ -36,7 +37,7 @@ ROOTS = {
         "workflows.report.caveats",
         "workflows.report.paper_settings",
         "workflows.report.latex",
-        "workflows.report.html",
+        "workflows.report.rendering",
         "workflows.report.figures",
         "workflows.report.corpus",
         "workflows.report.sample_pages",

@@ -16,7 +16,7 @@ from luigi.cmdline_parser import CmdlineParser
 from luigi.task_register import Register
 
 from workflows.base import stopping
-from workflows.base.stage import Stage
+from workflows.base.stage import Step
 
 logger = logging.getLogger("workflows")
 
@@ -64,7 +64,7 @@ def prepare(arguments: Sequence[str]) -> None:
         return
     try:
         root = check(list(arguments))
-        if isinstance(root, Stage) and root.complete():
+        if isinstance(root, Step) and root.complete():
             logger.info("%s is complete: %s", type(root).__name__, root.where)
     except (ValueError, OSError) as error:
         raise SystemExit(f"error: {error}") from None
@@ -82,21 +82,24 @@ def check(arguments: list[str]) -> luigi.Task:
     known = _known_flags(stage)
     for flag in flags:
         if flag not in known:
-            hint = _users(flag) or _similar(flag, known)
             raise ValueError(
-                f"{flag}: {stage} has no such parameter{hint}; see luigi --module workflows {stage} --help"
+                f"{flag}: {stage} has no such parameter{_similar(flag, known)}; "
+                f"{_elsewhere(flag, stage)}see luigi --module workflows {stage} --help"
             )
     with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
         root = parser.get_task_obj()
-    if isinstance(root, Stage):
+    if isinstance(root, Step):
         root.check_machine()
     return root
 
 
-def _users(flag: str) -> str:
-    """The stages that have a parameter, as a hint where another one has not."""
+def _elsewhere(flag: str, stage: str) -> str:
+    """What has a parameter that the stage has not."""
+    task: type[luigi.Task] = Register.get_task_cls(stage)
+    if issubclass(task, Step) and flag in task.ELSEWHERE:
+        return f"run {task.ELSEWHERE[flag]} instead; "
     stages = [name for name in _stages() if flag in _own_flags(name)]
-    return f", it is one of {', '.join(stages)}" if stages else ""
+    return f"it is one of {', '.join(stages)}; " if stages else ""
 
 
 def _similar(word: str, known: Sequence[str]) -> str:
@@ -141,7 +144,12 @@ def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
 
 def _stages() -> list[str]:
     """The names of all stages that can be run."""
-    return [name for name in Register.task_names() if hasattr(Register.get_task_cls(name), "FOLDER")]
+    tasks = {name: Register.get_task_cls(name) for name in Register.task_names()}
+    return [name for name, task in tasks.items() if issubclass(task, Step) and _can_run(task)]
+
+
+def _can_run(task: type[Step]) -> bool:
+    return hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask)
 
 
 def _own_flags(stage: str) -> list[str]:

@@ -1,6 +1,7 @@
-"""Luigi parameters whose errors name the parameter, the value and what was wanted."""
+"""Luigi's parameters, with errors that name the parameter, the value found and what is wanted."""
 
 import math
+import operator
 import os
 import re
 from typing import Any
@@ -25,173 +26,124 @@ def default_processes() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Checked(luigi.Parameter[Any]):
-    """A parameter that turns text into a value, or says why it cannot."""
+class Worded(luigi.Parameter[Any]):
+    """Checks every value, from the command line or from Python, and words the error.
 
-    wanted = "a value"
+    Args:
+        wanted: what a value has to be.
+        or_auto: whether the word `auto` is a value, too.
+        options: of Luigi's class.
+    """
 
-    def __init__(self, *, default: Any, description: str, **settings: Any) -> None:
-        super().__init__(default=default, description=f"{description} (default: {default})", **settings)
+    def __init__(
+        self, wanted: str, *, default: Any = "", description: str = "", or_auto: bool = False, **options: Any
+    ) -> None:
+        super().__init__(default=default, **options)
+        self.description = f"{description} (default: {default})"  # Luigi adds the range in its own words
+        self.or_auto = or_auto
+        self.wanted = f"{wanted}, or auto" if or_auto else wanted
 
     def convert(self, text: str) -> Any:
-        raise NotImplementedError
+        """The value of a text. Raises: ValueError where it has none."""
+        return super().parse(text)
 
     def parse(self, text: str) -> Any:
         return self.normalize(text)
 
     def normalize(self, value: Any) -> Any:
+        if self.or_auto and value == AUTO:
+            return AUTO
         try:
             return self.convert(str(value))
         except ValueError:
             name = self._attribute_name or "value"
             raise ValueError(f"--{name.replace('_', '-')} {value}: wanted {self.wanted}") from None
 
-    def serialize(self, value: Any) -> str:
-        return str(value)
+
+class WholeNumber(Worded, luigi.NumericalParameter[Any]):
+    """A whole number, `least` or more; `note` says what it is made up of."""
+
+    def __init__(self, *, least: int = 0, note: str = "", **options: Any) -> None:
+        wanted = f"a whole number, {least} or more{note}"
+        super().__init__(wanted, var_type=int, min_value=least, max_value=math.inf, **options)
 
 
-class IntegerParameter(_Checked):
-    """A whole number from 0."""
-
-    wanted = "a whole number, 0 or more"
-
-    def convert(self, text: str) -> int:
-        number = int(text)
-        if number < 0:
-            raise ValueError
-        return number
-
-
-class PositiveParameter(IntegerParameter):
-    """A whole number from 1."""
-
-    wanted = "a whole number, 1 or more"
-
-    def convert(self, text: str) -> int:
-        return super().convert(text) or _refuse()
-
-
-class ShareParameter(_Checked):
-    """A number from 0 to 1."""
-
-    wanted = "a share between 0 and 1"
-
-    def convert(self, text: str) -> float:
-        share = float(text)
-        return share if 0 <= share <= 1 else _refuse()
-
-
-class CountParameter(PositiveParameter):
-    """A whole number from 1, or `auto`."""
-
-    wanted = "a whole number, 1 or more, or auto"
-
-    def convert(self, text: str) -> Any:
-        return text if text == AUTO else super().convert(text)
-
-
-class NumberParameter(_Checked):
+class PositiveNumber(Worded, luigi.NumericalParameter[Any]):
     """A number above 0."""
 
-    wanted = "a number above 0, as 1e-5"
-
-    def convert(self, text: str) -> Any:
-        return float(text) if 0 < float(text) < math.inf else _refuse()
-
-
-class RateParameter(NumberParameter):
-    """A number above 0, or `auto`."""
-
-    wanted = "a number above 0, as 1e-5, or auto"
-
-    def convert(self, text: str) -> Any:
-        return text if text == AUTO else super().convert(text)
+    def __init__(self, **options: Any) -> None:
+        bounds: dict[str, Any] = {"min_value": 0, "max_value": math.inf, "left_op": operator.lt}
+        super().__init__("a number above 0, as 1e-5", var_type=float, **bounds, **options)
 
 
-class VocabSizeParameter(_Checked):
-    """Entities in the vocabulary, or `auto`."""
+class Share(Worded, luigi.NumericalParameter[Any]):
+    """A number from 0 to 1."""
 
-    wanted = "a whole number, 4 or more ([PAD], [UNK], [MASK] and an entity), or auto"
-
-    def convert(self, text: str) -> int | str:
-        return text if text == AUTO else int(text) if int(text) >= 4 else _refuse()
-
-
-class SizeParameter(_Checked):
-    """Bytes, with or without a unit, or `auto`."""
-
-    wanted = "a size of 4096 bytes or more as 1000000, 256KiB or 4MiB, or auto"
-
-    def convert(self, text: str) -> int | str:
-        if text == AUTO:
-            return text
-        match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text)
-        if not match or match[2].upper() not in _UNITS:
-            _refuse()
-        assert match is not None
-        size = int(match[1]) * _UNITS[match[2].upper()]
-        return size if size >= 4096 else _refuse()
+    def __init__(self, **options: Any) -> None:
+        bounds: dict[str, Any] = {"min_value": 0, "max_value": 1, "right_op": operator.le}
+        super().__init__("a share between 0 and 1", var_type=float, **bounds, **options)
 
 
-class SparkMasterParameter(_Checked):
-    """URL of a Spark master, or nothing."""
-
-    wanted = "local, local[N], spark://HOST:PORT, yarn or k8s://..."
-
-    def convert(self, text: str) -> str:
-        pattern = r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+"
-        return text if re.fullmatch(pattern, text) else _refuse()
-
-
-class OneOf(_Checked):
+class OneOf(Worded, luigi.ChoiceParameter[Any]):
     """One of a few words."""
 
-    def __init__(self, *choices: str, **settings: Any) -> None:
-        self.choices = choices
-        self.wanted = "one of " + ", ".join(choices)
-        settings["description"] = f"{', '.join(choices)}: {settings['description']}"
-        super().__init__(**settings)
-
-    def convert(self, text: str) -> str:
-        return text if text in self.choices else _refuse()
-
-
-class ListOf(_Checked):
-    """Values of another parameter, each once, with commas between them; a tuple."""
-
-    def __init__(self, item: _Checked, **settings: Any) -> None:
-        self.item = item
-        self.wanted = f"{item.wanted}; several with commas between them, each once"
-        super().__init__(**settings)
+    def __init__(self, *choices: str, description: str = "", **options: Any) -> None:
+        description = f"{', '.join(choices)}: {description}"
+        super().__init__(f"one of {', '.join(choices)}", choices=choices, description=description, **options)
 
     def convert(self, text: str) -> Any:
-        values = tuple(self.item.convert(word.strip()) for word in text.split(","))
-        return values if len(set(values)) == len(values) else _refuse()
+        return luigi.ChoiceParameter.normalize(self, text)
+
+
+class Matching(Worded):
+    """A text that matches a regular expression."""
+
+    def __init__(self, pattern: str, wanted: str, **options: Any) -> None:
+        super().__init__(wanted, **options)
+        self._pattern = re.compile(pattern, re.DOTALL)
+
+    def convert(self, text: str) -> str:
+        if not self._pattern.fullmatch(text):
+            raise ValueError(text)
+        return text
+
+
+class Text(Matching):
+    """A text that is not empty."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(".+", "a value that is not empty", **options)
+
+
+class Size(Worded):
+    """Bytes, with or without a unit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("a size of 4096 bytes or more as 1000000, 256KiB or 4MiB", **options)
+
+    def convert(self, text: str) -> int:
+        match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text)
+        size = int(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0
+        if size < 4096:
+            raise ValueError(text)
+        return size
+
+
+class ListOf(Worded):
+    """Values of another parameter, each once, with commas between them; a tuple."""
+
+    def __init__(self, item: Worded, **options: Any) -> None:
+        super().__init__(f"{item.wanted}; several with commas between them, each once", **options)
+        self._item = item
+
+    def convert(self, text: str) -> tuple[Any, ...]:
+        values = tuple(self._item.convert(word.strip()) for word in text.split(","))
+        if len(set(values)) < len(values):
+            raise ValueError(text)
+        return values
 
     def normalize(self, value: Any) -> Any:
         return super().normalize(value if isinstance(value, str) else self.serialize(value))
 
     def serialize(self, value: Any) -> str:
         return ",".join(map(str, value))
-
-
-class Text(_Checked):
-    """Any text that is not empty."""
-
-    wanted = "a value that is not empty"
-
-    def convert(self, text: str) -> str:
-        return text or _refuse()
-
-
-class DeviceParameter(_Checked):
-    """A torch device, or `auto`."""
-
-    wanted = "auto, cpu, cuda or cuda:N"
-
-    def convert(self, text: str) -> str:
-        return text if re.fullmatch(r"auto|cpu|cuda(:\d+)?", text) else _refuse()
-
-
-def _refuse() -> Any:
-    raise ValueError

@@ -36,7 +36,8 @@ class DumpSettings:
 class WorkerSettings:
     """Worker processes."""
 
-    processes = parameters.PositiveParameter(
+    processes = parameters.WholeNumber(
+        least=1,
         default=parameters.default_processes(),
         significant=False,
         description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
@@ -56,8 +57,12 @@ class BeamSettings(WorkerSettings):
 class SparkSettings(WorkerSettings):
     """Where Spark jobs run."""
 
-    spark_master = parameters.SparkMasterParameter(
-        default="", significant=False, description="URL of a Spark master; empty: local[processes]"
+    spark_master = parameters.Matching(
+        r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+",
+        "local, local[N], spark://HOST:PORT, yarn or k8s://...",
+        default="",
+        significant=False,
+        description="URL of a Spark master; empty: local[processes]",
     )
 
 
@@ -70,10 +75,12 @@ class PagesSettings(DumpSettings, BeamSettings):
         default="fixed",
         description="fixed: what is right; paper: what the paper's code did",
     )
-    block_size = parameters.SizeParameter(
-        default=AUTO, description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size"
+    block_size = parameters.Size(
+        or_auto=True,
+        default=AUTO,
+        description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size",
     )
-    max_rejected = parameters.ShareParameter(default=0.001, description="share of pages that may be rejected")
+    max_rejected = parameters.Share(default=0.001, description="share of pages that may be rejected")
 
 
 class PresetSettings:
@@ -92,11 +99,14 @@ class PresetSettings:
 class VocabularySettings(SparkSettings, PagesSettings, PresetSettings):
     """BuildEntityVocab and its upstream stages."""
 
-    vocab_size = parameters.VocabSizeParameter(
+    vocab_size = parameters.WholeNumber(
+        least=4,
+        note=" ([PAD], [UNK], [MASK] and an entity)",
+        or_auto=True,
         default=AUTO,
         description="entities in the vocabulary, the three special ones included; auto: the preset's",
     )
-    min_count = parameters.IntegerParameter(
+    min_count = parameters.WholeNumber(
         default=1, description="links that a page needs to be an entity of the vocabulary"
     )
     disambiguation = parameters.OneOf(
@@ -123,11 +133,13 @@ class VocabularySettings(SparkSettings, PagesSettings, PresetSettings):
 class MentionSettings(VocabularySettings):
     """BuildMentionTable and its upstream stages."""
 
-    min_links = parameters.IntegerParameter(
+    min_links = parameters.WholeNumber(
         default=1, description="links that an anchor text needs to be in the mention table"
     )
-    max_mention_characters = parameters.PositiveParameter(
-        default=100, description="longer anchor texts are not in the mention table (profile paper: 20 words)"
+    max_mention_characters = parameters.WholeNumber(
+        least=1,
+        default=100,
+        description="longer anchor texts are not in the mention table (profile paper: 20 words)",
     )
 
 
@@ -152,21 +164,21 @@ class SequenceSettings(VocabularySettings, TokenizerSettings):
         default="sentencex",
         description="sentencex, or module:function of your own: (text, language) to spans in code points",
     )
-    max_words = parameters.PositiveParameter(
-        default=512, description="word tokens of a sequence, [CLS] and [SEP] included"
+    max_words = parameters.WholeNumber(
+        least=1, default=512, description="word tokens of a sequence, [CLS] and [SEP] included"
     )
-    max_entities = parameters.PositiveParameter(default=128, description="entities of a sequence")
-    max_mention_words = parameters.PositiveParameter(
-        default=30, description="word tokens of a mention; further ones are cut off"
+    max_entities = parameters.WholeNumber(least=1, default=128, description="entities of a sequence")
+    max_mention_words = parameters.WholeNumber(
+        least=1, default=30, description="word tokens of a mention; further ones are cut off"
     )
-    min_sentence_words = parameters.PositiveParameter(
-        default=5, description="word tokens below which a sentence is dropped"
+    min_sentence_words = parameters.WholeNumber(
+        least=1, default=5, description="word tokens below which a sentence is dropped"
     )
-    held_out = parameters.ShareParameter(
+    held_out = parameters.Share(
         default=0.01, description="share of pages, by hash, that pretraining never sees"
     )
     # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
-    max_dropped_sentences = parameters.ShareParameter(
+    max_dropped_sentences = parameters.Share(
         default=0.2, description="share of sentences that may be dropped for their length"
     )
 
@@ -174,20 +186,24 @@ class SequenceSettings(VocabularySettings, TokenizerSettings):
 class PretrainingSettings(SequenceSettings):
     """PretrainRoberta and its upstream stages; Pretrain needs those of the mention table, too."""
 
-    seed = parameters.IntegerParameter(default=42, description="seed of training")
-    tokens_per_batch = parameters.IntegerParameter(
+    seed = parameters.WholeNumber(default=42, description="seed of training")
+    tokens_per_batch = parameters.WholeNumber(
         default=0,
         description="words and entities that training computes at once; 0: the preset's number of sequences",
     )
     precision = parameters.OneOf(
         "float32", "bf16", default="float32", description="of pretraining's matrix products"
     )
-    loader_workers = parameters.IntegerParameter(
+    loader_workers = parameters.WholeNumber(
         default=0, significant=False, description="processes that prepare pretraining's batches"
     )
-    checkpoint_minutes = parameters.IntegerParameter(
+    checkpoint_minutes = parameters.WholeNumber(
         default=30, significant=False, description="minutes between training's checkpoints, at most"
     )
-    device = parameters.DeviceParameter(
-        default=AUTO, significant=False, description="auto, cpu, cuda or cuda:N, for training"
+    device = parameters.Matching(
+        r"auto|cpu|cuda(:\d+)?",
+        "auto, cpu, cuda or cuda:N",
+        default=AUTO,
+        significant=False,
+        description="auto, cpu, cuda or cuda:N, for training",
     )

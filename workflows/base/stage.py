@@ -1,7 +1,7 @@
 """The stage: a Luigi task whose output is a manifest.
 
 A stage's folder is `WORKDIR/<folder>-<hash8>/`, where hash8 is known before anything runs: it comes from the stage's
-name, its VERSION, the parameters that change its bytes, and the hashes of the stages it stands on.
+name, its VERSION, the parameters that change its bytes, and the hashes of its upstream stages.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
@@ -38,13 +38,66 @@ class ManifestTarget(luigi.Target):
         return storage.file_size(self.path) is not None
 
 
-class Stage(RunSettings, luigi.Task):
-    """A step from the dump to the report. Subclasses say what they stand on, what changes their bytes, and work."""
+class Step(RunSettings, luigi.Task):
+    """What a command can name: a stage, or several of them together."""
+
+    # A flag that it has not -> the step to run instead.
+    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def title(self) -> str:
+        """What tells the step from others of a run, for people."""
+        return type(self).__name__
+
+    @property
+    def where(self) -> str:
+        """Where a user finds what the step made."""
+        raise NotImplementedError
+
+    def requires(self) -> dict[str, "Stage"]:
+        """The upstream stages, each by a name for its manifest's hash."""
+        return {}
+
+    def upstream(self) -> list["Stage"]:
+        """All upstream stages, each once, and each after those that it requires."""
+        found: dict[str, Stage] = {}
+        for stage in self.requires().values():
+            found.update({each.task_id: each for each in (*stage.upstream(), stage)})
+        return list(found.values())
+
+    def check_machine(self) -> None:
+        """Find out before anything runs whether what the step and its upstream stages need is there.
+
+        Raises:
+            ValueError: the dump, the work directory, Java, the tokenizer, the model or the device is not.
+        """
+        if storage.is_url(self.workdir):
+            raise ValueError(
+                f"--workdir {self.workdir}: a local folder is wanted, for a cluster a shared one"
+            )
+        storage.make_folder(self.workdir)
+        try:
+            storage.write_bytes(storage.join(self.workdir, ".writable"), b"")
+            storage.remove(storage.join(self.workdir, ".writable"))
+        except OSError as error:
+            raise ValueError(
+                f"--workdir {self.workdir}: cannot be written ({error.strerror or error}); pass another one"
+            ) from None
+        for stage in self.upstream():
+            stage.check()
+
+    def on_failure(self, exception: BaseException) -> str:
+        """One line for what the user can mend; Luigi keeps it for its summary."""
+        return f"{type(self).__name__}: {exception}"
+
+
+class Stage(Step):
+    """A step with a folder. Subclasses say what they require and what changes their bytes, and do the work."""
 
     VERSION: ClassVar[int] = 1
     FOLDER: ClassVar[str]
-    # What the work takes over of an earlier attempt: nothing, what an "unfinished" attempt left, or all "whole"
-    # pieces, whether the attempt was finished or not.
+    # What the work takes over from an earlier attempt: nothing, what an "unfinished" attempt left, or every "whole"
+    # block, whether the attempt was finished or not.
     KEEPS: ClassVar[Literal["nothing", "unfinished", "whole"]] = "nothing"
 
     _is_complete: bool | None = None
@@ -52,7 +105,7 @@ class Stage(RunSettings, luigi.Task):
     # What subclasses say
 
     def bytes_parameters(self) -> dict[str, Any]:
-        """The parameters that change this stage's bytes, beside those of the stages it stands on."""
+        """The parameters that change this stage's bytes, beside those of its upstream stages."""
         return {}
 
     def work(self) -> Result:
@@ -60,10 +113,6 @@ class Stage(RunSettings, luigi.Task):
         raise NotImplementedError
 
     # What follows from it
-
-    def requires(self) -> dict[str, "Stage"]:
-        """The stages that this one stands on, each by a name for its manifest's hash."""
-        return {}
 
     @functools.cached_property
     def hash8(self) -> str:
@@ -77,13 +126,7 @@ class Stage(RunSettings, luigi.Task):
         return storage.join(workdir, f"{self.FOLDER}-{self.hash8}")
 
     @property
-    def title(self) -> str:
-        """What tells the stage from others of a run, for people."""
-        return type(self).__name__
-
-    @property
     def where(self) -> str:
-        """Where a user finds what the stage made."""
         return self.folder
 
     def output(self) -> ManifestTarget:
@@ -93,7 +136,7 @@ class Stage(RunSettings, luigi.Task):
         return storage.read_manifest(self.folder)
 
     def input_hashes(self) -> dict[str, str]:
-        """SHA-256 of the manifest of each stage that this one stands on."""
+        """SHA-256 of the manifest of each stage that this one requires."""
         return {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
 
     def identity(self) -> dict[str, Any]:
@@ -117,7 +160,7 @@ class Stage(RunSettings, luigi.Task):
             return False
 
     def complete(self) -> bool:
-        """Current, and all it stands on complete; found out once a run."""
+        """Current, and all that it requires complete; found out once a run."""
         if self._is_complete is None:
             self._is_complete = (
                 all(stage.complete() for stage in self.requires().values()) and self.is_current()
@@ -141,7 +184,7 @@ class Stage(RunSettings, luigi.Task):
             storage.remove(self.output().path)
         if self.KEEPS == "nothing" or (self.KEEPS == "unfinished" and was_finished):
             storage.sweep(self.folder, {})
-        # Before the work: what changes below it meanwhile must not pass for its input.
+        # Before the work: what changes upstream meanwhile must not pass for its input.
         identity = self.identity()
         storage.clear_if_changed(self.folder, storage.digest(identity))
         result = self.work()
@@ -161,41 +204,17 @@ class Stage(RunSettings, luigi.Task):
         return f"{rows or f'{len(manifest.files)} files'}{f' | dropped: {drops}' if drops else ''}"
 
     def check_machine(self) -> None:
-        """Find out before anything runs whether what this stage and those below it need is there.
+        super().check_machine()
+        self.check()
 
-        Raises:
-            ValueError: the dump, the work directory, Java, the tokenizer, the model or the device is not.
-        """
-        if storage.is_url(self.workdir):
-            raise ValueError(
-                f"--workdir {self.workdir}: a local folder is wanted, for a cluster a shared one"
-            )
-        storage.make_folder(self.workdir)
-        try:
-            storage.write_bytes(storage.join(self.workdir, ".writable"), b"")
-            storage.remove(storage.join(self.workdir, ".writable"))
-        except OSError as error:
-            raise ValueError(
-                f"--workdir {self.workdir}: cannot be written ({error.strerror or error}); pass another one"
-            ) from None
-        for stage in self.walk():
-            _ = stage.hash8
-            if not stage.complete():
-                stage.check_needs()
+    def check(self) -> None:
+        """Find out whether the stage can run, unless it is complete."""
+        _ = self.hash8
+        if not self.complete():
+            self.check_needs()
 
     def check_needs(self) -> None:
         """What this stage alone needs of the machine, beside its inputs."""
-
-    def walk(self) -> list["Stage"]:
-        """This stage and all below it, each once, what stands on nothing first."""
-        found: dict[str, Stage] = {}
-        for stage in self.requires().values():
-            found.update({below.task_id: below for below in stage.walk()})
-        return [*found.values(), self]
-
-    def on_failure(self, exception: BaseException) -> str:
-        """One line for what the user can mend; Luigi keeps it for its summary."""
-        return f"{type(self).__name__}: {exception}"
 
 
 def _run_record(stage: Stage, started: float) -> bytes:
@@ -243,8 +262,8 @@ def exclusive(folder: str) -> Iterator[None]:
 class RetriesFailures(Stage):
     """A stage that runs others: it is complete where none failed, or in the very run in which some did.
 
-    So what stands on it is made in that run, and the next run tries them again. `work` sets `_has_run`, and leaves the
-    number of failures in the fact `failed`.
+    So the stages downstream of it run, too, and the next run tries the failed ones again. `work` sets `_has_run`, and
+    leaves the number of failures in the fact `failed`.
     """
 
     _has_run = False

@@ -1,7 +1,7 @@
 """A cluster on this machine: luigid, a Spark master with workers, and for Beam a Dask scheduler with workers.
 
-`python -m workflows.engines.cluster` (or `make cluster`) starts it, says how it is used, and ends it on Ctrl-C. All of it
-listens on loopback alone. Ports and sizes stand in `.env`, which docker compose reads, too.
+`python -m workflows.engines.cluster` (or `make cluster`) starts it, says how it is used, and ends it on Ctrl-C. All of
+it listens on loopback alone. Ports and sizes are set in `.env`, which docker compose reads, too.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Runs stages side by side, one at a time on each device, in processes of their own: a stage that fails, or a process
 that dies, ends no other.
 
-Each process is a `python -m workflows.engines.workers`. It takes stages as JSON lines from its standard input and answers
-each with a line. It ends with the process that started it, however that ends: when the questions end in the middle of
-a stage, it stops as by SIGTERM.
+Each process is a `python -m workflows.engines.workers`. It takes stages as JSON lines from its standard input and
+answers each with a line. It ends with the process that started it, however that ends: when the questions end in the
+middle of a stage, it stops as by SIGTERM.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ AnyStage = TypeVar("AnyStage", bound=Stage)
 
 
 def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, str]:
-    """Run the stages that are not complete, all that they stand on being complete.
+    """Run the stages that are not complete; their upstream stages are.
 
     Args:
         stages: with a parameter `device`.

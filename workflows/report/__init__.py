@@ -2,5 +2,5 @@
 
 comparison, caveats, paper_settings          results beside the paper's, and what parts them
 corpus, sample_pages, training_curves        the corpus and the training
-figures, html, latex, templates/             how it is drawn
+figures, rendering, latex, templates/        how it is drawn
 """

@@ -2,8 +2,8 @@
 
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
-paper's data, size of model or hyper-parameters is marked; `workflows.report.caveats` says which marks leave a difference to
-the paper. There is none to its figures on hidden test sets. `workflows.report.paper_settings` makes the other 4 tables.
+paper's data, size of model or hyper-parameters is marked; `caveats` says which marks leave a difference to the paper.
+There is none to its figures on hidden test sets. `paper_settings` makes the other 4 tables.
 """
 
 import statistics

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline import storage
+from workflows.base.stage import Stage
+from workflows.report.sample_pages import sample_pages
 
 TOP_ENTITIES = 25
 CURVE_POINTS = 2000
@@ -31,6 +33,42 @@ RANKINGS = {
     "lowest_link_probability": ("link_probability", "ascending"),
 }
 Ranked = tuple[int, int, str]  # link count, id, title
+
+
+def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
+    """Figures of the corpus; None without a mention table."""
+    if "BuildMentionTable" not in stages:
+        return None
+    fetched = stages["FetchDump"].manifest().facts
+    vocab, mentions = stages["BuildEntityVocab"], stages["BuildMentionTable"]
+    sequences = stages.get("BuildSequences")
+    return {
+        "dump_parts": fetched["parts"],
+        "language": fetched["site"]["language"],
+        "pages": stages["ExtractPages"].manifest().rows["pages"],
+        "links_by_status": vocab.manifest().facts["links_by_status"],
+        "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
+        "entities": entity_figures(ranked_entities(vocab.folder)),
+        "names": mentions.manifest().rows["names"],
+        "min_occurrences": MIN_OCCURRENCES,
+        "extremes": name_extremes(mentions.folder),
+        "sequences": sequence_rows(sequences.folder) if sequences else [],
+    }
+
+
+def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
+    """What the page alone shows of the corpus: sample pages, and names to search."""
+    extracted, titles, vocab, mentions = (
+        stages[name].folder
+        for name in ("ExtractPages", "ResolveRedirects", "BuildEntityVocab", "BuildMentionTable")
+    )
+    return {
+        "pages": sample_pages(extracted, titles, vocab),
+        "search": searched_entities(ranked_entities(vocab), mentions),
+    }
+
+
+# Entities
 
 
 def ranked_entities(folder: str) -> list[Ranked]:

@@ -1,12 +1,8 @@
-"""The tables of results as a LaTeX document, in which any text is only text."""
+"""Text that LaTeX prints as it is."""
 
 import unicodedata
-from pathlib import Path
 from typing import Any
 
-from workflows.report.comparison import Compared
-
-TEMPLATES = Path(__file__).parent / "templates"
 # Besides LaTeX's special characters: "-" is alone, or two would be a dash; "[", "]" and "*" would be options of the
 # command before them, such as the end of a row.
 CHARACTERS = {
@@ -54,8 +50,6 @@ ACCENTS = {
     "\u0327": "c",
     "\u0328": "k",
 }
-
-
 BREAK = r"\allowbreak{}"
 UNBROKEN = 20  # characters, which are less than a line even as numbers
 
@@ -82,23 +76,3 @@ def _escape_character(character: str) -> str:
     if base.isascii() and base.isalpha() and len(marks) == 1 and marks[0] in ACCENTS:
         return f"\\{ACCENTS[marks[0]]}{{{base}}}"
     return rf"\texttt{{U+{ord(character):04X}}}"
-
-
-def render_latex(compared: Compared) -> str:
-    """The document, one table of the paper a page."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<<",
-        variable_end_string=">>",
-        comment_start_string="<#",
-        comment_end_string="#>",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        finalize=escape,  # every value that is printed, so that none can be forgotten
-    )
-    return environment.get_template("tables.tex").render(compared=compared)

@@ -3,21 +3,19 @@
 import functools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pipeline import storage
-from tasks.finetuning.variants import VARIANTS
-from workflows.base import parameters
-from workflows.base.experiment_file import TASKS, Missing
-from workflows.base.settings import MentionSettings, PretrainingSettings
+from workflows.base.experiment_file import Missing
+from workflows.base.fine_tuning_settings import GridSettings
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
 from workflows.stages.dump import FetchDump
-from workflows.stages.fine_tuning import FineTune, TuningSettings
+from workflows.stages.fine_tuning import FineTune, FineTuning, TaskStage
 from workflows.stages.pretraining import TorchStage
-from workflows.stages.tuning import Tune
+from workflows.stages.tuning import Tune, TunedFineTune
 
 EXPERIMENTS = "experiments.json"
 NOT_TUNED = ("extractive_qa",)  # the paper takes the values of Liu et al.
@@ -30,32 +28,8 @@ class Cell:
     task: str
     variant: str
     seed: int
-    stage: FineTune | None = None
+    stage: FineTuning | None = None
     missing: Missing | None = None
-
-
-class GridSettings(TuningSettings, MentionSettings, PretrainingSettings):
-    """Parameters of the grid, and of all stages upstream of its cells."""
-
-    tasks = parameters.ListOf(
-        parameters.OneOf(*TASKS, default="ner", description=""),
-        default=",".join(TASKS),
-        description="fine-tuning tasks",
-    )
-    variants = parameters.ListOf(
-        parameters.OneOf(*VARIANTS, default="luke", description=""),
-        default="luke,roberta_extra_training",
-        description="rows of tasks/finetuning/variants.py",
-    )
-    seeds = parameters.ListOf(
-        parameters.IntegerParameter(default=42, description=""),
-        default="42",
-        description="seeds of fine-tuning",
-    )
-    experiments = FineTune.experiments
-    task_preset = FineTune.task_preset
-    drop_weights = FineTune.drop_weights
-    allow_no_predictions = FineTune.allow_no_predictions
 
 
 class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
@@ -77,31 +51,25 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         for task in self.tasks:
             for variant in self.variants:
                 for seed in self.seeds:
-                    stage = self.clone(
-                        FineTune,
-                        task=task,
-                        variant=variant,
-                        seed=seed,
-                        pretraining_seed=self.seed,
-                        tuned=self.tuned and task not in NOT_TUNED,
-                    )
+                    cell = {"task": task, "variant": variant, "seed": seed, "pretraining_seed": self.seed}
+                    is_tuned = self.tuned and task not in NOT_TUNED
+                    stage: FineTuning = self.clone(TunedFineTune if is_tuned else FineTune, **cell)
                     try:
                         _ = stage.data_folder(), stage.given_weights()
                         yield Cell(task, variant, seed, stage)
                     except Missing as missing:
                         yield Cell(task, variant, seed, missing=missing)
 
-    def stages(self) -> list[FineTune]:
+    def stages(self) -> list[FineTuning]:
         return [cell.stage for cell in self.cells if cell.stage]
 
     def tunes(self) -> list[Tune]:
         """The searches that the grid takes its settings from, each once."""
-        return list(dict.fromkeys(stage.tune() for stage in self.stages() if stage.tuned))
+        return _tunes(self.stages())
 
     def requires(self) -> dict[str, Stage]:
-        """What the cells stand on, but for the searches: one that fails would stop all others."""
-        below = [*self.stages(), *self.tunes()]
-        types = [type(stage) for each in below for stage in each.requires().values()]
+        """The stages upstream of the cells, but for the searches: one that fails would stop all others."""
+        types = [type(stage) for each in self.stages() for stage in each.requires().values()]
         # Cloned from here, where --seed is pretraining's: from a cell they would be the same under another name.
         return {stage.__name__: self.clone(stage) for stage in types if stage is not Tune}
 
@@ -136,14 +104,14 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         )
 
     def work(self) -> Result:
-        failures: dict[FineTune, str] = {}
+        failures: dict[FineTuning, str] = {}
         devices.free_device_memory()  # of a pretraining in this process
         for tune in self.tunes():
             try:
                 tune.run()
             except (ValueError, OSError) as error:
                 logger.warning("%s", error)
-                tuned = [stage for stage in self.stages() if stage.tuned and stage.tune() == tune]
+                tuned = [stage for stage in self.stages() if _tunes([stage]) == [tune]]
                 failures |= dict.fromkeys(tuned, f"Tune: {error}")
         ready = [stage for stage in self.stages() if stage not in failures]
         failures |= workers.run(ready, devices.torch_devices(self.device))
@@ -163,7 +131,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
             facts={"failed": len(failures), "cells": shas},
         )
 
-    def record(self, cell: Cell, failures: dict[FineTune, str]) -> dict[str, Any]:
+    def record(self, cell: Cell, failures: dict[FineTuning, str]) -> dict[str, Any]:
         """What came of a cell, as the report reads it."""
         task, variant, seed = _name(cell)
         record: dict[str, Any] = {
@@ -190,7 +158,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
             for key, name in files.items()
         }
 
-    def origin(self, stage: FineTune) -> dict[str, Any]:
+    def origin(self, stage: FineTuning) -> dict[str, Any]:
         """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
         given = stage.given_weights()
         name = _shown(given, self.experiments) if os.path.isdir(given) else given
@@ -207,7 +175,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
                 "preset": "" if given else self.preset,
                 "base_model": "" if given else os.path.basename(os.path.normpath(self.base_model)),
             },
-            "preset": "tuned" if stage.tuned else stage.preset_name(),
+            "preset": "tuned" if isinstance(stage, TunedFineTune) else stage.preset_name(),
         }
 
     def records(self) -> list[dict[str, Any]]:
@@ -217,11 +185,11 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         ]
         return found
 
-    def finished(self) -> list[FineTune]:
+    def finished(self) -> list[TaskStage]:
         """The searches and the cells that the last run's results are of."""
         folders = self.manifest().facts["cells"]
         done = [stage for stage in self.stages() if os.path.basename(stage.folder) in folders]
-        return [*dict.fromkeys(stage.tune() for stage in done if stage.tuned), *done]
+        return [*_tunes(done), *done]
 
     def failed(self) -> int:
         """The cells that failed in the last run."""
@@ -233,6 +201,11 @@ def _shown(folder: str, experiments: str) -> str:
     relative = os.path.relpath(folder, os.path.dirname(os.path.abspath(experiments)))
     is_below = experiments and not relative.startswith(os.pardir)
     return relative if is_below else os.path.basename(os.path.normpath(folder))
+
+
+def _tunes(stages: Iterable[FineTuning]) -> list[Tune]:
+    """The searches that fine-tunings take their settings from, each once."""
+    return list(dict.fromkeys(stage.tune() for stage in stages if isinstance(stage, TunedFineTune)))
 
 
 def _name(cell: Cell) -> tuple[str, str, int]:

@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import luigi
+
 from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
-from workflows.base.stage import RUN_RECORD, Result, Stage, logger
-from workflows.report import corpus as corpus_view
+from workflows.base.fine_tuning_settings import GridSettings
+from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.comparison import Compared, compare
-from workflows.report.html import TEMPLATES, render_page
-from workflows.report.latex import render_latex
+from workflows.report.corpus import corpus_browser, corpus_figures
 from workflows.report.paper_settings import pretraining_configuration
-from workflows.stages.experiments import FineTuneGrid, GridSettings
+from workflows.report.rendering import render_latex, render_page, render_tables
+from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.tables import BuildMentionTable
 
@@ -28,8 +30,8 @@ class Report(GridSettings, Stage):
     """One page (`index.html`), its tables as Markdown and LaTeX (`tables.md`, `tables.tex`), its figures as data
     (`results.json`).
 
-    The page alone shows times and machines. It stands beside what the manifest lists, as a pretraining's log does: what
-    the manifest lists has the same bytes whenever it is made.
+    The page alone shows times and machines. It is no file of the manifest, as a pretraining's log is none: the
+    manifest's files have the same bytes whenever they are made.
     """
 
     FOLDER = "report"
@@ -84,18 +86,18 @@ class Report(GridSettings, Stage):
 
     def stages(self) -> list[Stage]:
         """All that made what the report shows, the cells of the grid before the grid."""
-        *below, grid = self.walk()[:-1]
-        return [*below, *self.grid().finished(), grid]
+        *others, grid = self.upstream()
+        return [*others, *self.grid().finished(), grid]
 
-    def below(self) -> dict[str, Stage]:
-        """The stages that the report stands on, by their names."""
-        return {type(stage).__name__: stage for stage in self.walk()[:-1]}
+    def by_name(self) -> dict[str, Stage]:
+        """All upstream stages by their names."""
+        return {type(stage).__name__: stage for stage in self.upstream()}
 
     def content(self) -> dict[str, Any]:
         """All figures that the report shows, as data; `corpus` and `training` are None where there is none."""
-        stages, below = self.stages(), self.below()
-        corpus = corpus_content(below)
-        runs = {name: below[name].folder for name in PRETRAININGS if name in below}
+        stages, found = self.stages(), self.by_name()
+        corpus = corpus_figures(found)
+        runs = {name: found[name].folder for name in PRETRAININGS if name in found}
         return {
             "setting": {
                 "dump": [part["name"] for part in corpus["dump_parts"]] if corpus else [],
@@ -110,41 +112,39 @@ class Report(GridSettings, Stage):
 
     def compared(self) -> Compared:
         """The paper's tables with ours beside them."""
-        below = self.below()
+        found = self.by_name()
         used = {
             name: pretraining_configuration(
                 self.preset,
                 entities=name == "Pretrain",
-                config=json.loads(storage.read_bytes(storage.join(below[name].folder, "config.json"))),
+                config=json.loads(storage.read_bytes(storage.join(found[name].folder, "config.json"))),
                 max_words=self.max_words,
             )
             for name in PRETRAININGS
-            if name in below
+            if name in found
         }
         return compare(self.grid().records(), used)
 
     def page(self, content: Mapping[str, Any], compared: Compared) -> str:
         """The page: the figures, what to read and search in the corpus, and times."""
-        below = self.below()
+        found = self.by_name()
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
-        speeds = {name: training_curves.speed(below[name].folder) for name in content["training"] or ()}
-        corpus = corpus_browser(below) if content["corpus"] else {}
+        speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
+        corpus = corpus_browser(found) if content["corpus"] else {}
         shown = {**corpus, "runs": runs, "speeds": speeds, "settings": self.to_str_params()}
         return render_page(content, compared, **shown)
 
 
-class RunExperiments(GridSettings, Stage):
+class RunExperiments(GridSettings, Step, luigi.WrapperTask):
     """The grid of fine-tunings, and the report that lays it beside the paper's tables."""
 
-    FOLDER = "report"
-
     variants = parameters.ListOf(
-        parameters.OneOf(*VARIANTS, default="luke", description=""),
+        parameters.OneOf(*VARIANTS),
         default=",".join(VARIANTS),
         description="rows of tasks/finetuning/variants.py",
     )
     seeds = parameters.ListOf(
-        parameters.IntegerParameter(default=1, description=""),
+        parameters.WholeNumber(),
         default="1,2,3",
         description="seeds of fine-tuning",
     )
@@ -160,9 +160,6 @@ class RunExperiments(GridSettings, Stage):
         """The report's page."""
         path = storage.join(self.report().folder, PAGE)
         return path if storage.is_url(path) else os.path.abspath(path)
-
-    def complete(self) -> bool:
-        return all(stage.complete() for stage in self.requires().values())
 
     def run(self) -> None:
         """Raises: ValueError where a fine-tuning failed; all others are in the report."""
@@ -206,56 +203,3 @@ def _run_record(stage: Stage) -> dict[str, Any]:
     path = storage.join(stage.folder, RUN_RECORD)
     record: dict[str, Any] = json.loads(storage.read_bytes(path)) if storage.file_size(path) else {}
     return record
-
-
-def corpus_content(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
-    """Figures of the corpus; None where the report stands on no mention table."""
-    if "BuildMentionTable" not in stages:
-        return None
-    fetched = stages["FetchDump"].manifest().facts
-    vocab, mentions = stages["BuildEntityVocab"], stages["BuildMentionTable"]
-    sequences = stages.get("BuildSequences")
-    return {
-        "dump_parts": fetched["parts"],
-        "language": fetched["site"]["language"],
-        "pages": stages["ExtractPages"].manifest().rows["pages"],
-        "links_by_status": vocab.manifest().facts["links_by_status"],
-        "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
-        "entities": corpus_view.entity_figures(corpus_view.ranked_entities(vocab.folder)),
-        "names": mentions.manifest().rows["names"],
-        "min_occurrences": corpus_view.MIN_OCCURRENCES,
-        "extremes": corpus_view.name_extremes(mentions.folder),
-        "sequences": corpus_view.sequence_rows(sequences.folder) if sequences else [],
-    }
-
-
-def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
-    """What the page alone shows of the corpus: sample pages, and names to search."""
-    from workflows.report.sample_pages import sample_pages
-
-    extracted, titles, vocab, mentions = (
-        stages[name].folder
-        for name in ("ExtractPages", "ResolveRedirects", "BuildEntityVocab", "BuildMentionTable")
-    )
-    return {
-        "pages": sample_pages(extracted, titles, vocab),
-        "search": corpus_view.searched_entities(corpus_view.ranked_entities(vocab), mentions),
-    }
-
-
-def render_tables(content: Mapping[str, Any], compared: Compared) -> str:
-    """The tables as Markdown; what comes from outside is escaped."""
-    import jinja2
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES), trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["cell"] = _markdown_cell
-    return environment.get_template("tables.md").render({**content, "compared": compared})
-
-
-def _markdown_cell(value: Any) -> str:
-    text = str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for mark in "\\`*_[]|":
-        text = text.replace(mark, "\\" + mark)
-    return " ".join(text.split())

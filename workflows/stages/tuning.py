@@ -6,15 +6,16 @@ import os
 from typing import Any
 
 from pipeline import storage
-from workflows.base.parameters import AUTO
-from workflows.base.stage import Result, RetriesFailures, logger
+from workflows.base.fine_tuning_settings import SearchSettings, TunedSettings
+from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.stages.fine_tuning import BEST, SETTING, FineTune
+from workflows.stages.fine_tuning import SETTING, FineTune, FineTuning, TaskStage
 
+BEST = "best.json"
 TRIALS = "trials.jsonl"
 
 
-class Tune(RetriesFailures, FineTune):
+class Tune(RetriesFailures, SearchSettings, TaskStage):
     """The paper's grid search on dev (appendix, "Details of Downstream Experiments"), with early stopping.
 
     Writes `best.json`, the setting with the best score (of equal ones the first of the grid), and `trials.jsonl`, a
@@ -33,16 +34,6 @@ class Tune(RetriesFailures, FineTune):
     def bytes_parameters(self) -> dict[str, Any]:
         grid = {name: list(getattr(self, name)) for name in ("learning_rates", "batch_sizes", "epoch_counts")}
         return super().bytes_parameters() | grid | {"tuning_patience": self.tuning_patience}
-
-    def check_needs(self) -> None:
-        super().check_needs()
-        given = [name for name in SETTING if getattr(self, name) != AUTO]
-        given += [name for name in ("patience", "tuned") if getattr(self, name)]
-        if given:
-            raise ValueError(
-                f"--{given[0].replace('_', '-')}: Tune has --learning-rates, --batch-sizes, --epoch-counts and "
-                "--tuning-patience; leave it out"
-            )
 
     def settings(self) -> list[dict[str, Any]]:
         """The grid, as rows of learning rate, batch size and epochs."""
@@ -91,3 +82,19 @@ class Tune(RetriesFailures, FineTune):
             storage.write_bytes(storage.join(self.folder, name), text.encode())
         drops = {"failed": len(failures)} if failures else {}
         return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=facts)
+
+
+class TunedFineTune(TunedSettings, FineTuning):
+    """A task fine-tuned with the best setting that Tune finds."""
+
+    def tune(self) -> Tune:
+        """The search, one for all seeds of fine-tuning."""
+        return self.clone(Tune, seed=self.tuning_seed)
+
+    def requires(self) -> dict[str, Stage]:
+        return {"Tune": self.tune(), **super().requires()}
+
+    def setting(self) -> dict[str, Any]:
+        best = json.loads(storage.read_bytes(storage.join(self.tune().folder, BEST)))
+        setting: dict[str, Any] = best["setting"]
+        return setting

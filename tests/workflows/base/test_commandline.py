@@ -99,6 +99,13 @@ def manifests(folder: Path) -> list[str]:
             ["RunExperiments", "--batch-sizes", "8"],
             "--batch-sizes 8: says what the search tries; pass --tuned, too",
         ),
+        (["FineTune", "--tuned"], "--tuned: FineTune has no such parameter; run TunedFineTune instead"),
+        (["TunedFineTune", "--epochs", "3"], "--epochs: TunedFineTune has no such parameter, did you mean"),
+        (
+            ["Tune", "--batch-size", "3"],
+            "--batch-size: Tune has no such parameter, did you mean --batch-sizes?",
+        ),
+        (["ExtractPages", "--seed", "3"], "--seed: ExtractPages has no such parameter; it is one of"),
         (["FineTune", "--data", "nowhere"], "--data nowhere: no such folder"),
         (["RunAll", "--dump", "nowhere.xml"], "--dump nowhere.xml: no such file; wanted a dump file, a glob"),
         (["RunAll", "--tokenizer", "nowhere"], "nowhere: found no vocab.json with merges.txt"),

@@ -7,10 +7,20 @@ import pytest
 from luigi.parameter import UnknownParameterException
 
 import workflows
-from workflows import ExtractPages, FetchDump, FineTune, FineTuneGrid, Pretrain, PretrainRoberta, RunAll
-from workflows.base.stage import Stage
+from workflows import (
+    ExtractPages,
+    FetchDump,
+    FineTune,
+    FineTuneGrid,
+    Pretrain,
+    PretrainRoberta,
+    RunAll,
+    Tune,
+    TunedFineTune,
+)
+from workflows.base.stage import Step
 
-STAGES = [stage for _, stage in inspect.getmembers(workflows, inspect.isclass) if issubclass(stage, Stage)]
+STAGES = [stage for _, stage in inspect.getmembers(workflows, inspect.isclass) if issubclass(stage, Step)]
 # Values with which stages require others than by default.
 VALUES = [
     {},
@@ -23,21 +33,21 @@ VALUES = [
 SET_DOWNSTREAM = {"corpus", "lite"}
 
 
-def names(stage: type[Stage]) -> set[str]:
+def names(stage: type[Step]) -> set[str]:
     return {name for name, _ in stage.get_params()}
 
 
-def upstream(stage: type[Stage]) -> set[type[Stage]]:
+def upstream(stage: type[Step]) -> set[type[Step]]:
     """All stages that one requires, directly or not, whatever its parameters."""
-    found: set[type[Stage]] = set()
+    found: set[type[Step]] = set()
     for values in VALUES:
         known: dict[str, Any] = {name: value for name, value in values.items() if name in names(stage)}
-        found.update(type(each) for each in stage(**known).walk()[:-1])
+        found.update(type(each) for each in stage(**known).upstream())
     return found
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_nothing_is_lost_on_the_way_upstream(stage: type[Stage]) -> None:
+def test_nothing_is_lost_on_the_way_upstream(stage: type[Step]) -> None:
     for each in upstream(stage):
         assert names(each) - names(stage) <= SET_DOWNSTREAM, each
 
@@ -47,6 +57,8 @@ def test_what_the_grid_sets_in_its_cells() -> None:
     of_one_fine_tuning = {"data", "weights", "mentions", "negative_label"}
     of_the_preset = {"learning_rate", "batch_size", "epochs", "patience"}
     assert names(FineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | of_the_preset
+    assert names(TunedFineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | {"patience"}
+    assert names(Tune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning
 
 
 def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
@@ -59,6 +71,6 @@ def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
 
 
 def test_no_two_tasks_of_one_stage_in_a_run() -> None:
-    stages = RunAll().walk()
+    stages = RunAll().upstream()
     assert len({stage.task_id for stage in stages}) == len(stages)
     assert len({stage.folder for stage in stages}) == len(stages)

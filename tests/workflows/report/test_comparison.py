@@ -31,8 +31,8 @@ from workflows.report.caveats import (
     SAYS_NOTHING,
 )
 from workflows.report.comparison import HIDDEN_TEST, OurFigure, compare, our_figure
+from workflows.report.rendering import environment, markdown_cell
 from workflows.stages.experiments import EXPERIMENTS
-from workflows.stages.report import TEMPLATES, _markdown_cell
 
 VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
 RESULTS = [table for table in TABLES if table.measures]
@@ -52,16 +52,13 @@ def with_f1(*values, **options):
 
 
 def page_of(compared):
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    options = {"loader": loader, "trim_blocks": True, "lstrip_blocks": True}
-    page = jinja2.Environment(**options, autoescape=True, undefined=jinja2.StrictUndefined)
+    page = environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return page.get_template("results.html").render(compared=compared)
 
 
 def markdown_of(compared):
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    text = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True)
-    text.filters["cell"] = _markdown_cell
+    text = environment()
+    text.filters["cell"] = markdown_cell
     return text.get_template("results.md").render(compared=compared)
 
 

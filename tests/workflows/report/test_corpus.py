@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline import storage
 from pipeline.lookup import mentions
 from pipeline.lookup.entities import EntityVocab
 from pipeline.sequences.statistics import SIZES, describe_sequences
@@ -219,7 +219,7 @@ def test_sequences_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
-    write_arrow(tmp_path / "x", storage.pa.table({"a": [1]}))
+    write_arrow(tmp_path / "x", pa.table({"a": [1]}))
     (tmp_path / mentions.CANDIDATES).write_bytes((tmp_path / "x").read_bytes()[:40])
     with pytest.raises(ValueError, match=r"candidates.arrow: no readable Arrow stream"):
         name_extremes(str(tmp_path))

@@ -11,7 +11,8 @@ from tests.support.compared import HOSTILE, cell
 from tests.support.properties import given, st
 from tests.workflows.report.test_comparison import FULL
 from workflows.report.comparison import compare
-from workflows.report.latex import ACCENTS, BREAK, CHARACTERS, escape, render_latex
+from workflows.report.latex import ACCENTS, BREAK, CHARACTERS, escape
+from workflows.report.rendering import render_latex
 
 VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
 # What escaping may leave: the replacements, an accent over a letter, a character's number, and plain characters.

@@ -16,9 +16,17 @@ from hypothesis import strategies as st
 from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
 from workflows.report.comparison import compare
-from workflows.report.html import as_data, duration, render_page, shortened, size, versions
+from workflows.report.corpus import corpus_figures
+from workflows.report.rendering import (
+    as_data,
+    duration,
+    render_page,
+    render_tables,
+    shortened,
+    size,
+    versions,
+)
 from workflows.report.training_curves import by_group, pretraining, speed
-from workflows.stages.report import corpus_content, render_tables
 
 PAGES = {
     "of": 3,
@@ -302,7 +310,7 @@ def test_settings_and_versions() -> None:
 
 
 def test_without_a_mention_table_there_is_no_corpus() -> None:
-    assert corpus_content({}) is None
+    assert corpus_figures({}) is None
 
 
 def test_the_tasks_that_stages_know_are_all_there_are() -> None:

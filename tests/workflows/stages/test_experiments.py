@@ -312,7 +312,7 @@ def test_the_preset_of_given_weights_is_for_their_width(tmp_path: Path, toml: st
 
 def test_stages_below_stand_in_the_report_once(tmp_path: Path) -> None:
     stage = RunExperiments(workdir=str(tmp_path), variants="luke,roberta_extra_training", seeds="1,2")
-    names = [type(each).__name__ for each in stage.report().walk()]
+    names = [type(each).__name__ for each in stage.report().upstream()]
     assert len(names) == len(set(names))
     assert {"FetchDump", "BuildMentionTable", "Pretrain", "PretrainRoberta", "FineTuneGrid"} <= set(names)
 

@@ -16,10 +16,9 @@ from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
 from tests.support.fine_tuned import EXAMPLES, QUICK
 from tests.support.grid import experiments, run_here
-from workflows import FineTune, FineTuneGrid, Tune
+from workflows import FineTune, FineTuneGrid, Tune, TunedFineTune
 from workflows.engines import workers as cells
-from workflows.stages.fine_tuning import BEST
-from workflows.stages.tuning import TRIALS
+from workflows.stages.tuning import BEST, TRIALS
 
 LISTS = ("learning_rates", "batch_sizes", "epoch_counts")
 GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "1,2"}
@@ -140,10 +139,9 @@ def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
         "device": "cpu",
         "tuning_seed": 3,
     }
-    settings |= {"task_preset": "demo", "tuned": True, **GRID}
-    grid = FineTuneGrid(
-        tasks="relation_classification,extractive_qa", variants="luke", seeds="1,2", **settings
-    )
+    settings |= {"task_preset": "demo", **GRID}
+    tasks = "relation_classification,extractive_qa"
+    grid = FineTuneGrid(tasks=tasks, variants="luke", seeds="1,2", tuned=True, **settings)
     grid.run()
     (search,) = grid.tunes()
     assert search.folder == tune(tmp_path, toml).folder, (
@@ -157,7 +155,7 @@ def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
         assert {name: found[name] for name in best} == best
         assert found["patience"] == 0
     assert records[2]["preset"] == "demo"
-    alone = FineTune(task="relation_classification", seed=1, **settings)
+    alone = TunedFineTune(task="relation_classification", seed=1, **settings)
     assert {name: stage.folder for name, stage in alone.requires().items()} == {"Tune": search.folder}
     assert alone.complete()
 
@@ -252,26 +250,10 @@ def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, toml:
     settings = {"workdir": str(tmp_path), "experiments": toml, "task_preset": "demo", **GRID}
     one = {"task": "ner", "variant": "roberta"}
     search = Tune(**one, tuning_patience=3, **settings)
-    settings |= {"tuned": True, "tuning_patience": 3}
-    assert FineTune(seed=7, **one, **settings).requires()["Tune"].folder == search.folder
-    grid = FineTuneGrid(tasks="ner", variants="roberta", **settings)
+    settings["tuning_patience"] = 3
+    assert TunedFineTune(seed=7, **one, **settings).requires()["Tune"].folder == search.folder
+    grid = FineTuneGrid(tasks="ner", variants="roberta", tuned=True, **settings)
     assert [each.folder for each in grid.tunes()] == [search.folder]
-
-
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        (FineTune(tuned=True, epochs=3), r"--epochs 3: --tuned finds it; pass one of them"),
-        (
-            Tune(tuned=True),
-            r"--tuned: Tune has --learning-rates, --batch-sizes, --epoch-counts and",
-        ),
-        (Tune(batch_size=3), r"--batch-size: Tune has --learning-rates"),
-    ],
-)
-def test_parameters_against_each_other(stage: FineTune, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        stage.check_needs()
 
 
 @pytest.mark.parametrize(

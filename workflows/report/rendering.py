@@ -1,8 +1,8 @@
-"""The report as a page of its own: one file that asks for nothing, with all that comes from outside as text.
+"""The report as a page, as Markdown and as LaTeX; what comes from outside is only text in each of them.
 
-The page's policy (CSP) forbids every request and every script but the two that are written here, known by their
-hashes, so that nothing in a title could run even if it became markup. What the scripts show (figures, sample pages,
-names) stands in the page as JSON and becomes text nodes.
+The page is one file that asks for nothing. Its policy (CSP) forbids every request, and every script but its own two,
+known by their hashes: nothing in a title could run even if it became markup. What the scripts show (figures, sample
+pages, names) is in the page as JSON and becomes text nodes.
 """
 
 import base64
@@ -11,13 +11,54 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from workflows.report import latex
 from workflows.report.comparison import Compared
+
+if TYPE_CHECKING:
+    import jinja2
 
 TEMPLATES = Path(__file__).parent / "templates"
 # What `<!--`, `</script>` and line ends of JavaScript are made of.
 _IN_SCRIPTS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029"}
+
+
+def environment(**options: Any) -> "jinja2.Environment":
+    """Jinja2 for one of the templates' languages."""
+    import jinja2
+
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    return jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **options)
+
+
+def render_tables(content: Mapping[str, Any], compared: Compared) -> str:
+    """The tables as Markdown."""
+    markdown = environment()
+    markdown.filters["cell"] = markdown_cell
+    return markdown.get_template("tables.md").render({**content, "compared": compared})
+
+
+def markdown_cell(value: Any) -> str:
+    """Text that Markdown shows as it is."""
+    text = str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "\\`*_[]|":
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+def render_latex(compared: Compared) -> str:
+    """The tables of results as a LaTeX document, one table of the paper a page."""
+    options = {
+        "block_start_string": "<%",
+        "block_end_string": "%>",
+        "variable_start_string": "<<",
+        "variable_end_string": ">>",
+        "comment_start_string": "<#",
+        "comment_end_string": "#>",
+    }
+    # Every value that is printed is escaped, so that none can be forgotten.
+    return environment(**options, finalize=latex.escape).get_template("tables.tex").render(compared=compared)
 
 
 def render_page(
@@ -30,7 +71,7 @@ def render_page(
     speeds: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> str:
-    """The whole page.
+    """The page.
 
     Args:
         content: the report's figures, as in `results.json`.
@@ -41,7 +82,6 @@ def render_page(
         speeds: throughput of each pretraining.
         settings: the parameters of this call.
     """
-    import jinja2
     import markupsafe
     from plotly.offline import get_plotlyjs
 
@@ -49,11 +89,10 @@ def render_page(
 
     figures = plots.figures(content, speeds or {})
     scripts = [get_plotlyjs(), (TEMPLATES / "page.js").read_text(encoding="utf-8")]
-    loader = jinja2.FileSystemLoader(TEMPLATES)
-    environment = jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"size": size, "duration": duration, "words": words, "json": readable_json}
+    html = environment(autoescape=True)
+    html.filters |= {"size": size, "duration": duration, "words": words, "json": readable_json}
     embedded = {"figures": figures, "pages": pages, "search": search}
-    return environment.get_template("report.html").render(
+    return html.get_template("report.html").render(
         {**content, "compared": compared},
         figures=figures,
         pages=pages,
