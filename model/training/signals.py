@@ -1,4 +1,8 @@
-"""Stopping a training run on SIGTERM, as machines that are taken away send it: after the step, with a checkpoint."""
+"""Stopping a training run on SIGTERM, as machines that are taken away send it: after the step, with a checkpoint.
+
+This is for the process that trains. A command of several stages ends at once, and has its training processes do this
+(`workflows.base.stopping`).
+"""
 
 import contextlib
 import signal

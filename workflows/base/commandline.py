@@ -49,8 +49,9 @@ def prepare(arguments: Sequence[str]) -> None:
         SystemExit: with the line; exit status 1.
     """
     config: Any = luigi.configuration.get_config()
-    has_scheduler = any(
-        argument.startswith(("--scheduler-host", "--scheduler-url")) for argument in arguments
+    scheduler = ("scheduler-host", "scheduler-url")
+    has_scheduler = any(config.has_option("core", name) for name in scheduler) or any(
+        argument.startswith(tuple(f"--{name}" for name in scheduler)) for argument in arguments
     )
     for section, options in _DEFAULTS.items():
         for name, value in options.items():
@@ -83,8 +84,7 @@ def check(arguments: list[str]) -> luigi.Task:
     for flag in flags:
         if flag not in known:
             raise ValueError(
-                f"{flag}: {stage} has no such parameter{_similar(flag, known)}; "
-                f"{_elsewhere(flag, stage)}see luigi --module workflows {stage} --help"
+                f"{flag}: {stage} has no such parameter{_hint(flag, stage, known)}; see luigi --module workflows {stage} --help"
             )
     with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
         root = parser.get_task_obj()
@@ -93,13 +93,13 @@ def check(arguments: list[str]) -> luigi.Task:
     return root
 
 
-def _elsewhere(flag: str, stage: str) -> str:
-    """What has a parameter that the stage has not."""
+def _hint(flag: str, stage: str, known: Sequence[str]) -> str:
+    """What a user may have meant by a flag that the stage has not: another stage, or another flag."""
     task: type[luigi.Task] = Register.get_task_cls(stage)
     if issubclass(task, Step) and flag in task.ELSEWHERE:
-        return f"run {task.ELSEWHERE[flag]} instead; "
+        return f"; run {task.ELSEWHERE[flag]} instead"
     stages = [name for name in _stages() if flag in _own_flags(name)]
-    return f"it is one of {', '.join(stages)}; " if stages else ""
+    return _similar(flag, known) + (f"; it is one of {', '.join(stages)}" if stages else "")
 
 
 def _similar(word: str, known: Sequence[str]) -> str:

@@ -44,7 +44,7 @@ class Missing(ValueError):
 
 @dataclass(frozen=True)
 class Sources:
-    """The content of the file at `path`; an empty path stands for the project's examples and the pipeline's weights."""
+    """The content of the file at `path`; an empty path means the project's examples and the pipeline's weights."""
 
     path: str = ""
     data: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +119,7 @@ def _folder(path: str, name: str, value: str) -> str:
     folder = _resolved(path, value)
     if not os.path.isdir(folder):
         raise ValueError(
-            f"{path}: {name}: no such folder {folder}; mend the path, or delete the line if there is none"
+            f"{path}: {name}: no such folder {folder}; correct the path, or delete the line if there is none"
         )
     return folder
 

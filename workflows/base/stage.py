@@ -87,7 +87,7 @@ class Step(RunSettings, luigi.Task):
             stage.check()
 
     def on_failure(self, exception: BaseException) -> str:
-        """One line for what the user can mend; Luigi keeps it for its summary."""
+        """One line for what the user can correct; Luigi keeps it for its summary."""
         return f"{type(self).__name__}: {exception}"
 
 
@@ -96,9 +96,9 @@ class Stage(Step):
 
     VERSION: ClassVar[int] = 1
     FOLDER: ClassVar[str]
-    # What the work takes over from an earlier attempt: nothing, what an "unfinished" attempt left, or every "whole"
-    # block, whether the attempt was finished or not.
-    KEEPS: ClassVar[Literal["nothing", "unfinished", "whole"]] = "nothing"
+    # What the work takes over from an earlier attempt: nothing, what an "unfinished" attempt left, or its "blocks",
+    # whether the attempt was finished or not.
+    KEEPS: ClassVar[Literal["nothing", "unfinished", "blocks"]] = "nothing"
 
     _is_complete: bool | None = None
 

@@ -1,8 +1,8 @@
-"""Ending at once on SIGTERM and Ctrl-C, and taking every child process along.
+"""Ending a command at once on SIGTERM and Ctrl-C, and every child process with it.
 
 What a stage has committed is complete at any moment, so there is nothing to tidy up; the next run goes on from there.
-Only children with a session of their own (`workflows.engines.workers`) are waited for: they train, and write a
-checkpoint first.
+Only children with a session of their own (`workflows.engines.workers`) are waited for: they train, and
+`model.training.signals` has them write a checkpoint first.
 """
 
 import contextlib

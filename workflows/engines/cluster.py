@@ -35,7 +35,7 @@ _START_SECONDS, _GRACE_SECONDS = 90, 2
 
 
 def read_settings(path: Path = SETTINGS) -> dict[str, str]:
-    """The file's NAME=value lines; a variable of the environment stands before its line.
+    """The file's NAME=value lines; a variable of the environment overrides its line.
 
     Raises:
         ValueError: the file is not there, or a line is something else.
@@ -91,7 +91,7 @@ def spark_status(web_port: int) -> dict[str, Any] | None:
 
 
 def _get(port: int, path: str) -> bytes | None:
-    connection = http.client.HTTPConnection(HOST, port, timeout=5)  # no proxy stands between
+    connection = http.client.HTTPConnection(HOST, port, timeout=5)  # and no proxy
     try:
         connection.request("GET", path)
         answer = connection.getresponse()

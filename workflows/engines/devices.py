@@ -1,4 +1,4 @@
-"""Torch devices that `--device` stands for."""
+"""The torch devices that `--device` means."""
 
 import gc
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def torch_device(name: str) -> str:
-    """The torch device that `--device` stands for.
+    """The torch device that `--device` means.
 
     Raises:
         ValueError: this machine has no such device.

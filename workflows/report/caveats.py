@@ -44,7 +44,7 @@ SIZES: Mapping[str, tuple[str, Mapping[str, int]]] = {
 
 @dataclass(frozen=True)
 class Caveat:
-    """`mark` stands at each row that it is true of, `detail` beneath the table."""
+    """`mark` is shown at each row that it is true of, `detail` under the table."""
 
     mark: str
     detail: str

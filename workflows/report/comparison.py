@@ -145,7 +145,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Compared:
-    """All that the report shows of the results; `caveat`, where there is one, and `notes` stand above the tables."""
+    """All that the report shows of the results; `caveat`, if any, and `notes` come above the tables."""
 
     caveat: str
     notes: tuple[str, ...]

@@ -19,12 +19,12 @@ TOP_ENTITIES = 25
 CURVE_POINTS = 2000
 BARS = 60
 EXTREMES = 12
-MIN_OCCURRENCES = 50  # below it a link probability is chance
+MIN_OCCURRENCES = 50  # of fewer a link probability is chance
 TARGETS = 3
 NAMES_OF_ENTITY = 12
 SEARCHED_ENTITIES = 3000
 
-# Which names stand where: the column that decides, and which end of it. Ties go to the more frequent name, then to
+# Which names are shown: the column that decides, and which end of it. Ties go to the more frequent name, then to
 # the first in code points.
 RANKINGS = {
     "most_targets": ("targets", "descending"),

@@ -28,7 +28,7 @@ def sample_pages(extracted: str, titles: str, vocab: str) -> dict[str, Any]:
     Returns:
         `of`: all pages with text; `characters`: what is shown of one at most, but for its first paragraph's end;
         `targets`: [title after redirects, status, whether it is an entity of the vocabulary] of all that is linked;
-        `pages`: each with `title`, `by` (chance, links), `links` and `paragraphs` (those of the whole page), `shown`,
+        `pages`: each with `title`, `by` (chance, links), `links` and `paragraphs` (those of the page), `shown`,
         `cut` (characters that the first paragraph had more, or 0), and its `text`: [section, [text, or [anchor,
         number of its target], ...]] of each paragraph that is shown.
     """
@@ -67,7 +67,7 @@ def pages_by_chance(paths: Sequence[str]) -> tuple[list[dict[str, Any]], int]:
 
 
 def pages_by_links(paths: Sequence[str]) -> list[int]:
-    """Ids of the pages with most links, most first, ties by id; a page's paragraphs stand together in one file."""
+    """Ids of the pages with most links, most first, ties by id; a page's paragraphs are together in one file."""
     best: list[tuple[int, int]] = []
     for path in paths:
         counts: dict[int, int] = {}
@@ -104,7 +104,7 @@ def _paragraphs(paths: Iterable[str], page_ids: Iterable[int]) -> dict[int, list
 
 
 def _shown(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is shown of a page: whole paragraphs up to so many characters, of the first one at least these."""
+    """What is shown of a page: paragraphs up to so many characters, of the first one at least these."""
     text, characters, cut = [], 0, 0
     for number, paragraph in enumerate(paragraphs):
         characters += len(paragraph["text"])

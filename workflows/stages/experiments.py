@@ -197,7 +197,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
 
 
 def _shown(folder: str, experiments: str) -> str:
-    """A folder as --experiments has it where it lies below that file; elsewhere its own name alone."""
+    """A folder relative to the file --experiments where it is inside its folder; elsewhere its own name alone."""
     relative = os.path.relpath(folder, os.path.dirname(os.path.abspath(experiments)))
     is_below = experiments and not relative.startswith(os.pardir)
     return relative if is_below else os.path.basename(os.path.normpath(folder))

@@ -13,7 +13,7 @@ class ExtractPages(CorpusStage, beam.BeamStage):
 
     FOLDER = "pages"
     VERSION = 4
-    KEEPS = "whole"
+    KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:
         return {"FetchDump": self.fetched()}

@@ -44,8 +44,8 @@ class TorchStage(PretrainingSettings, TokenizedStage):
     def described(self) -> tuple[storage.FileEntry, ...]:
         """Every data file of the stage's folder, for the manifest."""
         storage.sweep_temporary(self.folder)  # what a kill at the end of an earlier run has left
-        aside = {storage.MANIFEST, storage.KEY, RUN_RECORD}
-        names = [path for path in storage.list_files(self.folder) if path not in aside]
+        unlisted = {storage.MANIFEST, storage.KEY, RUN_RECORD}
+        names = [path for path in storage.list_files(self.folder) if path not in unlisted]
         return tuple(storage.describe(self.folder, name) for name in names)
 
 
@@ -189,13 +189,13 @@ class ExportHuggingFace(MentionSettings, TorchStage):
         from pipeline.sequences.tokenizer import copy_tokenizer
 
         with (
-            storage.atomic_folder(os.path.join(self.folder, "model")) as aside,
+            storage.atomic_folder(os.path.join(self.folder, "model")) as folder,
             tempfile.TemporaryDirectory() as tokenizer,
         ):
             copy_tokenizer(self.tokenizer_folder(), tokenizer)
             export(
                 Path(self.clone(Pretrain).folder),
-                Path(aside),
+                Path(folder),
                 tokenizer=Path(tokenizer),
                 entity_vocab=Path(self.clone(BuildEntityVocab).folder) / "entity_vocab.json",
                 lite=self.lite,
@@ -215,8 +215,8 @@ def folder_identity(folder: str, parameter: str) -> dict[str, str]:
     """SHA-256 of each file directly in the folder."""
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")
-    aside = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
-    files = (path for path in _plain_files(folder) if path.name not in aside)
+    unhashed = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
+    files = (path for path in _plain_files(folder) if path.name not in unhashed)
     return {path.name: _sha256(str(path), path.stat().st_mtime_ns) for path in files}
 
 

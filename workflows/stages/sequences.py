@@ -67,7 +67,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     FOLDER = "sequences"
     VERSION = 2
-    KEEPS = "whole"
+    KEEPS = "blocks"
 
     def check_needs(self) -> None:
         beam.check_beam_options(self)

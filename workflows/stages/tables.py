@@ -21,7 +21,7 @@ VOCAB_SIZES = {"demo": 10_000, "small": 32_768, "base": 500_000, "large": 500_00
 class SparkStage(SparkSettings, CorpusStage):
     """A stage whose work is done by Spark."""
 
-    KEEPS = "whole"
+    KEEPS = "blocks"
     priority = 10  # before Beam's and torch's stages, so that one session serves them all
 
     def check_needs(self) -> None:

@@ -4,6 +4,7 @@ import bz2
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -222,3 +223,24 @@ def test_help_documents_every_parameter(tmp_path: Path) -> None:
     for name in names:
         assert f"--{name}" in text
     assert "a wiki's name such as simplewiki" in " ".join(text.split())
+
+
+def test_help_answers_at_once(tmp_path: Path) -> None:
+    """In less than 2 seconds of a processor; other work on the machine does not count."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert luigi("RunAll", "--help", cwd=tmp_path).returncode == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+
+
+def test_the_user_chooses_the_scheduler(tmp_path: Path) -> None:
+    """By a flag or a configuration; the local one is the default alone."""
+    quick = "[core]\nrpc_retry_attempts = 1\nrpc_retry_wait = 0\nrpc_connect_timeout = 2\n"
+    named = "scheduler_host = 127.0.0.1\nscheduler_port = 9\n"
+    flags = ["--scheduler-host", "127.0.0.1", "--scheduler-port", "9"]
+    for config, arguments in ((quick, flags), (quick + named, [])):
+        (tmp_path / "luigi.cfg").write_text(config)
+        result = luigi("FetchDump", "--dump", DUMP, *arguments, cwd=tmp_path)
+        assert "http://127.0.0.1:9" in result.stderr
+        assert result.returncode
+        assert manifests(tmp_path) == []
