@@ -1,6 +1,6 @@
 """The sizes of a LUKE model: a validated, frozen configuration and the presets.
 
-`python -m model.luke.config large` prints the parameter count of a preset, part by part.
+`python -m model.sizes large` prints the parameter count of a preset, part by part.
 """
 
 import json
@@ -8,9 +8,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-ACTIVATIONS = ("gelu", "gelu_new", "relu")
-ENTITY_HEADS = ("released", "paper")
-WORD_ENCODERS = ("roberta", "bert")
+CHOICES = {
+    "hidden_act": ("gelu", "gelu_new", "relu"),
+    "entity_head": ("released", "paper"),
+    "word_encoder": ("roberta", "bert"),
+}
+COUNTS = (
+    *("vocab_size", "entity_vocab_size", "hidden_size", "entity_emb_size", "num_hidden_layers"),
+    *("num_attention_heads", "intermediate_size", "type_vocab_size"),
+)
 # Fields of LukeConfig that transformers' has not.
 TRANSFORMERS_LACK = ("entity_head", "word_encoder")
 PAD_ENTITY, UNKNOWN_ENTITY, MASK_ENTITY = 0, 1, 2
@@ -50,54 +56,25 @@ class LukeConfig:
     def __post_init__(self) -> None:
         for field in fields(self):
             _check_type(field.name, getattr(self, field.name), type(field.default))
-        for name in (
-            "vocab_size",
-            "entity_vocab_size",
-            "hidden_size",
-            "entity_emb_size",
-            "num_hidden_layers",
-            "num_attention_heads",
-            "intermediate_size",
-            "type_vocab_size",
-        ):
-            _check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+
+        def check(holds: bool, name: str, wanted: str) -> None:
+            _check(holds, name, getattr(self, name), wanted)
+
+        for name in COUNTS:
+            check(getattr(self, name) >= 1, name, "at least 1")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
-            _check(0.0 <= getattr(self, name) < 1.0, name, getattr(self, name), "at least 0 and below 1")
+            check(0.0 <= getattr(self, name) < 1.0, name, "at least 0 and below 1")
         for name in ("layer_norm_eps", "initializer_range"):
-            _check(getattr(self, name) > 0, name, getattr(self, name), "above 0")
-        _check(
-            self.word_encoder in WORD_ENCODERS,
-            "word_encoder",
-            self.word_encoder,
-            f"one of {', '.join(WORD_ENCODERS)}",
-        )
-        _check(
-            0 <= self.pad_token_id < self.vocab_size,
-            "pad_token_id",
-            self.pad_token_id,
-            f"a word id below vocab_size {self.vocab_size}",
-        )
-        _check(
-            self.max_position_embeddings > self.first_position,
-            "max_position_embeddings",
-            self.max_position_embeddings,
-            f"above pad_token_id + 1 = {self.first_position}" if self.first_position else "at least 1",
-        )
-        _check(
-            self.hidden_size % self.num_attention_heads == 0,
-            "hidden_size",
-            self.hidden_size,
-            f"a multiple of num_attention_heads {self.num_attention_heads}",
-        )
-        _check(
-            self.hidden_act in ACTIVATIONS, "hidden_act", self.hidden_act, f"one of {', '.join(ACTIVATIONS)}"
-        )
-        _check(
-            self.entity_head in ENTITY_HEADS,
-            "entity_head",
-            self.entity_head,
-            f"one of {', '.join(ENTITY_HEADS)}",
-        )
+            check(getattr(self, name) > 0, name, "above 0")
+        for name, known in CHOICES.items():
+            check(getattr(self, name) in known, name, f"one of {', '.join(known)}")
+        in_table = 0 <= self.pad_token_id < self.vocab_size
+        check(in_table, "pad_token_id", f"a word id below vocab_size {self.vocab_size}")
+        first, heads = self.first_position, self.num_attention_heads
+        least = f"above pad_token_id + 1 = {first}" if first else "at least 1"
+        check(self.max_position_embeddings > first, "max_position_embeddings", least)
+        is_even = self.hidden_size % heads == 0
+        check(is_even, "hidden_size", f"a multiple of num_attention_heads {heads}")
 
     @property
     def first_position(self) -> int:
