@@ -1,0 +1,48 @@
+"""Parameters of a model, part by part."""
+
+import subprocess
+import sys
+
+from model.luke.config import PRESETS
+from model.sizes import parameter_counts
+from tests.support import ROOT
+
+
+def test_large_is_the_paper_s_model() -> None:
+    large = PRESETS["large"]
+    assert (large.hidden_size, large.num_hidden_layers, large.num_attention_heads) == (1024, 24, 16)
+    assert (large.attention_head_size, large.entity_emb_size, large.entity_vocab_size) == (64, 256, 500_000)
+    assert large.max_words == 512
+    counts = parameter_counts(large)
+    roberta = counts["word embeddings"] + counts["transformer layers"] + counts["word head"]
+    assert round(roberta / 1e6) == 355
+    assert counts["entity token embeddings (B)"] == 128_000_000
+
+
+def test_large_has_as_many_parameters_as_transformers_roberta_large() -> None:
+    import torch
+    from transformers import RobertaConfig, RobertaForMaskedLM
+
+    config = RobertaConfig(
+        vocab_size=50265,
+        hidden_size=1024,
+        num_hidden_layers=24,
+        num_attention_heads=16,
+        intermediate_size=4096,
+        max_position_embeddings=514,
+        type_vocab_size=1,
+    )
+    with torch.device("meta"):
+        expected = sum(parameter.numel() for parameter in RobertaForMaskedLM(config).parameters())
+    counts = parameter_counts(PRESETS["large"])
+    assert counts["word embeddings"] + counts["transformer layers"] + counts["word head"] == expected
+
+
+def test_command_line_prints_a_line_per_part() -> None:
+    command = [sys.executable, "-m", "model.sizes", "demo"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "entity token embeddings (B)" in printed
+    assert f"{sum(parameter_counts(PRESETS['demo']).values()):,}" in printed
+    wrong = subprocess.run([*command[:-1], "huge"], cwd=ROOT, capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert wrong.stderr == "preset 'huge' is unknown; use one of demo, small, base, large\n"
