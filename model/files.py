@@ -1,4 +1,4 @@
-"""Files of models: written whole or not at all, and read without running what is in them."""
+"""Files of models: written completely or not at all, and read without running what is in them."""
 
 import json
 import os

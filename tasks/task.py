@@ -1,4 +1,15 @@
-"""What a fine-tuning task is: the functions and defaults that files like `ner.py` offer to `finetune.py`."""
+"""What a fine-tuning task offers, and the hyper-parameters of all of them.
+
+A task is a module with the names of `Task`. Fine-tuning and serving use it by five verbs:
+
+read        a file to examples (describe, label_names, negative_label say what is in them)
+featurize   examples to inputs of the model (feature_size, loss_terms)
+head        the model with the task's classifier (collate, loss, logits are for its batches)
+decode      logits to a prediction for each example
+score       predictions to the field's metrics
+
+`from_records` takes questions of users, `answers` and `prediction_lines` write predictions.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -97,11 +108,13 @@ class Task(Protocol[Dataset, Feature]):
 
     @property
     def ENTITY_ROWS(self) -> tuple[int, ...] | None:
-        """The special entities that fine-tuning keeps, by their rows in our tables; None: the whole table as it is."""
+        """The special entities that fine-tuning keeps, by their rows in our tables; None: all rows, untrained."""
 
     @property
     def ARCHITECTURE(self) -> str | None:
         """The class of transformers that has the same classifier, if there is one."""
+
+    # Read
 
     def read(self, path: Path) -> Dataset:
         """The examples of one file. Raises: ValueError naming file and line."""
@@ -114,6 +127,8 @@ class Task(Protocol[Dataset, Feature]):
 
     def negative_label(self, labels: Sequence[str], given: str) -> str | None:
         """The class that scores leave out: `given`, or what the task knows where that is empty."""
+
+    # Featurize
 
     def featurize(
         self,
@@ -136,6 +151,8 @@ class Task(Protocol[Dataset, Feature]):
     def loss_terms(self, feature: Feature) -> int:
         """Of how many terms `loss` is the mean for a batch of this feature alone."""
 
+    # Head
+
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> Classifier:
         """The model with the task's classifier; without `entities` it classifies by words alone."""
 
@@ -148,6 +165,8 @@ class Task(Protocol[Dataset, Feature]):
     def logits(self, module: nn.Module, batch: Any) -> list[np.ndarray]:
         """For each feature of the batch its logits without padding."""
 
+    # Decode
+
     def decode(
         self,
         dataset: Dataset,
@@ -157,6 +176,8 @@ class Task(Protocol[Dataset, Feature]):
     ) -> Sequence[Any]:
         """One prediction for each example of the data set."""
 
+    # Score
+
     def score(
         self, dataset: Dataset, predictions: Sequence[Any], labels: Sequence[str], negative: str | None
     ) -> dict[str, Any]:
@@ -165,6 +186,8 @@ class Task(Protocol[Dataset, Feature]):
         `predicted` counts positive predictions. Answers to questions have `exact_match` in place of precision,
         recall and `types`.
         """
+
+    # Questions of users, and what is written
 
     def from_records(self, records: Sequence[Record]) -> Dataset:
         """What a user asks about, without labels. Raises: ValueError naming the record and its field."""

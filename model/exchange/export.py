@@ -72,7 +72,7 @@ def export(
 
 
 def read_pretrained(source: Path) -> tuple[LukeConfig, dict[str, Tensor]]:
-    """Configuration and weights of a folder with a whole pretrained LUKE, or a ValueError that says why not."""
+    """Configuration and weights of a folder with a complete pretrained LUKE, or a ValueError that says why not."""
     if not source.is_dir():
         raise ValueError(f"{source}: no such folder; give the folder of a pretrained model")
     config, weights = read_model(str(source))

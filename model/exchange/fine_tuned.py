@@ -107,7 +107,7 @@ def label_names(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
 def read_head(
     weights: Mapping[str, Tensor], architecture: Architecture, hidden_size: int, labels: int, source: str
 ) -> dict[str, Tensor]:
-    """The linear layer's tensors without its name, held against what the architecture has."""
+    """The linear layer's tensors without its name, compared with what the architecture has."""
     with torch.device("meta"):
         layer = nn.Linear(architecture.states * hidden_size, labels, bias=architecture.bias)
     found = {key: tensor for key, tensor in weights.items() if key.startswith(keys.HEAD_PREFIXES)}

@@ -1,4 +1,4 @@
-"""Model folders: written so that a file is whole or absent, and read from whoever wrote them.
+"""Model folders: written so that a file is complete or absent, and read from whoever wrote them.
 
 A folder of this project holds config.json and model.safetensors; transformers' LUKE, RoBERTa and BERT folders
 are told apart by the `model_type` in their config.json, and the authors' release of LUKE has a metadata.json.

@@ -30,7 +30,7 @@ def refuse_archive(path: Path) -> None:
 
 
 def read_original_config(folder: Path) -> LukeConfig:
-    """The configuration in metadata.json, held against the entity vocabulary beside it.
+    """The configuration in metadata.json, compared with the entity vocabulary beside it.
 
     Raises ValueError for what is missing or no model can have.
     """

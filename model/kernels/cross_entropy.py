@@ -17,7 +17,12 @@ def linear_cross_entropy(
     `states` (rows, width), `table` (vocabulary, width), `bias` (vocabulary), `labels` (rows) int64. Logits are
     computed for a part of the vocabulary at a time, and once more in the backward pass where there is more
     than one part. Softmax is in float32 at least; products are in autocast's type where that is on.
-    With `adds_in_place` the table must be a leaf, and the backward pass adds to `table.grad` itself (`model.kernels.tied_tables`).
+    With `adds_in_place` the table must be a leaf, and the backward pass adds to `table.grad` itself
+    (`model.kernels.tied_tables`).
+
+    A row with the logits (1, 3 | 2) in two parts and the label 2: the first part gives log(e^1 + e^3) = 3.13 and the
+    best logit 3, the second adds its own, log(e^3.13 + e^2) = 3.41; the label's logit, 2, was in the second part. So
+    the loss is 3.41 - 2 = 1.41, and the label has not the top logit.
     """
     device = states.device.type
     is_autocast = torch.is_autocast_enabled(device)

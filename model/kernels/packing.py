@@ -66,6 +66,10 @@ class Padded:
 class Packed:
     """Where the real tokens of a padded batch are; made on the CPU, once a batch.
 
+    Two sequences, of the words a b and c d e, with the entities X and Y Z, are packed as a b c d e X Y Z. Attention
+    reads them sequence after sequence, a b X | c d e Y Z: `order` is 0 1 5 2 3 4 6 7, `places` 0 1 3 4 5 2 6 7,
+    `offsets` 0 3 8 and `lengths` (2, 1), (3, 2).
+
     word_indices    (words of all sequences) places in the flattened word ids
     entity_indices  (entities of all sequences) places in the flattened entity ids
     order           (tokens) for each token, sequence after sequence, its place in the packed tensor
@@ -263,7 +267,11 @@ def attend(
 
 
 def stack_keys(keys: Tensor, word_count: int) -> Tensor:
-    """Keys of double width: [k; 0] for words and [0; k] for entities, so that each meets its own query."""
+    """Keys of double width: [k; 0] for words and [0; k] for entities, so that each meets its own query.
+
+    A query is [for words; for entities]. With (1, 2; 3, 4) the word's key (5, 6; 0, 0) gives 1 * 5 + 2 * 6 = 17, the
+    entity's key (0, 0; 5, 6) gives 3 * 5 + 4 * 6 = 39: one product instead of four.
+    """
     size = keys.shape[-1]
     word_keys = functional.pad(keys[..., :word_count, :], (0, size))
     entity_keys = functional.pad(keys[..., word_count:, :], (size, 0))

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A part of a step's batch, and how many labels of each kind the whole step has."""
+    """A part of a step's batch, and how many labels of each kind the step has in all."""
 
     batch: Batch
     totals: dict[str, int]

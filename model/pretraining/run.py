@@ -28,7 +28,7 @@ from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watch
 from model.pretraining.recipes import RECIPES, Recipe
 from model.pretraining.start import SCRATCH, build_model
 from model.pretraining.throughput import Meter, matrix_rate
-from model.training.checkpoints import latest_checkpoint
+from model.training.checkpoints import Checkpoint, latest_checkpoint
 from model.training.loop import resolve_device
 from model.training.metrics_log import METRICS, Record, last_figures
 from model.training.ranks import Ranks, join
@@ -95,15 +95,7 @@ def pretrain(
             logger.info("%s: this pretraining is finished already", output)
             return last_figures(output)
         loader = Loader(corpus, recipe, profile=profile, seed=seed, entities=entities, ranks=ranks)
-        checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device)
-        if checkpoint:
-            logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
-            checkpoint.restore_model(module)
-        ranks.wait()  # all have looked at the checkpoints that the first one may now remove
-        if ranks.is_first:
-            output.mkdir(parents=True, exist_ok=True)
-        module.to(ranks.device)
-        ranks.share(module.state_dict().values())
+        checkpoint = set_out(module, output, run, ranks)
         with open_record(output, checkpoint.step if checkpoint else 0, ranks) as record:
             watched = watch(recipe, HeldOut.open(sequences, commonest), module, ranks, record, evaluate_every)
             training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
@@ -114,6 +106,22 @@ def pretrain(
             shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
         ranks.wait()
         return last_figures(output)
+
+
+def set_out(
+    module: LukeForPretraining, output: Path, run: Mapping[str, Any], ranks: Ranks
+) -> Checkpoint | None:
+    """Gives every process the model from which the run goes on: that of its last checkpoint, if there is one."""
+    checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device)
+    if checkpoint:
+        logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
+        checkpoint.restore_model(module)
+    ranks.wait()  # all have looked at the checkpoints that the first one may now remove
+    if ranks.is_first:
+        output.mkdir(parents=True, exist_ok=True)
+    module.to(ranks.device)
+    ranks.share(module.state_dict().values())
+    return checkpoint
 
 
 def open_record(output: Path, step: int, ranks: Ranks) -> AbstractContextManager[Record | None]:

@@ -110,7 +110,7 @@ def describe_device(device: torch.device) -> str:
 class Meter:
     """Rates over the last steps, on this rank; words a second are those of all `ranks`, which share evenly.
 
-    What is done `aside` (evaluation, checkpoints) counts for the time left, not for the rates.
+    Evaluation and checkpoints (`aside`) counts for the time left, not for the rates.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Meter:
         self.seconds_aside[name] = self.seconds_aside.get(name, 0.0) + self.since - began
 
     def figures(self) -> dict[str, float]:
-        """Rates over the last steps, and all seconds spent aside."""
+        """Rates over the last steps, and all seconds spent on something else."""
         seconds = max(1e-9, sum(each for each, _, _ in self.window))
         work = sum((each for _, each, _ in self.window), Work())
         flops = sum(each for _, _, each in self.window) / seconds
@@ -161,7 +161,7 @@ class Meter:
         return rates | {f"seconds_of_{name}": value for name, value in self.seconds_aside.items()}
 
     def seconds_left(self, steps: int) -> float:
-        """How long the remaining steps will take, with what is done aside."""
+        """How long the remaining steps will take, with evaluations and checkpoints."""
         return steps * (self.clock() - self.began) / max(1, self.steps)
 
 

@@ -151,7 +151,7 @@ def keep_entities(luke: LukeModel, vocabulary: Mapping[str, int], names: Sequenc
 
 
 def check_order(vocabulary: Mapping[str, int], source: str) -> None:
-    """Raises: ValueError where a table that is kept whole does not begin with the special entities as ours do."""
+    """Raises: ValueError where a table that keeps all rows does not begin with the special entities as ours do."""
     found = {name: vocabulary.get(name) for name in SPECIAL_ENTITIES}
     if vocabulary and found != OUR_ROWS:
         raise ValueError(

@@ -39,7 +39,8 @@ def special_count(tokenizer: WordTokenizer) -> int:
 def windows(length: int, room: int) -> list[tuple[int, int]]:
     """Half-open windows of at most `room` tokens that cover a passage of `length`; none where that is 0.
 
-    They begin STRIDE apart, and in a short model half a window apart.
+    They begin STRIDE apart, and in a short model half a window apart: (0, 4), (2, 6), (4, 7) for 7 tokens and a room
+    of 4.
     """
     stride = min(STRIDE, max(1, room // 2))
     starts = range(0, max(length - room, 0) + stride, stride) if length else ()
@@ -49,7 +50,9 @@ def windows(length: int, room: int) -> list[tuple[int, int]]:
 def widest_windows(spans: Sequence[tuple[int, int]]) -> Integers:
     """The number of the window in which each token has the most context, as BERT counts it.
 
-    That is the context on its shorter side and, between equals, the longer window, then the first.
+    That is the context on its shorter side and, between equals, the longer window, then the first. The windows (0, 4)
+    and (2, 6) both hold the tokens 2 and 3: 2 has a token on its right in the first window (and two on its left), none
+    on its left in the second; 3 is the last of the first window. So the result is 0 0 0 1 1 1.
     """
     tokens = np.arange(spans[-1][1])
     starts, ends = (np.array(side)[:, None] for side in zip(*spans, strict=True))  # (windows, 1)
