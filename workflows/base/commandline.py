@@ -84,7 +84,8 @@ def check(arguments: list[str]) -> luigi.Task:
     for flag in flags:
         if flag not in known:
             raise ValueError(
-                f"{flag}: {stage} has no such parameter{_hint(flag, stage, known)}; see luigi --module workflows {stage} --help"
+                f"{flag}: {stage} has no such parameter{_hint(flag, stage, known)}; "
+                f"see luigi --module workflows {stage} --help"
             )
     with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
         root = parser.get_task_obj()
