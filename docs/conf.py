@@ -8,7 +8,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE / "_ext")]
 
 project = "LUKE from any Wikipedia dump"
 author = "The authors of luke-from-wikipedia"
-project_copyright = "Apache-2.0"
+html_show_copyright = False
 extensions = ["myst_parser", "generated", "mathml"]
 exclude_patterns = ["_ext"]
 

@@ -262,36 +262,24 @@ def reasons_in(part: ast.expr) -> set[str]:
     return {part.value} if isinstance(part, ast.Constant) and isinstance(part.value, str) else set()
 
 
-def counted_names() -> Iterator[ast.expr]:
-    """What counters of drops and mappings of drops have as keys."""
-    for tree in trees("pipeline", "workflows"):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Subscript):
-                yield node.slice
-            elif isinstance(node, ast.Dict):
-                yield from (key for key in node.keys if key is not None)
-            elif isinstance(node, ast.Call):
-                yield from node.args
-
-
-def source_reasons() -> tuple[set[str], list[str]]:
+def source_reasons() -> tuple[set[str], set[str]]:
     """The reasons that stand in the source as they are, and patterns of those that are put together."""
     whole, patterns = set(), set()
-    for name in counted_names():
-        for part in ast.walk(name):
-            if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                if re.fullmatch(r"[a-z]+:[a-z_]+", part.value):
-                    whole.add(part.value)
-            elif isinstance(part, ast.JoinedStr) and (pattern := joined(part)):
-                patterns.add(pattern)
-    return whole, sorted(patterns)
+    for tree in trees("pipeline", "workflows"):
+        nodes = list(ast.walk(tree))
+        joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
+        parts = {id(part) for node in joined for part in ast.walk(node)}
+        whole |= {text for node in nodes if id(node) not in parts for text in reasons_in(node)}
+        patterns |= {pattern_of(node) for node in joined}
+    return {text for text in whole if re.fullmatch(r"[a-z]+:[a-z_]+", text)}, patterns - {""}
 
 
-def joined(text: ast.JoinedStr) -> str:
+def pattern_of(text: ast.JoinedStr) -> str:
     """A pattern of the reasons that a text with gaps can be; empty where it can be none."""
-    parts = [re.escape(part.value) if isinstance(part, ast.Constant) else "[^ ]+" for part in text.values]
-    pattern = "".join(map(str, parts))
-    return pattern if re.fullmatch(r"([a-z]+|\[\^ \]\+):(\[\^ \]\+|[a-z_]+)+", pattern) else ""
+    parts = [str(part.value) if isinstance(part, ast.Constant) else GAP for part in text.values]
+    shape = "".join(parts)
+    is_one = re.fullmatch(r"(?!cuda:)([a-z]+|GAP):([a-z_]|GAP)+", shape.replace(GAP, "GAP"))
+    return shape if is_one else ""
 
 
 def possible_reasons() -> set[str]:
@@ -315,6 +303,7 @@ def assigned(name: str) -> ast.expr:
     raise AssertionError(f"{name} is assigned nowhere")
 
 
+GAP = "[^ ]+"
 KNOWN = {reason for reasons in MEANINGS["drops"].values() for reason in reasons}
 
 
@@ -468,17 +457,15 @@ def is_in(number: str, text: str) -> bool:
 
 def test_the_computed_hours_are_the_papers_minutes() -> None:
     """Of each table tasks and variants are those of its columns and rows; hours are minutes, GPUs and three seeds."""
-    from tasks.finetuning.paper import DATASETS, fine_tuning
-    from tasks.finetuning.paper import RESULTS as TABLES
-    from workflows.report.comparison import VARIANT_OF_ROW
+    from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, fine_tuning
 
     text = (DOCS / "how-to" / "paper.md").read_text(encoding="utf-8")
     hours = {task: fine_tuning(task).minutes * fine_tuning(task).gpus / 60 for task in DATASETS}
     lines = re.findall(
         r"^\| ([1-8]) [^|]+ \| (.+?) \| `(.+?)` \| (\d+)(?: and the pretraining)? \|$", text, re.M
     )
-    assert len(lines) == len(TABLES)
-    for table, (number, tasks, variants, printed) in zip(TABLES, lines, strict=True):
+    tables = [table for table in TABLES if table.measures]  # the others are of hyper-parameters
+    for table, (number, tasks, variants, printed) in zip(tables, lines, strict=True):
         names = [*DATASETS] if tasks == "all five" else tasks.strip("`").split(",")
         assert int(number) == table.number
         assert {*names} == {measure.task for measure in table.measures}
@@ -487,7 +474,7 @@ def test_the_computed_hours_are_the_papers_minutes() -> None:
         assert abs(3 * len(variants.split(",")) * sum(map(hours.get, names)) - int(printed)) <= 0.5
     cells = {
         (measure.task, VARIANT_OF_ROW[row.name])
-        for table in TABLES
+        for table in tables
         for row in table.rows
         if row.name in VARIANT_OF_ROW
         for measure in table.measures
@@ -497,10 +484,10 @@ def test_the_computed_hours_are_the_papers_minutes() -> None:
 
 
 def test_what_large_needs_is_computed_as_the_page_says() -> None:
-    from model.training.throughput import Work, training_flops
 
     from model.luke.config import PRESETS
     from model.pretraining.recipes import MASKED_SHARE, PAPER_RECIPE
+    from model.pretraining.throughput import Work, training_flops
     from model.sizes import parameter_counts
 
     text = (DOCS / "explanation" / "needs.md").read_text(encoding="utf-8")
