@@ -1,7 +1,7 @@
 """The pages that are made from the code: stages, drop reasons, command lines, Python calls, dated results.
 
 They are written below docs/ before Sphinx looks for pages, and git ignores them. What the code cannot say of itself,
-the meaning of a column or of a reason, stands in docs/reference/meanings.toml.
+such as the meaning of a drop reason, stands in docs/reference/meanings.toml.
 """
 
 import argparse
@@ -114,30 +114,16 @@ def required(stage: Any) -> list[str]:
     return [type(each).__name__ for each in stage().requires().values()]
 
 
-def schemas() -> dict[str, Any]:
-    """Every table's columns, from pipeline/schemas.py."""
-    try:
-        module = importlib.import_module("pipeline.schemas")
-    except ModuleNotFoundError:
-        return {}
-    return schemas_of(module)
+def type_name(kind: Any) -> str:
+    """A column's type, lists by what is in them: `list<int32>`."""
+    return str(kind).replace("item: ", "").replace("element: ", "")
 
 
-def schemas_of(module: Any) -> dict[str, Any]:
-    import pyarrow as pa
-
-    found = {}
-    for name, value in vars(module).items():
-        if isinstance(value, pa.Schema):
-            found[name.lower().removesuffix("_schema")] = value
-        elif isinstance(value, dict):
-            found.update({key: each for key, each in value.items() if isinstance(each, pa.Schema)})
-    return found
-
-
-def column_table(name: str, schema: Any) -> str:
-    meanings = MEANINGS["columns"].get(name, {})
-    rows = [[code(each.name), code(each.type), cell(meanings.get(each.name, ""))] for each in schema]
+def column_table(columns: Any) -> str:
+    """The columns of a table of pipeline/schemas.py."""
+    rows = [
+        [code(each.name), code(type_name(each.type)), cell(columns.meanings[each.name])] for each in columns.schema
+    ]
     return table(["column", "type", "meaning"], rows)
 
 
@@ -157,10 +143,8 @@ def stage_page(name: str, stage: Any) -> str:
     parts += ["\n\n".join(facts), "", "```sh", f"luigi --module workflows {name} --help", "```", ""]
     if files := MEANINGS["files"].get(name):
         parts += ["## Files", "", table(["file", "content"], [[code(k), cell(v)] for k, v in files.items()])]
-    known = schemas()
-    for each in MEANINGS["tables"].get(name, ()):
-        if each in known:
-            parts += [f"## Table `{each}`", "", column_table(each, known[each])]
+    for each, columns in find("pipeline.schemas").TABLES.get(name, {}).items():
+        parts += [f"## Table `{each}`", "", column_table(columns)]
     if reasons := MEANINGS["rejected"] if name == "ExtractPages" else {}:
         parts += ["## Reasons of rejection", "", drop_table(reasons)]
     if reasons := MEANINGS["drops"].get(name):
@@ -243,9 +227,9 @@ def commands_page() -> str:
 
 
 def find(name: str) -> Any:
-    """The object of a dotted name."""
+    """The module or the object of a dotted name."""
     parts = name.split(".")
-    for length in range(len(parts) - 1, 0, -1):
+    for length in range(len(parts), 0, -1):
         module = ".".join(parts[:length])
         try:
             thing: Any = importlib.import_module(module)
