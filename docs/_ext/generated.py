@@ -5,6 +5,7 @@ such as the meaning of a drop reason, stands in docs/reference/meanings.toml.
 """
 
 import argparse
+import ast
 import dataclasses
 import importlib
 import inspect
@@ -101,6 +102,9 @@ def parameter_rows(stage: Any) -> list[list[str]]:
         default = getattr(parameter, "_default", "")
         description = str(parameter.description or "")
         description = description.removesuffix(f"(default: {default})").strip()
+        if choices := getattr(parameter, "choices", ()):
+            said = description.removeprefix(", ".join(choices)).removeprefix(":").strip()
+            description = f"{', '.join(map(code, choices))}: {said}"
         shown = "off" if default is False else code(default)
         if "default: the machine" in description:
             description, _, said = description.rpartition("; default: ")
@@ -122,7 +126,8 @@ def type_name(kind: Any) -> str:
 def column_table(columns: Any) -> str:
     """The columns of a table of pipeline/schemas.py."""
     rows = [
-        [code(each.name), code(type_name(each.type)), cell(columns.meanings[each.name])] for each in columns.schema
+        [code(each.name), code(type_name(each.type)), cell(columns.meanings[each.name])]
+        for each in columns.schema
     ]
     return table(["column", "type", "meaning"], rows)
 
@@ -149,7 +154,13 @@ def stage_page(name: str, stage: Any) -> str:
         parts += ["## Reasons of rejection", "", drop_table(reasons)]
     if reasons := MEANINGS["drops"].get(name):
         parts += ["## Drop reasons", "", drop_table(reasons)]
-    parts += ["## Parameters", "", table(["parameter", "default", "meaning"], parameter_rows(stage))]
+    head, rows = ["parameter", "default", "meaning"], parameter_rows(stage)
+    handed_on = {row[0] for each in stage().walk()[:-1] for row in parameter_rows(type(each))}
+    own, others = ([row for row in rows if (row[0] in handed_on) is so] for so in (False, True))
+    if own:
+        parts += ["## Parameters", "", table(head, own)]
+    if others:
+        parts += ["## Parameters that the stages before it have, too", "", table(head, others)]
     return "\n".join(parts)
 
 
@@ -320,6 +331,25 @@ def presets_page() -> str:
     return "\n".join(parts)
 
 
+# Folders
+
+
+def folders_page() -> str:
+    """What each package says of itself."""
+    parts = [f"{NOTE}# Folders\n", MEANINGS["folders"]["introduction"], ""]
+    for package in ("pipeline", "model", "tasks", "workflows"):
+        for path in sorted((DOCS.parent / package).rglob("__init__.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            first, _, rest = (ast.get_docstring(tree) or "").partition("\n\n")
+            name = path.parent.relative_to(DOCS.parent).as_posix()
+            parts += [f"{'##' if '/' not in name else '###'} {name}", "", first, ""]
+            if "|---|" in rest:
+                parts += [rest, ""]
+            elif rest:
+                parts += ["```text", rest, "```", ""]
+    return "\n".join(parts)
+
+
 # Dated results
 
 
@@ -354,6 +384,7 @@ def pages() -> dict[str, str]:
         "commands": commands_page,
         "calls": calls_page,
         "presets": presets_page,
+        "folders": folders_page,
     }
     made |= {f"reference/{name}.md": maker() for name, maker in makers.items()}
     return {**made, **result_pages()}

@@ -29,7 +29,7 @@ import generated  # docs/_ext, which is no package
 
 DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
 MADE = ("docs/reference/stages/", "docs/results/", "docs/reference/commands.md", "docs/reference/calls.md")
-MADE += ("docs/reference/presets.md",)
+MADE += ("docs/reference/presets.md", "docs/reference/folders.md")
 PAGES = [
     path
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
