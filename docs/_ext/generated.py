@@ -227,10 +227,7 @@ def command_section(parser: argparse.ArgumentParser) -> Iterator[str]:
 def commands_page() -> str:
     parts = [f"{NOTE}# Command lines\n", MEANINGS["commands"]["introduction"], ""]
     for module in MEANINGS["commands"]["modules"]:
-        try:  # TEMPORARY
-            parts += command_section(parser_of(module))
-        except ImportError as e:
-            print("MISSING", module, e)
+        parts += command_section(parser_of(module))
     return "\n".join(parts)
 
 
