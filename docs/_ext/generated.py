@@ -22,7 +22,7 @@ DOCS = Path(__file__).resolve().parent.parent
 RESULTS = DOCS.parent / "benchmarks" / "results"
 MEANINGS: dict[str, Any] = tomllib.loads((DOCS / "reference" / "meanings.toml").read_text(encoding="utf-8"))
 NOTE = "<!-- Made from the code by docs/_ext/generated.py. -->\n\n"
-# In the order of the data's journey.
+# In the order of the data's journey; others come behind.
 STAGES = (
     "FetchDump",
     "ExtractPages",
@@ -37,6 +37,7 @@ STAGES = (
     "ExportHuggingFace",
     "FineTune",
     "Tune",
+    "TunedFineTune",
     "FineTuneGrid",
     "Report",
     "RunExperiments",
@@ -46,12 +47,16 @@ STAGES = (
 
 def stages() -> dict[str, Any]:
     """Every stage of the package `workflows`, in the data's order."""
+    import luigi
+
     import workflows
 
-    names = [name for name in workflows.__all__ if hasattr(getattr(workflows, name), "FOLDER")]
-    if unknown := set(names) - set(STAGES):
-        raise ValueError(f"docs/_ext/generated.py: STAGES lacks {', '.join(sorted(unknown))}")
-    return {name: getattr(workflows, name) for name in STAGES if name in names}
+    found = {name: getattr(workflows, name) for name in workflows.__all__}
+    ours = {
+        name: each for name, each in found.items() if isinstance(each, type) and issubclass(each, luigi.Task)
+    }
+    names = [name for name in STAGES if name in ours]
+    return {name: ours[name] for name in [*names, *sorted(ours.keys() - {*names})]}
 
 
 # Text
@@ -123,6 +128,12 @@ def type_name(kind: Any) -> str:
     return str(kind).replace("item: ", "").replace("element: ", "")
 
 
+def upstream(stage: Any) -> set[Any]:
+    """The classes of all stages that come before an instance."""
+    before = stage.requires().values()
+    return {type(each) for each in before}.union(*map(upstream, before))
+
+
 def column_table(columns: Any) -> str:
     """The columns of a table of pipeline/schemas.py."""
     rows = [
@@ -140,7 +151,7 @@ def stage_page(name: str, stage: Any) -> str:
     """The page of one stage."""
     parts = [f"{NOTE}# {name}\n", documentation(stage), ""]
     facts = [f"Module: `{stage.__module__}`."]
-    if name not in ("RunAll", "RunExperiments"):
+    if hasattr(stage, "FOLDER"):
         facts.append(f"Folder: `WORKDIR/{stage.FOLDER}-<hash>`. Version: {stage.VERSION}.")
     before = required(stage)
     links = ", ".join(f"[{each}]({each}.md)" for each in before)
@@ -155,7 +166,7 @@ def stage_page(name: str, stage: Any) -> str:
     if reasons := MEANINGS["drops"].get(name):
         parts += ["## Drop reasons", "", drop_table(reasons)]
     head, rows = ["parameter", "default", "meaning"], parameter_rows(stage)
-    handed_on = {row[0] for each in stage().walk()[:-1] for row in parameter_rows(type(each))}
+    handed_on = {row[0] for each in upstream(stage()) for row in parameter_rows(each)}
     own, others = ([row for row in rows if (row[0] in handed_on) is so] for so in (False, True))
     if own:
         parts += ["## Parameters", "", table(head, own)]
