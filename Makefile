@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 WORKDIR ?= work
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo cluster test test-model check clean
+.PHONY: help install demo cluster test test-model check docs clean
 
 help: ## print every target with a line each
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -37,6 +37,13 @@ check: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs ## make the documentation, build/docs/index.html; warnings and broken links are errors
+	$(BIN)/python -m sphinx -q -W --keep-going -n docs build/docs
+
+$(VENV)/.docs: $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[docs]'
+	@touch $@
 
 clean: ## remove .venv and the demo's work directory
 	rm -rf $(VENV) $(WORKDIR)

@@ -65,6 +65,7 @@ setup(
             "seqeval",
             "tensorboard",
         ],
+        "docs": ["furo", "myst-parser", "sphinx"],
         "dev": ["mypy", "ruff", "types-psutil", "types-regex", "types-tqdm", "types-PyYAML"],
     },
 )

@@ -1,0 +1,422 @@
+"""The pages that are made from the code: stages, drop reasons, command lines, Python calls, dated results.
+
+They are written below docs/ before Sphinx looks for pages, and git ignores them. What the code cannot say of itself,
+such as the meaning of a drop reason, stands in docs/reference/meanings.toml.
+"""
+
+import argparse
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+import runpy
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+DOCS = Path(__file__).resolve().parent.parent
+RESULTS = DOCS.parent / "benchmarks" / "results"
+MEANINGS: dict[str, Any] = tomllib.loads((DOCS / "reference" / "meanings.toml").read_text(encoding="utf-8"))
+NOTE = "<!-- Made from the code by docs/_ext/generated.py. -->\n\n"
+# In the order of the data's journey; others come behind.
+STAGES = (
+    "FetchDump",
+    "ExtractPages",
+    "ResolveRedirects",
+    "ResolveLinks",
+    "BuildEntityVocab",
+    "BuildMentionTable",
+    "TrainTokenizer",
+    "BuildSequences",
+    "Pretrain",
+    "PretrainRoberta",
+    "ExportHuggingFace",
+    "FineTune",
+    "Tune",
+    "TunedFineTune",
+    "FineTuneGrid",
+    "Report",
+    "RunExperiments",
+    "RunAll",
+)
+
+
+def stages() -> dict[str, Any]:
+    """Every stage of the package `workflows`, in the data's order."""
+    import luigi
+
+    import workflows
+
+    found = {name: getattr(workflows, name) for name in workflows.__all__}
+    ours = {
+        name: each for name, each in found.items() if isinstance(each, type) and issubclass(each, luigi.Task)
+    }
+    names = [name for name in STAGES if name in ours]
+    return {name: ours[name] for name in [*names, *sorted(ours.keys() - {*names})]}
+
+
+# Text
+
+
+def cell(text: object) -> str:
+    """A text that stays in one cell of a table."""
+    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;").replace("$", "\\$")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def code(text: object) -> str:
+    return f"`{text}`" if str(text) else ""
+
+
+def documentation(thing: Any) -> str:
+    """A docstring as Markdown: the sections of arguments and the like become lists."""
+    lines = (inspect.getdoc(thing) or "").splitlines()
+    parts: list[str] = []
+    in_section = False
+    for line in lines:
+        heading = re.fullmatch(r"(Args|Attributes|Returns|Raises|Yields):", line)
+        if heading:
+            in_section = True
+            parts += ["", f"**{heading[1].replace('Args', 'Arguments')}**", ""]
+        elif in_section and (entry := re.match(r"    ([\w, *]+): (.*)", line)):
+            parts.append(f"- `{entry[1]}`: {entry[2]}")
+        elif in_section and line.startswith("    "):
+            parts.append(f"  {line.strip()}" if parts and parts[-1] else line.strip())
+        else:
+            in_section = in_section and not line
+            parts.append(line)
+    text = "\n".join(parts).replace("``", "`").replace("$", "\\$")
+    return re.sub(r"<(?=\w)", "&lt;", text)
+
+
+# Stages
+
+
+def parameter_rows(stage: Any) -> list[list[str]]:
+    """Flag, default and meaning of a stage's parameters, as `--help` has them."""
+    rows = []
+    for name, parameter in stage.get_params():
+        default = getattr(parameter, "_default", "")
+        description = str(parameter.description or "")
+        description = description.removesuffix(f"(default: {default})").strip()
+        if choices := getattr(parameter, "choices", ()):
+            said = description.removeprefix(", ".join(choices)).removeprefix(":").strip()
+            description = f"{', '.join(map(code, choices))}: {said}"
+        shown = "off" if default is False else code(default)
+        if "default: the machine" in description:
+            description, _, said = description.rpartition("; default: ")
+            shown = said
+        rows.append([f"`--{name.replace('_', '-')}`", cell(shown), cell(description)])
+    return sorted(rows)
+
+
+def required(stage: Any) -> list[str]:
+    """The stages that come before, with every parameter at its default."""
+    return [type(each).__name__ for each in stage().requires().values()]
+
+
+def type_name(kind: Any) -> str:
+    """A column's type, lists by what is in them: `list<int32>`."""
+    return str(kind).replace("item: ", "").replace("element: ", "")
+
+
+def upstream(stage: Any) -> set[Any]:
+    """The classes of all stages that come before an instance."""
+    before = stage.requires().values()
+    return {type(each) for each in before}.union(*map(upstream, before))
+
+
+def column_table(columns: Any) -> str:
+    """The columns of a table of pipeline/schemas.py."""
+    rows = [
+        [code(each.name), code(type_name(each.type)), cell(columns.meanings[each.name])]
+        for each in columns.schema
+    ]
+    return table(["column", "type", "meaning"], rows)
+
+
+def drop_table(reasons: Mapping[str, str]) -> str:
+    return table(["reason", "meaning"], [[code(reason), cell(text)] for reason, text in reasons.items()])
+
+
+def stage_page(name: str, stage: Any) -> str:
+    """The page of one stage."""
+    parts = [f"{NOTE}# {name}\n", documentation(stage), ""]
+    facts = [f"Module: `{stage.__module__}`."]
+    if hasattr(stage, "FOLDER"):
+        facts.append(f"Folder: `WORKDIR/{stage.FOLDER}-<hash>`. Version: {stage.VERSION}.")
+    before = required(stage)
+    links = ", ".join(f"[{each}]({each}.md)" for each in before)
+    facts.append(f"Needs: {links}." if before else "Needs no other stage.")
+    parts += ["\n\n".join(facts), "", "```sh", f"luigi --module workflows {name} --help", "```", ""]
+    if files := MEANINGS["files"].get(name):
+        parts += ["## Files", "", table(["file", "content"], [[code(k), cell(v)] for k, v in files.items()])]
+    for each, columns in find("pipeline.schemas").TABLES.get(name, {}).items():
+        parts += [f"## Table `{each}`", "", column_table(columns)]
+    if reasons := MEANINGS["rejected"] if name == "ExtractPages" else {}:
+        parts += ["## Reasons of rejection", "", drop_table(reasons)]
+    if reasons := MEANINGS["drops"].get(name):
+        parts += ["## Drop reasons", "", drop_table(reasons)]
+    head, rows = ["parameter", "default", "meaning"], parameter_rows(stage)
+    handed_on = {row[0] for each in upstream(stage()) for row in parameter_rows(each)}
+    own, others = ([row for row in rows if (row[0] in handed_on) is so] for so in (False, True))
+    if own:
+        parts += ["## Parameters", "", table(head, own)]
+    if others:
+        parts += ["## Parameters that the stages before it have, too", "", table(head, others)]
+    return "\n".join(parts)
+
+
+# Command lines
+
+
+class _Parser(Exception):
+    """Carries a program's argument parser out of it."""
+
+
+def parser_of(module: str) -> argparse.ArgumentParser:
+    """The parser of `python -m MODULE`, caught as it begins to parse."""
+
+    def caught(self: argparse.ArgumentParser, *_: Any, **__: Any) -> Any:
+        raise _Parser(self)
+
+    with (
+        mock.patch.object(argparse.ArgumentParser, "parse_args", caught),
+        mock.patch.object(sys, "argv", [module]),
+    ):
+        loaded = sys.modules.pop(module, None)  # runpy warns of what it runs a second time
+        try:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        except _Parser as found:
+            parser = found.args[0]
+            assert isinstance(parser, argparse.ArgumentParser)
+            return parser
+        finally:
+            if loaded:
+                sys.modules[module] = loaded
+    raise ValueError(f"python -m {module}: parses no arguments")
+
+
+def option_rows(parser: argparse.ArgumentParser) -> Iterator[list[str]]:
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
+            continue
+        name = ", ".join(action.option_strings) or str(action.metavar or action.dest)
+        values = f" {{{','.join(map(str, action.choices))}}}" if action.choices else ""
+        has_default = not (action.default is None or action.default == "" or action.nargs == 0)
+        default = code(action.default) if has_default and action.option_strings else ""
+        if action.required and action.option_strings:
+            default = "required"
+        text = re.sub(r" ?\(default: [^)]*(\)s)?\)$", "", action.help or "")
+        text = text % {**vars(action), "prog": parser.prog} if "%" in text else text
+        yield [code(name + values), cell(default), cell(text)]
+
+
+def command_section(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """A heading, what the command does, and its options; one for each subcommand."""
+    children = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    if not children:
+        yield from (f"## {parser.prog}", "", cell(parser.description or ""), "")
+        rows = list(option_rows(parser))
+        yield table(["argument", "default", "meaning"], rows)
+    for action in children:
+        helps = {each.dest: each.help for each in action._choices_actions}
+        for name, child in action.choices.items():
+            said = helps[name] or ""
+            child.description = child.description or f"{said[:1].upper()}{said[1:]}."
+            yield from command_section(child)
+
+
+def commands_page() -> str:
+    parts = [f"{NOTE}# Command lines\n", MEANINGS["commands"]["introduction"], ""]
+    for module in MEANINGS["commands"]["modules"]:
+        parts += command_section(parser_of(module))
+    return "\n".join(parts)
+
+
+# Python calls
+
+
+def find(name: str) -> Any:
+    """The module or the object of a dotted name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        module = ".".join(parts[:length])
+        try:
+            thing: Any = importlib.import_module(module)
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[length:]:
+            thing = getattr(thing, attribute)
+        return thing
+    raise ValueError(f"docs/reference/meanings.toml: there is no {name}")
+
+
+def signature(name: str, thing: Any) -> str:
+    """How it is called, an argument a line where it is long."""
+    if not callable(thing):
+        return name
+    text = f"{name}{inspect.signature(thing)}"
+    text = re.sub(r"<function .*?>|<object object.*?>", "...", text)
+    text = re.sub(r"\b(?:pathlib(?:\._local)?|collections\.abc|typing)\.", "", text)
+    text = re.sub(r"(?<=: |> )'([^']*)'", r"\1", text)  # names that are annotated as texts
+    text = re.sub(r"\b(?:pipeline|model|tasks)\.[\w.]+\.(?=[A-Z])", "", text)
+    text = text.replace("(self, ", "(").replace("(self)", "()")
+    if len(text) <= 100:
+        return text
+    text = re.sub(r"(?<=[(,]) ?(?=[\w*]+[:=,)]|\*,)", "\n    ", text)
+    return re.sub(r"\)(?= ->|$)", "\n)", text, count=1)
+
+
+def call_section(name: str) -> Iterator[str]:
+    thing = find(name)
+    yield from (f"### {name.rpartition('.')[2]}", "", f"`{name}`", "")
+    yield from ("```text", signature(name.rpartition(".")[2], thing), "```", "", documentation(thing), "")
+    if inspect.isclass(thing):
+        members = [(key, value) for key, value in vars(thing).items() if is_public(key, value)]
+        for key, value in members:
+            method = getattr(thing, key) if isinstance(value, classmethod) else value
+            yield from ("```text", signature(key, method), "```", "", documentation(method), "")
+
+
+def is_public(name: str, value: Any) -> bool:
+    function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+    return not name.startswith("_") and inspect.isfunction(function) and bool(function.__doc__)
+
+
+def calls_page() -> str:
+    parts = [f"{NOTE}# Python calls\n", MEANINGS["calls"]["introduction"], ""]
+    for group in MEANINGS["calls"]["groups"]:
+        parts += [f"## {group['title']}", "", group["text"], ""]
+        for name in group["names"]:
+            parts += call_section(name)
+    return "\n".join(parts)
+
+
+# Presets
+
+
+def presets_page() -> str:
+    """Sizes and recipes of the presets."""
+    config, recipes = find("model.luke.config"), find("model.pretraining.recipes")
+    names = list(config.PRESETS)
+    sizes = [field.name for field in dataclasses.fields(config.LukeConfig)]
+    rows = [[code(size), *(code(getattr(config.PRESETS[name], size)) for name in names)] for size in sizes]
+    fields = [field.name for field in dataclasses.fields(recipes.Recipe) if field.name != "phases"]
+    used = [
+        [code(field), *(code(getattr(recipes.RECIPES[name], field)) for name in names)] for field in fields
+    ]
+    phases = [
+        [
+            name,
+            str(number),
+            f"{phase.steps:,}",
+            f"{phase.learning_rate:g}",
+            f"{phase.warmup_steps:,}",
+            phase.trainable,
+        ]
+        for name in names
+        for number, phase in enumerate(recipes.RECIPES[name].phases, start=1)
+    ]
+    parts = [f"{NOTE}# Presets\n", MEANINGS["presets"]["introduction"], "", "## Sizes of the model", ""]
+    parts += [
+        table(["field", *names], rows),
+        "## Phases of pretraining",
+        "",
+        documentation(recipes.Phase),
+        "",
+    ]
+    parts += [table(["preset", "phase", "steps", "learning rate", "warm-up steps", "trains"], phases)]
+    parts += ["## Recipe", "", documentation(recipes.Recipe), "", table(["field", *names], used)]
+    return "\n".join(parts)
+
+
+# Folders
+
+
+def folders_page() -> str:
+    """What each package says of itself."""
+    parts = [f"{NOTE}# Folders\n", MEANINGS["folders"]["introduction"], ""]
+    for package in ("pipeline", "model", "tasks", "workflows"):
+        for path in sorted((DOCS.parent / package).rglob("__init__.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            first, _, rest = (ast.get_docstring(tree) or "").partition("\n\n")
+            name = path.parent.relative_to(DOCS.parent).as_posix()
+            parts += [f"{'##' if '/' not in name else '###'} {name}", "", first, ""]
+            if "|---|" in rest:
+                parts += [rest, ""]
+            elif rest:
+                parts += ["```text", rest, "```", ""]
+    return "\n".join(parts)
+
+
+# Dated results
+
+
+def result_pages() -> dict[str, str]:
+    """The results of benchmarks as pages, and a list of them."""
+    pages = {}
+    for path in sorted(RESULTS.iterdir()):
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".md":
+            pages[f"results/{path.stem}.md"] = text.replace("```mermaid", "```text")
+        elif path.suffix == ".txt":
+            name = f"{path.stem[11:].capitalize()}, {path.stem[:10]}"
+            pages[f"results/{path.stem}.md"] = f"# {name}\n\n```text\n{text}\n```\n"
+    names = [path.removeprefix("results/").removesuffix(".md") for path in pages]
+    listed = "\n".join(sorted(names, reverse=True))
+    text = MEANINGS["results"]["introduction"]
+    return {**pages, "results/index.md": f"# Dated results\n\n{text}\n\n```{{toctree}}\n\n{listed}\n```\n"}
+
+
+# Writing
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by its path below docs/."""
+    found = stages()
+    made = {f"reference/stages/{name}.md": stage_page(name, stage) for name, stage in found.items()}
+    listed = "\n".join(found)
+    made["reference/stages/index.md"] = (
+        f"# Stages\n\n{MEANINGS['stages']['introduction']}\n\n```{{toctree}}\n\n{listed}\n```\n"
+    )
+    makers: dict[str, Callable[[], str]] = {
+        "commands": commands_page,
+        "calls": calls_page,
+        "presets": presets_page,
+        "folders": folders_page,
+    }
+    made |= {f"reference/{name}.md": maker() for name, maker in makers.items()}
+    return {**made, **result_pages()}
+
+
+def write(_: Any = None) -> None:
+    made = pages()
+    for folder in ("reference/stages", "results"):
+        for path in (DOCS / folder).glob("*.md"):
+            if path.relative_to(DOCS).as_posix() not in made:
+                path.unlink()
+    for name, text in made.items():
+        path = DOCS / name
+        path.parent.mkdir(exist_ok=True)
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def point_into_the_pages(_: Any, __: str, source: list[str]) -> None:
+    """In the repository a result is a file of benchmarks/; here it is a page."""
+    source[0] = re.sub(r"(?<=\.\./)\.\./benchmarks/results/([\w-]+)\.(?:md|txt)", r"results/\1.md", source[0])
+
+
+def setup(app: Any) -> dict[str, Any]:
+    app.connect("builder-inited", write)
+    app.connect("source-read", point_into_the_pages)
+    return {"parallel_read_safe": True}
