@@ -12,6 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip(
+    "sentencex", reason="a shard of real pages is made by the pipeline, which splits sentences with it"
+)
+
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED
