@@ -85,7 +85,7 @@ def start(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    script = SCRIPT.format(tests=str(ROOT / "tests"))
+    script = SCRIPT.format(tests=str(ROOT))
     command = [sys.executable, "-c", script, str(sequences), str(output), str(dropout), *map(str, signals)]
     environment = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     return [
@@ -182,7 +182,7 @@ def test_torchrun_ends_with_an_error_when_a_process_is_killed(sequences: Path, t
     """Nobody waits for the one that is gone, and nobody is left behind."""
     script = (
         # In one piece: both processes write to the same pipe.
-        f"import os; os.write(1, b'pid %d\\n' % os.getpid())\n{SCRIPT.format(tests=str(ROOT / 'tests'))}"
+        f"import os; os.write(1, b'pid %d\\n' % os.getpid())\n{SCRIPT.format(tests=str(ROOT))}"
     )
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
     call = [sys.executable, "-c", script, str(sequences), str(tmp_path / "out"), "0.1", "9", "1", "13"]
