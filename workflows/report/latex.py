@@ -1,55 +1,15 @@
 """Text that LaTeX prints as it is."""
 
+import json
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 # Besides LaTeX's special characters: "-" is alone, or two would be a dash; "[", "]" and "*" would be options of the
 # command before them, such as the end of a row.
-CHARACTERS = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "`": r"\textasciigrave{}",
-    "'": r"\textquotesingle{}",
-    "-": "{-}",
-    "*": "{*}",
-    "[": "{[}",
-    "]": "{]}",
-    "±": r"$\pm$",
-    "−": r"$-$",
-    "≠": r"$\neq$",
-    "β": r"$\beta$",
-    "ε": r"$\epsilon$",
-    "–": r"\textendash{}",
-    "—": r"\textemdash{}",
-    "’": r"\textquoteright{}",
-}
-ACCENTS = {
-    "\u0300": "`",
-    "\u0301": "'",
-    "\u0302": "^",
-    "\u0303": "~",
-    "\u0304": "=",
-    "\u0306": "u",
-    "\u0307": ".",
-    "\u0308": '"',
-    "\u030a": "r",
-    "\u030b": "H",
-    "\u030c": "v",
-    "\u0327": "c",
-    "\u0328": "k",
-}
+_TABLES = json.loads(Path(__file__).with_name("templates").joinpath("latex.json").read_text(encoding="utf-8"))
+CHARACTERS: dict[str, str] = _TABLES["characters"]
+ACCENTS: dict[str, str] = _TABLES["accents"]
 BREAK = r"\allowbreak{}"
 UNBROKEN = 20  # characters, which are less than a line even as numbers
 
