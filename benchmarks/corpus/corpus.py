@@ -1,4 +1,4 @@
-"""From the dump to the shards: time and memory of every stage, beside LUKE's own method and builder.
+"""From the dump to the shards: time and memory of every stage, beside LUKE's own method.
 
 README.md says what is measured and how.
 """
@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpus import corpus_report as tables
-from benchmarks.corpus.dumps import FEW, LARGE, SMALL, Dump, real_dump, repeated
-from benchmarks.corpus.luke.differences import differences
+from benchmarks.corpus.dumps import FEW, LARGE, Dump, real_dump, repeated
 from benchmarks.corpus.stages import ALL, TIMEOUT_SECONDS, run_stages, stage_folder
 from benchmarks.harness.measure import adopt_orphans, measure
 from benchmarks.harness.options import CACHE, DATA, Options, absolute, count, python_of
@@ -25,7 +24,7 @@ PACKAGES = ("apache-beam", "pyspark", "marisa-trie", "psutil", "pyarrow", "sente
 COPIES = (1, 2, 4)
 LIMITS = {"max_words": 512, "max_entities": 128, "max_mention_words": 30, "min_sentence_words": 5}
 EVERY = 8  # the speed of one method is measured on a page in so many
-LUKE = ROOT / "benchmarks/corpus/luke"
+LUKES_METHOD = ROOT / "benchmarks/corpus/lukes_method.py"
 
 
 class Benchmark:
@@ -36,15 +35,15 @@ class Benchmark:
         self.every = 2 if options.quick else EVERY
         self.runs: list[Record] = []
 
-    def stages(self, dump: Dump, name: str, profile: str = "fixed") -> Path | None:
+    def stages(self, dump: Dump, name: str) -> Path | None:
         """Run the stages in an empty work directory and keep it; None where they failed."""
         workdir, options = self.scratch / name, self.options
         shutil.rmtree(workdir, ignore_errors=True)
         workdir.mkdir()
-        record = run_stages(dump, workdir, options.tokenizer, processes=options.processes, profile=profile)
+        record = run_stages(dump, workdir, options.tokenizer, processes=options.processes)
         self.runs.append(record)
         seconds = record["stages"][ALL]["seconds"]
-        progress(f"{dump.name} ({profile}): {record['failure'] or f'{seconds:.1f}'}")
+        progress(f"{dump.name}: {record['failure'] or f'{seconds:.1f}'}")
         return None if record["failure"] else workdir
 
     def workload(self, name: str, **arguments: Any) -> Record:
@@ -69,7 +68,7 @@ class Benchmark:
             return record
         given = (pages_file, options.tokenizer, json.dumps(LIMITS), str(options.repetitions))
         for python in options.transformers:
-            record["slow"].append(self.peer("LUKE's method", [python, LUKE / "method.py", *given]))
+            record["slow"].append(self.peer("LUKE's method", [python, LUKES_METHOD, *given]))
         ours = record.pop("digests")
         for told in record["slow"]:
             told["equal_pages"] = sum(map(eq, told.pop("digests", []), ours))
@@ -81,31 +80,10 @@ class Benchmark:
         more = {"candidates": f"{table}/candidates.arrow", "names": names, "rounds": rounds}
         return self.workload("mention_counting", pages=pages, every=self.every, **more)
 
-    def luke_builder(self, dump: Dump, workdir: Path) -> Record:
-        """wikipedia2vec's database of the dump, LUKE's counting and page processing over it, beside ours."""
-        python, options = self.options.peers, self.options
-        if not python:
-            return {"failure": "absent: no --peers"}
-        database, exported = self.scratch / f"{dump.name}.db", self.scratch / f"{dump.name}.jsonl"
-        words = ["build-dump-db", "--pool-size", str(options.processes), dump.path, database]
-        built = self.peer("build-dump-db", [python.with_name("wikipedia2vec"), *words])
-        if not built["failure"]:
-            done = self.peer("export", [python, LUKE / "export.py", database, exported])
-            built["failure"] = done["failure"]
-        database.unlink(missing_ok=True)
-        if built["failure"]:
-            return built
-        paths = {"exported": exported, "workdir": workdir, "dump": dump.path, "tokenizer": options.tokenizer}
-        texts = {name: str(path) for name, path in paths.items()}
-        found = self.workload("luke_builder", **texts, limits=LIMITS)
-        exported.unlink()
-        return {**built, **found}
-
 
 def run_all(options: argparse.Namespace, scratch: Path) -> Record:
     """Measure everything; no tables yet."""
-    name, small = (FEW, FEW) if options.quick else (LARGE, SMALL)
-    dump = real_dump(options.data / f"{name}.xml.bz2")
+    dump = real_dump(options.data / f"{FEW if options.quick else LARGE}.xml.bz2")
     made = [repeated(dump.path, options.scratch, copies, linked=True) for copies in COPIES]
     bench, dumps = Benchmark(options, scratch), [dump, *made]
     workdir = None
@@ -117,19 +95,8 @@ def run_all(options: argparse.Namespace, scratch: Path) -> Record:
     missing = {"failure": "no run of the stages"}
     sequences = bench.sequence_speed(workdir) if workdir else missing
     mention_counting = bench.mention_speed(workdir) if workdir else missing
-    luke: dict[str, Record] = {}
-    bench.stages(dump, "paper", "paper")
-    if workdir:
-        luke[name] = bench.luke_builder(dump, workdir)
-    if small != name:
-        little = real_dump(options.data / f"{small}.xml.bz2")
-        dumps.append(little)
-        bench.stages(little, "paper", "paper")
-        if place := bench.stages(little, "little"):
-            luke[small] = bench.luke_builder(little, place)
-    described = [each.describe() for each in dumps]
-    measured = {"sequences": sequences, "mention_counting": mention_counting, "luke": luke}
-    return {"dumps": described, "runs": bench.runs, **measured}
+    measured = {"sequences": sequences, "mention_counting": mention_counting}
+    return {"dumps": [each.describe() for each in dumps], "runs": bench.runs, **measured}
 
 
 def fill(report: Report, found: Record) -> None:
@@ -146,22 +113,6 @@ def fill(report: Report, found: Record) -> None:
     report.add("Largest process of each kind", memory)
     report.add("Sequences: speed", speeds, sequences["failure"])
     report.add("Mention counting: speed", mentions, counting["failure"])
-    report.add("The full English dump", tables.full_dump(runs, dumps[0], made), tables.FULL_DUMP)
-    report.add(
-        "Memory on the full English dump",
-        tables.full_dump_memory(runs, dumps[0], made),
-        tables.FULL_DUMP_MEMORY,
-    )
-    for name, luke in found["luke"].items():
-        title = f"LUKE's own builder, {name}"
-        if luke["failure"]:
-            report.add(title, [], f"Not measured: {luke['failure']}")
-            continue
-        counts = f"{luke['pages']:,} pages and {luke['redirects']:,} redirects in the database."
-        report.add(title, differences(luke, runs.of(name), runs.of(name, "paper")), counts)
-        report.add(f"{title}: entities among the most linked", luke["overlap"])
-        report.add(f"{title}: what becomes of LUKE's links", luke["kinds"])
-        report.add(f"{title}: from LUKE's links to ours, each cause with all before it", luke["steps"])
     report.add("Commands", [tables.run_row(run) for run in found["runs"]])
     report.add("Checks", tables.checks(runs, dumps))
     report.add("Dumps", dumps)
@@ -172,13 +123,10 @@ def fill(report: Report, found: Record) -> None:
 
 def read_options() -> argparse.Namespace:
     parser = Options("corpus.corpus", __doc__, quick=f"{FEW} only, once: for trying, not for results")
-    add, slow = (
-        parser.add_argument,
-        "Python, or its environment, whose transformers has a slow RobertaTokenizer",
-    )
+    add = parser.add_argument
+    slow = "Python, or its environment, whose transformers has a slow RobertaTokenizer"
     add("--data", type=absolute, default=DATA / "wikipedia", help="folder of the real dumps")
     add("--tokenizer", type=absolute, default=DATA / "roberta-tokenizer", help="RoBERTa's tokenizer")
-    add("--peers", type=python_of, help="Python, or its environment, that has wikipedia2vec")
     add("--transformers", type=python_of, action="append", default=[], help=f"{slow}; may be repeated")
     add("--processes", type=count, default=2, help="of every stage (default: %(default)s)")
     add("--repetitions", type=count, default=3, help="runs of the real dump, rounds of the methods")
@@ -191,9 +139,7 @@ def read_options() -> argparse.Namespace:
 def main() -> None:
     options = read_options()
     options.scratch.mkdir(parents=True, exist_ok=True)
-    report = Report(
-        "From the dump to the shards", options, PACKAGES, options.peers
-    )  # before orphans come, too
+    report = Report("From the dump to the shards", options, PACKAGES)  # before orphans come, too
     adopt_orphans()
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         fill(report, run_all(options, Path(scratch)))

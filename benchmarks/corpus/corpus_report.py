@@ -12,31 +12,16 @@ FLAT = 1.1  # memory of a process at 4x over 1x
 KINDS = {"first": "words still to be learnt", "again": "every word in its memory"}
 OUTSIDE = "start-up and between stages"
 SPLITTING = "sentence splitting alone"
-XML_BYTES, ARTICLES = 100e9, 7_000_000  # of the full English Wikipedia
-NAMES, REDIRECTS = 15_000_000, 10_000_000
-FULL_DUMP = """Core-hours are what the largest made dump takes more than the smallest one, by 100 GB of XML over the XML
-that it has more; so start-up is left out. Disk is that of the real dump by XML, as its pages compress as real ones."""
-# What of a stage's memory grows with Wikipedia, beside its processes, whose size does not.
-_GROWS = {
-    "ResolveRedirects": "jvm: bounded",
-    "BuildEntityVocab": "jvm: bounded; main: builds the aliases, group by group",
-    "BuildMentionTable": "jvm: bounded; main: builds the names, group by group; spark worker: maps them",
-    "BuildSequences": "worker: maps the aliases",
-}
-FULL_DUMP_MEMORY = (
-    "The Java heap is bounded by the stage: at most 16 GiB, a quarter of the memory; Spark spills beyond."
-)
 
 
 class Runs:
-    """The successful runs of the stages, by dump and profile."""
+    """The successful runs of the stages, by dump."""
 
     def __init__(self, runs: Iterable[Record]) -> None:
         self.runs = list(runs)
 
-    def of(self, dump: str, profile: str = "fixed") -> list[Record]:
-        wanted = (dump, profile, "")
-        return [run for run in self.runs if (run["dump"], run["profile"], run["failure"]) == wanted]
+    def of(self, dump: str) -> list[Record]:
+        return [run for run in self.runs if (run["dump"], run["failure"]) == (dump, "")]
 
     def median(self, dump: str, stage: str, figure: str) -> Number:
         return median(run["stages"][stage][figure] for run in self.of(dump))
@@ -135,68 +120,6 @@ def mention_rows(found: Record) -> list[Record]:
     return [{**row, "names.tries, bytes": found["names_bytes"], "bytes a name": each}]
 
 
-def full_dump(runs: Runs, real: Record, made: Sequence[Record]) -> list[Record]:
-    """A row for each stage, for all, and for the dump itself."""
-    found = [runs.of(dump["name"]) for dump in (made[0], made[-1], real)]
-    if not all(found):
-        return []
-    first, last, once = (each[-1]["stages"] for each in found)
-    rows = []
-    for stage in STAGES:
-        begin, end = first[stage]["cpu_seconds"], last[stage]["cpu_seconds"]
-        more = None if begin is None or end is None else end - begin
-        hours = divide(more, (made[-1]["xml_bytes"] - made[0]["xml_bytes"]) / XML_BYTES * 3600)
-        size = once[stage]["bytes"] / 1e6
-        row: Record = {"stage": stage, "CPU s, smallest": begin, "CPU s, largest": end, "core-hours": hours}
-        row |= {"disk MB, real": size, "disk GB": size * XML_BYTES / real["xml_bytes"] / 1e3}
-        row["largest process MB"] = max(last[stage]["rss_mb"].values(), default=None)
-        row["all processes, PSS MB"] = last[stage]["tree_pss_mb"]
-        rows.append({**row, "grows with Wikipedia": _GROWS.get(stage, "nothing")})
-    blank, size = dict.fromkeys(rows[0]), real["file_bytes"] / 1e6
-    whole = {name: sum(row[name] or 0.0 for row in rows) for name in ("core-hours", "disk GB")}
-    disk = {"disk MB, real": size, "disk GB": size * XML_BYTES / real["xml_bytes"] / 1e3}
-    return [*rows, {**blank, "stage": ALL, **whole}, {**blank, "stage": "the dump itself", **disk}]
-
-
-def full_dump_memory(runs: Runs, real: Record, made: Sequence[Record]) -> list[Record]:
-    """What grows with the number of names, titles and redirects, and by how much the dump is larger."""
-    found = [runs.of(dump["name"]) for dump in (made[0], made[-1], real)]
-    if not all(found):
-        return []
-    first, last, once = (each[-1]["stages"] for each in found)
-    (few, small), (many, large) = (
-        (stages["BuildMentionTable"]["rows"]["names"], stages["BuildMentionTable"]["rss_mb"].get("main"))
-        for stages in (first, last)
-    )
-    more = None if small is None or large is None else (large - small) * 1e6
-    rows: list[Record] = []
-
-    def add(what: str, size: Number, entries: int, wanted: int, entry: str) -> None:
-        each = divide(size, entries)
-        row = {
-            "what grows": what,
-            "measured MB": divide(size, 1e6),
-            "entries": entries,
-            "bytes an entry": each,
-        }
-        rows.append(row | {"full dump": f"{wanted:,} {entry}", "full dump MB": each and each * wanted / 1e6})
-
-    names, vocab = once["BuildMentionTable"], once["BuildEntityVocab"]
-    add(
-        "lookup.tries, mapped and shared",
-        names["files"].get("lookup.tries"),
-        names["rows"]["names"],
-        NAMES,
-        "names",
-    )
-    size, entries = vocab["files"].get("aliases.tries"), vocab["rows"]["aliases"]
-    what = "titles and redirects, at most"
-    add("aliases.tries, mapped and shared", size, entries, ARTICLES + REDIRECTS, what)
-    add("main of BuildMentionTable, largest less smallest made dump", more, many - few, NAMES, "names")
-    add("XML", real["xml_bytes"], once["ExtractPages"]["rows"]["pages"], ARTICLES, "articles")
-    return rows
-
-
 def targets(seconds: Number, dump: str, growth: Any, memory: Any, speeds: Any, mentions: Any) -> list[Record]:
     """Each target with what was found; `met` is None where it was not measured. `seconds`: of the real dump."""
     rows = [
@@ -225,7 +148,7 @@ def checks(runs: Runs, dumps: Sequence[Record]) -> list[Record]:
     """
     rows: list[Record] = []
     for name in dict.fromkeys(run["dump"] for run in runs.runs):
-        tried = [run for run in runs.runs if (run["dump"], run["profile"]) == (name, "fixed")]
+        tried = [run for run in runs.runs if run["dump"] == name]
         done = runs.of(name)
         manifests = {tuple(run["stages"][stage]["manifest_sha256"] for stage in STAGES) for run in done}
         passed = len(done) == len(tried) and len(manifests) <= 1
@@ -245,6 +168,6 @@ def checks(runs: Runs, dumps: Sequence[Record]) -> list[Record]:
 def run_row(run: Record) -> Record:
     """A run of the stages in a line."""
     whole_run = run["stages"][ALL]
-    row = {"dump": run["dump"], "profile": run["profile"], "wall s": whole_run["seconds"]}
+    row = {"dump": run["dump"], "wall s": whole_run["seconds"]}
     row |= {"CPU s": whole_run["cpu_seconds"], "others' cores": run["other_cores"]}
     return {**row, "failure": run["failure"]}

@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus.luke import method
-from benchmarks.corpus.luke.compare import Database, compare
+from benchmarks.corpus import lukes_method
 from benchmarks.harness.workloads import Record, in_turn, serve, steady_collector
 from pipeline.jobs.build_sequences import read_paragraphs
 from pipeline.lookup.entities import Aliases
@@ -99,7 +98,9 @@ def sequences(
         return sum(sum(map(len, fast.encode_batch_fast(batch))) for batch in texts)
 
     counting = CountingTokenizer(WordTokenizer.load(tokenizer))
-    digests = method.digests([method.Row(**vars(row)) for row in page] for page in build(counting))
+    digests = lukes_method.digests(
+        [lukes_method.Row(**vars(row)) for row in page] for page in build(counting)
+    )
     tokens = {"first": counting.count, "again": counting.count, "tokenizer alone": alone()}
     tokenizers = [WordTokenizer.load(tokenizer) for _ in range(rounds)]
     methods: dict[str, Callable[[], Any]] = {
@@ -110,7 +111,7 @@ def sequences(
     }
     steady_collector()
     rows = in_turn(methods, rounds)
-    plain = method.measure(told, lambda: PlainTokenizer(tokenizer), limits, rounds)
+    plain = lukes_method.measure(told, lambda: PlainTokenizer(tokenizer), limits, rounds)
     size = sum(len(text.text.encode()) for page in told for text in page)
     facts = {"pages": len(sample), "text_bytes": size, "digests": digests, "tokens": tokens, "rows": rows}
     return {**facts, "slow": [{"name": "plain Python", **plain}]}
@@ -129,7 +130,7 @@ def as_text(paragraph: Any, entity_id: Callable[[str], int | None], sentences: A
     """A paragraph for LUKE's method; links to no entity are [UNK]."""
     ids = [(entity_id(link.target), link) for link in paragraph.links]
     links = [(UNKNOWN_ENTITY if number is None else number, link.start, link.end) for number, link in ids]
-    return method.Text(paragraph.text, links, sentences)
+    return lukes_method.Text(paragraph.text, links, sentences)
 
 
 def mention_counting(*, pages: str, every: int, candidates: str, names: str, rounds: int) -> Record:
@@ -151,11 +152,5 @@ def mention_counting(*, pages: str, every: int, candidates: str, names: str, rou
     return {**facts, "rows": in_turn({"mention counting": count}, rounds)}
 
 
-def luke_builder(*, exported: str, workdir: str, dump: str, tokenizer: str, limits: dict[str, int]) -> Record:
-    """LUKE's vocabulary and sequences from wikipedia2vec's database, beside the stages' of the work directory."""
-    database = Database.open(Path(exported))
-    return compare(database, Path(workdir), Path(dump), WordTokenizer.load(tokenizer), Limits(**limits))
-
-
 if __name__ == "__main__":
-    serve(sequences, mention_counting, luke_builder)
+    serve(sequences, mention_counting)

@@ -96,7 +96,7 @@ def totals(rows: Sequence[Record]) -> Iterator[Record]:
 
 
 def main() -> None:
-    parser = Options("tasks.entities.annotator", __doc__, quick="a fifth of the articles, one round")
+    parser = Options("tasks.annotator", __doc__, quick="a fifth of the articles, one round")
     add = parser.add_argument
     add("--mentions", type=absolute, required=True, help="a folder that BuildMentionTable wrote")
     add("--pages", type=absolute, required=True, help="the folder of ExtractPages that it was made from")

@@ -148,11 +148,11 @@ def fine_tune(
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
     import torch
 
-    from tasks.finetuning import prepare
     from tasks.finetuning.finetune import finetune
+    from tasks.finetuning.registry import TASKS
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    presets: Any = prepare.TASKS[cell["task"]].PRESETS
+    presets: Any = TASKS[cell["task"]].PRESETS
     presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
     words = weights_folder(weights)
     if cell["entities_from_titles"] and not mentions:
