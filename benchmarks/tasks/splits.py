@@ -79,15 +79,13 @@ def units_of(name: str, data: Path) -> dict[str, list[str]]:
 
 def write_data(name: str, shared: Path, folder: Path, shares: Iterable[float]) -> None:
     """Write {train,dev,test}.* with this share of each split's units, by their hashes, and at least one."""
-    units = units_of(name, shared)
-    for split, share in zip(SPLITS, shares, strict=True):
-        ranked = sorted(units[split], key=lambda unit: fraction(unit, "share"))
+    for (split, units), share in zip(units_of(name, shared).items(), shares, strict=True):
+        ranked = sorted(units, key=lambda unit: fraction(unit, "share"))
         chosen = {*ranked[: max(1, round(share * len(ranked)))]}
-        kept = [unit for unit in units[split] if unit in chosen]
-        if name == "squad":
-            (folder / f"{split}.json").write_text(f'{{"data": [{", ".join(kept)}]}}', encoding="utf-8")
-        else:
-            (folder / f"{split}.txt").write_text("".join(kept), encoding="utf-8")
+        kept = [unit for unit in units if unit in chosen]
+        is_squad = name == "squad"
+        text = f'{{"data": [{", ".join(kept)}]}}' if is_squad else "".join(kept)
+        (folder / f"{split}.{'json' if is_squad else 'txt'}").write_text(text, encoding="utf-8")
 
 
 # One fine-tuning
