@@ -85,9 +85,8 @@ def repeated(
     redirect's: titles, redirects, entities, missing pages, and the names that unpiped links show grow as the dump
     does. Targets with a prefix (files, categories, other languages) stay, unless the source has a page of that title.
     """
-    name = (
-        f"{source.name.removesuffix('.xml.bz2')}{'-linked' * linked}-{copies}x{'-multistream' * multistream}"
-    )
+    kind = f"{'-linked' * linked}-{copies}x{'-multistream' * multistream}"
+    name = source.name.removesuffix(".xml.bz2") + kind
     path, compressor, xml_bytes = folder / f"{name}.xml.bz2", bz2.BZ2Compressor(), 0
     head, pages, tail = _split(source)
     repeated_pages = _copies(pages, copies, linked)

@@ -55,9 +55,8 @@ def contestants(peers: Path | None) -> list[Contestant]:
     def ours(name: str, workload: str, *, blocks: bool = False, **arguments: Any) -> Contestant:
         def words(dump: Dump, folder: str) -> list[str]:
             more = {"folder": folder, "block_bytes": block_bytes(dump)} if blocks else {}
-            return command(
-                "corpus.extract_workloads", workload, {"dump": str(dump.path), **arguments, **more}
-            )
+            given = {"dump": str(dump.path), **arguments, **more}
+            return command("corpus.extract_workloads", workload, given)
 
         return Contestant(name, words)
 
@@ -141,9 +140,8 @@ def run_all(
         for each, entrant in product(of_round, entrants):
             if wanted(entrant, each) and repetition <= repetitions(entrant, each, most):
                 record = run(entrant, each, scratch)
-                progress(
-                    f"{each.name} {repetition} {entrant.name}: {record['failure'] or record['cpu_seconds']}"
-                )
+                told = record["failure"] or f"{record['cpu_seconds']:.2f} CPU s"
+                progress(f"{each.name} {repetition} {entrant.name}: {told}")
                 yield {"repetition": repetition, **record}
 
 

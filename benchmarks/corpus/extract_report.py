@@ -131,10 +131,8 @@ def targets(results: Results) -> list[Record]:
     rows = []
     for dump in [name for name in (SMALL, LARGE) if name in results.dumps]:
         for kind, net in (("less start-up", True), ("with start-up", False)):
-            times, speed = (
-                results.times(dump, WIKIPEDIA2VEC[1], net=net),
-                results.speed(dump, OURS[1], net=net),
-            )
+            times = results.times(dump, WIKIPEDIA2VEC[1], net=net)
+            speed = results.speed(dump, OURS[1], net=net)
             rows.append(target(f"times wikipedia2vec's MB/s, {kind}", times, least=TIMES, dump=dump))
             rows.append(target(f"MB/s, {kind}", speed, least=SPEED, dump=dump))
         bare = divide(results.dumps[dump].megabytes, results.phase(dump, PHASES, *STEPS))

@@ -76,7 +76,6 @@ def steady_collector() -> None:
 def kernel_size(name: str, pid: int | str = "self") -> float:
     """A size of a process in 10^6 bytes as Linux tells it: VmRSS, or VmHWM for the largest so far; 0 elsewhere."""
     status = Path(f"/proc/{pid}/status")
-    found = (
-        re.search(rf"{name}:\s+(\d+) kB", status.read_text(encoding="utf-8")) if status.is_file() else None
-    )
+    text = status.read_text(encoding="utf-8") if status.is_file() else ""
+    found = re.search(rf"{name}:\s+(\d+) kB", text)
     return int(found[1]) * 1024 / 1e6 if found else 0.0

@@ -109,14 +109,12 @@ def ratios(rows: list[Record]) -> list[Record]:
 
 def loading_rows(rows: list[Record]) -> list[Record]:
     """Tokens a second of masking alone, and from Arrow to tensors by so many workers."""
-    kinds = (
-        "masking alone" if "count" in row else f"Arrow to tensors, {row['workers']} workers" for row in rows
-    )
-    speeds = [divide(row.get("tokens"), row.get("seconds")) for row in rows]
-    return [
-        {"what": what, "tokens": row.get("tokens"), "tokens/s": speed}
-        for what, row, speed in zip(kinds, rows, speeds, strict=True)
-    ]
+    table = []
+    for row in rows:
+        what = "masking alone" if "count" in row else f"Arrow to tensors, {row['workers']} workers"
+        speed = divide(row.get("tokens"), row.get("seconds"))
+        table.append({"what": what, "tokens": row.get("tokens"), "tokens/s": speed})
+    return table
 
 
 def checkpoint_rows(rows: list[Record]) -> list[Record]:

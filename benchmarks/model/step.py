@@ -109,9 +109,7 @@ def measure(options: argparse.Namespace, common: Record) -> Record:
 
 
 def main() -> None:
-    parser = Options(
-        "model.step", __doc__, quick="the preset demo, two sequences, one round: whether it works"
-    )
+    parser = Options("model.step", __doc__, quick="preset demo, two sequences, one round: whether it works")
     parser.take("sequences", "device", "threads", "rounds")
     add = parser.add_argument
     add("--size", help="preset (default: base on the CPU, large elsewhere)")
@@ -136,10 +134,8 @@ def main() -> None:
     kernels = [{"variant": name, "kernel": kernel} for name, kernel in found["kernels"].items()]
     report.add("Kernels of attention", kernels)
     batches = {row["round"]: row for row in rows}.values()
-    tokens, places = (
-        sum(row["words"] + row["entities"] for row in batches),
-        sum(row["places"] for row in batches),
-    )
+    tokens = sum(row["words"] + row["entities"] for row in batches)
+    places = sum(row["places"] for row in batches)
     if batches:
         mean = f"{tokens / len(batches):.0f} tokens on average, {tokens / places:.0%} of the padded places"
         report.head.append(f"Batches of {options.batch_size} real sequences: {mean}.\n")

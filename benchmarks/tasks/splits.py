@@ -61,9 +61,8 @@ def squad(data: Path) -> Units:
     for article in json.loads(text)["data"]:
         title, place = article["title"], fraction(article["title"])
         split = "test" if title in SQUAD_DEV else "dev" if 0.2 <= place < 0.3 else "train"
-        yield from (
-            (split, json.dumps({"title": title, "paragraphs": [each]})) for each in article["paragraphs"]
-        )
+        for each in article["paragraphs"]:
+            yield split, json.dumps({"title": title, "paragraphs": [each]})
 
 
 DATA = {"wikigold": wikigold, "wnut17": wnut17, "semeval2010-task8": semeval, "squad": squad}
@@ -154,9 +153,7 @@ def fine_tune(
     presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
     words = weights_folder(weights)
     if cell["entities_from_titles"] and not mentions:
-        sys.exit(
-            "no --mentions: give the folder of BuildMentionTable, whose entities the questions are given"
-        )
+        sys.exit("no --mentions: the folder of BuildMentionTable, whose entities the questions are given")
     table = Path(mentions) if cell["entities_from_titles"] else None
     settings = {"variant": cell["variant"], "seed": cell["seed"], "preset": "benchmark", "profile": "fixed"}
     settings |= {"device": "cpu", "progress": False, "allow_no_predictions": min(cell["shares"]) < 1}
