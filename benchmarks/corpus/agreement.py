@@ -20,7 +20,7 @@ from benchmarks.harness.report import Report, progress
 from benchmarks.harness.workloads import Record
 from pipeline.dump.pages import Page, read_site_info
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.wikitext import extract
+from pipeline.wikitext.extract import extract
 
 ORACLE, BOTH = "the oracle's fault", "both defensible"
 KINDS = ("links", "paragraphs")

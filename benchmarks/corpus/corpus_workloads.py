@@ -3,13 +3,12 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus.luke import method
-from benchmarks.corpus.luke.compare import Database, compare
+from benchmarks.corpus import lukes_method
 from benchmarks.harness.workloads import Record, in_turn, serve, steady_collector
 from pipeline.jobs.build_sequences import read_paragraphs
 from pipeline.lookup.entities import Aliases
@@ -29,18 +28,6 @@ def sample_pages(folder: str, every: int) -> list[list[Any]]:
     paths = sorted(map(str, Path(folder, "paragraphs").glob("*.parquet")))
     pages = (paragraphs for path in paths for _, paragraphs in read_paragraphs(path))
     return list(islice(pages, 0, None, every))
-
-
-class CountingTokenizer:
-    """A tokenizer that counts the tokens that it gives."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self._encode, self.count = tokenizer.encode, 0
-
-    def encode(self, segments: Sequence[str], leading_space: Sequence[bool]) -> list[list[int]]:
-        ids = self._encode(segments, leading_space)
-        self.count += sum(map(len, ids))
-        return ids
 
 
 class PlainTokenizer:
@@ -71,15 +58,9 @@ class PlainTokenizer:
 
 
 def sequences(
-    *,
-    pages: str,
-    every: int,
-    tokenizer: str,
-    aliases: str,
-    limits: dict[str, int],
-    rounds: int,
+    *, pages: str, every: int, tokenizer: str, aliases: str, limits: dict[str, int], rounds: int,
     pages_file: str,
-) -> Record:
+) -> Record:  # fmt: skip
     """Pages to sequences by the pipeline, and its parts alone; LUKE's method in plain Python on the same pages.
 
     The pages are left in `pages_file`, with the spans of their sentences and the ids of their links, so that another
@@ -98,9 +79,8 @@ def sequences(
         texts = ([paragraph.text for paragraph in page] for page in sample)
         return sum(sum(map(len, fast.encode_batch_fast(batch))) for batch in texts)
 
-    counting = CountingTokenizer(WordTokenizer.load(tokenizer))
-    digests = method.digests([method.Row(**vars(row)) for row in page] for page in build(counting))
-    tokens = {"first": counting.count, "again": counting.count, "tokenizer alone": alone()}
+    built = build(WordTokenizer.load(tokenizer))
+    digests = lukes_method.digests([lukes_method.Row(**vars(row)) for row in page] for page in built)
     tokenizers = [WordTokenizer.load(tokenizer) for _ in range(rounds)]
     methods: dict[str, Callable[[], Any]] = {
         "first": lambda: build(tokenizers[-1]),
@@ -110,7 +90,9 @@ def sequences(
     }
     steady_collector()
     rows = in_turn(methods, rounds)
-    plain = method.measure(told, lambda: PlainTokenizer(tokenizer), limits, rounds)
+    plain = lukes_method.measure(told, lambda: PlainTokenizer(tokenizer), limits, rounds)
+    # All methods make the same tokens of the same text, but the tokenizer alone, which does not cut it at links.
+    tokens = {"first": plain["tokens"], "again": plain["tokens"], "tokenizer alone": alone()}
     size = sum(len(text.text.encode()) for page in told for text in page)
     facts = {"pages": len(sample), "text_bytes": size, "digests": digests, "tokens": tokens, "rows": rows}
     return {**facts, "slow": [{"name": "plain Python", **plain}]}
@@ -129,7 +111,7 @@ def as_text(paragraph: Any, entity_id: Callable[[str], int | None], sentences: A
     """A paragraph for LUKE's method; links to no entity are [UNK]."""
     ids = [(entity_id(link.target), link) for link in paragraph.links]
     links = [(UNKNOWN_ENTITY if number is None else number, link.start, link.end) for number, link in ids]
-    return method.Text(paragraph.text, links, sentences)
+    return lukes_method.Text(paragraph.text, links, sentences)
 
 
 def mention_counting(*, pages: str, every: int, candidates: str, names: str, rounds: int) -> Record:
@@ -151,11 +133,5 @@ def mention_counting(*, pages: str, every: int, candidates: str, names: str, rou
     return {**facts, "rows": in_turn({"mention counting": count}, rounds)}
 
 
-def luke_builder(*, exported: str, workdir: str, dump: str, tokenizer: str, limits: dict[str, int]) -> Record:
-    """LUKE's vocabulary and sequences from wikipedia2vec's database, beside the stages' of the work directory."""
-    database = Database.open(Path(exported))
-    return compare(database, Path(workdir), Path(dump), WordTokenizer.load(tokenizer), Limits(**limits))
-
-
 if __name__ == "__main__":
-    serve(sequences, mention_counting, luke_builder)
+    serve(sequences, mention_counting)

@@ -6,7 +6,6 @@ then the tail. Equal sources give equal bytes; what is held in memory is the sou
 
 import bz2
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Set
@@ -20,8 +19,8 @@ from pipeline.dump.pages import Page, read_pages
 from pipeline.mediawiki.site import SiteInfo
 
 SMALL, LARGE, FEW, EMPTY = "enwiki-2016-206", "enwiki-2006-12k", "enwiki-2006-500", "almost-empty"
+LAYOUTS = ("one stream", "multistream")
 PAGES_A_STREAM = 100  # as in Wikimedia's multistream dumps
-VERSION = 2  # of made dumps: files that another version made are made anew
 _PAGE = re.compile(rb"[ \t]*<page>.*?</page>\n?", re.DOTALL)
 # The first id of a page is the page's own.
 _PLACES = re.compile(rb"(.*?<title>)(.*?)(</title>.*?<id>)(\d+)(</id>.*)", re.DOTALL)
@@ -43,7 +42,7 @@ class Dump:
     xml_bytes: int
     pages: int
     copies: int = 1
-    layout: str = "one stream"
+    layout: str = LAYOUTS[0]
 
     @property
     def megabytes(self) -> float:
@@ -53,7 +52,9 @@ class Dump:
     def describe(self) -> dict[str, Any]:
         """The dump without its place on this machine."""
         facts = {key: value for key, value in asdict(self).items() if key != "path"}
-        return {**facts, "file_bytes": self.path.stat().st_size, "sha256": _sha256(self.path)}
+        with open(self.path, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return {**facts, "file_bytes": self.path.stat().st_size, "sha256": digest}
 
 
 def real_dump(path: Path) -> Dump:
@@ -71,7 +72,6 @@ def almost_empty(source: Path, folder: Path) -> Dump:
     article = next(page for page in pages if b"<redirect " not in page)
     xml = head + redirect + _TEXT.sub(rb"\1A page with a [[link]].\2", article) + tail
     path = folder / f"{EMPTY}.xml.bz2"
-    folder.mkdir(parents=True, exist_ok=True)
     path.write_bytes(bz2.compress(xml))
     return Dump(EMPTY, path, len(xml), 2)
 
@@ -79,31 +79,17 @@ def almost_empty(source: Path, folder: Path) -> Dump:
 def repeated(
     source: Path, folder: Path, copies: int, *, linked: bool = False, multistream: bool = False
 ) -> Dump:
-    """A dump with every page of the source `copies` times; one that an earlier run made of the same is taken as it is.
+    """A dump with every page of the source `copies` times.
 
     Copy n of a page has the title `<title> (copy n)`. With `linked` its links' targets have that ending, too, and its
     redirect's: titles, redirects, entities, missing pages, and the names that unpiped links show grow as the dump
     does. Targets with a prefix (files, categories, other languages) stay, unless the source has a page of that title.
     """
-    name = (
-        f"{source.name.removesuffix('.xml.bz2')}{'-linked' * linked}-{copies}x{'-multistream' * multistream}"
-    )
-    path, facts_path = folder / f"{name}.xml.bz2", folder / f"{name}.json"
-    wanted: dict[str, Any] = {"version": VERSION, "source": _sha256(source), "copies": copies}
-    facts = json.loads(facts_path.read_text(encoding="utf-8")) if facts_path.is_file() else {}
-    size = path.stat().st_size if path.is_file() else None
-    if any(facts.get(key) != value for key, value in {**wanted, "file_bytes": size}.items()):
-        folder.mkdir(parents=True, exist_ok=True)
-        facts_path.unlink(missing_ok=True)
-        facts = wanted | _write(source, path, copies, linked, multistream)
-        facts_path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-    layout = "multistream" if multistream else "one stream"
-    return Dump(name, path, facts["xml_bytes"], facts["pages"], copies, layout)
-
-
-def _write(source: Path, path: Path, copies: int, linked: bool, multistream: bool) -> dict[str, Any]:
+    kind = f"{'-linked' * linked}-{copies}x{'-multistream' * multistream}"
+    name = source.name.removesuffix(".xml.bz2") + kind
+    path, compressor, xml_bytes = folder / f"{name}.xml.bz2", bz2.BZ2Compressor(), 0
     head, pages, tail = _split(source)
-    repeated_pages, compressor, xml_bytes = _copies(pages, copies, linked), bz2.BZ2Compressor(), 0
+    repeated_pages = _copies(pages, copies, linked)
     batches = iter(lambda: b"".join(islice(repeated_pages, PAGES_A_STREAM)), b"")
     with open(path, "wb") as stream:
         for part in chain([head], batches, [tail]):
@@ -111,7 +97,7 @@ def _write(source: Path, path: Path, copies: int, linked: bool, multistream: boo
             stream.write(bz2.compress(part) if multistream else compressor.compress(part))
         if not multistream:
             stream.write(compressor.flush())
-    return {"xml_bytes": xml_bytes, "pages": copies * len(pages), "file_bytes": path.stat().st_size}
+    return Dump(name, path, xml_bytes, copies * len(pages), copies, LAYOUTS[multistream])
 
 
 def _copies(pages: list[bytes], copies: int, linked: bool) -> Iterator[bytes]:
@@ -155,8 +141,3 @@ def _split(source: Path) -> tuple[bytes, list[bytes], bytes]:
     if not pages:
         raise ValueError(f"{source}: no <page> in it; wanted a MediaWiki export")
     return xml[: pages[0].start()], [page[0] for page in pages], xml[pages[-1].end() :]
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

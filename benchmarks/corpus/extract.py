@@ -7,11 +7,11 @@ measured and how.
 import argparse
 import hashlib
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -29,7 +29,7 @@ from benchmarks.corpus.extract_report import (
     WIKIPEDIA2VEC,
 )
 from benchmarks.harness.measure import Measurement, adopt_orphans, measure
-from benchmarks.harness.options import CACHE, DATA, Options, absolute, count, python_of
+from benchmarks.harness.options import Options
 from benchmarks.harness.report import Report, progress
 from benchmarks.harness.workloads import Record, command, environment
 
@@ -55,9 +55,8 @@ def contestants(peers: Path | None) -> list[Contestant]:
     def ours(name: str, workload: str, *, blocks: bool = False, **arguments: Any) -> Contestant:
         def words(dump: Dump, folder: str) -> list[str]:
             more = {"folder": folder, "block_bytes": block_bytes(dump)} if blocks else {}
-            return command(
-                "corpus.extract_workloads", workload, {"dump": str(dump.path), **arguments, **more}
-            )
+            given = {"dump": str(dump.path), **arguments, **more}
+            return command("corpus.extract_workloads", workload, given)
 
         return Contestant(name, words)
 
@@ -86,16 +85,8 @@ def contestants(peers: Path | None) -> list[Contestant]:
 
 
 def block_bytes(dump: Dump) -> int:
-    """What `--block-size auto` gives for the dump, as the stage itself says."""
-    from workflows.base.parameters import AUTO
-    from workflows.stages.dump import CorpusStage
-
-    size = dump.path.stat().st_size
-    if dump.name == EMPTY:
-        return -(-size // 2)  # two blocks, so that two workers start
-    fetched = SimpleNamespace(manifest=lambda: SimpleNamespace(rows={"bytes": size}))
-    stage = SimpleNamespace(block_size=AUTO, fetched=lambda: fetched)
-    return CorpusStage.block_bytes(cast(CorpusStage, stage))
+    """What `--block-size auto` gives dumps of up to 128 MiB; two blocks of the almost empty one, for two workers."""
+    return -(-dump.path.stat().st_size // 2) if dump.name == EMPTY else 2 << 20
 
 
 def dumps_to_measure(data: Path, scratch: Path, *, quick: bool) -> list[Dump]:
@@ -141,19 +132,17 @@ def run(contestant: Contestant, dump: Dump, scratch: Path) -> Record:
 
 def run_all(
     measured: Sequence[Dump], entrants: Sequence[Contestant], most: int, scratch: Path
-) -> list[Record]:
+) -> Iterator[Record]:
     """Every contestant in turn, round after round; start-up is measured anew in each round of a small dump."""
     empty, *others = measured
-    records: list[Record] = []
-    for dump, repetition in ((dump, number) for dump in others for number in range(1, most + 1)):
+    for dump, repetition in product(others, range(1, most + 1)):
         of_round = [empty, dump] if dump.copies <= COPIES[0] else [dump]
-        chosen = [(each, entrant) for each in of_round for entrant in entrants if wanted(entrant, each)]
-        for each, entrant in chosen:
-            if repetition <= repetitions(entrant, each, most):
-                records.append({"repetition": repetition, **run(entrant, each, scratch)})
-                state = records[-1]["failure"] or f"{records[-1]['cpu_seconds']:.2f} CPU s"
-                progress(f"{each.name} {repetition} {entrant.name}: {state}")
-    return records
+        for each, entrant in product(of_round, entrants):
+            if wanted(entrant, each) and repetition <= repetitions(entrant, each, most):
+                record = run(entrant, each, scratch)
+                told = record["failure"] or f"{record['cpu_seconds']:.2f} CPU s"
+                progress(f"{each.name} {repetition} {entrant.name}: {told}")
+                yield {"repetition": repetition, **record}
 
 
 def read_output(folder: Path) -> Record:
@@ -167,36 +156,27 @@ def read_output(folder: Path) -> Record:
     return {"rows": rows, "sha256": digest.hexdigest()}
 
 
-def read_options() -> argparse.Namespace:
-    parser = Options("corpus.extract", __doc__, quick=f"{SMALL} only, once: for trying, not for results")
-    add = parser.add_argument
-    add("--data", type=absolute, default=DATA / "wikipedia", help="folder of the real dumps")
-    add(
-        "--peers", type=python_of, help="Python, or its environment, that has wikipedia2vec and wikiextractor"
-    )
-    add("--repetitions", type=count, default=3, help="rounds of the small dumps (default: %(default)s)")
-    add("--scratch", type=absolute, default=CACHE, help="folder for made dumps (kept) and outputs (removed)")
-    options = parser.read()
-    options.repetitions = 1 if options.quick else options.repetitions
-    return options
+def fill(report: Report, options: argparse.Namespace, scratch: Path) -> None:
+    """Measure everything, and add the tables that follow."""
+    rounds = 1 if options.quick else options.rounds
+    measured = dumps_to_measure(options.data, scratch, quick=options.quick)
+    records = list(run_all(measured, contestants(options.peers), rounds, scratch))
+    results = tables.Results(measured, records)
+    for table in (tables.targets, tables.medians, tables.phases, tables.ratios, tables.checks):
+        report.add(table.__name__.capitalize(), table(results))
+    report.add("Dumps", [dump.describe() for dump in measured])
+    report.measured["measurements"] = records
 
 
 def main() -> None:
-    options = read_options()
-    options.scratch.mkdir(parents=True, exist_ok=True)
+    parser = Options("corpus.extract", __doc__, quick=f"{SMALL} only, once: for trying, not for results")
+    parser.take("dumps", "peers", "rounds", "scratch")
+    options = parser.read()
     report = Report("Extraction", options, PACKAGES, options.peers)  # before orphans come here, too
     report.head.append(HEAD)
     adopt_orphans()
-    measured = dumps_to_measure(options.data, options.scratch, quick=options.quick)
-    records = run_all(measured, contestants(options.peers), options.repetitions, options.scratch)
-    results = tables.Results(measured, records)
-    report.add("Targets", tables.targets(results))
-    report.add("Medians", tables.medians(results))
-    report.add("Phases", tables.phases(results))
-    report.add("Ratios", tables.ratios(results))
-    report.add("Checks", tables.checks(results))
-    report.add("Dumps", [dump.describe() for dump in measured])
-    report.measured["measurements"] = records
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        fill(report, options, Path(scratch))
     report.finish()
 
 

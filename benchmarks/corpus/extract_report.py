@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.corpus.dumps import EMPTY, LARGE, SMALL, Dump
-from benchmarks.harness.report import Number, divide, median, target
+from benchmarks.harness.report import Number, divide, equal_outputs, median, target
 from benchmarks.harness.workloads import Record
 
 COPIES = (5, 20, 80)
@@ -65,11 +65,6 @@ class Results:
         return self.median(dump, program, lambda record: record["worker_rss_mb"])
 
 
-def spread(values: Sequence[float]) -> Number:
-    """From the least to the most, as a share of the median; None for a single value."""
-    return divide(max(values) - min(values), median(values)) if len(values) > 1 else None
-
-
 def medians(results: Results) -> list[Record]:
     """A row for every program on every dump; what is measured inside a process has its own table."""
     rows = []
@@ -81,7 +76,8 @@ def medians(results: Results) -> list[Record]:
             continue
         row = {"dump": dump, "program": program, "runs": len(good)}
         row["CPU s"] = results.seconds(dump, program)
-        row["spread"] = spread([record["cpu_seconds"] for record in good])
+        times = [record["cpu_seconds"] for record in good]
+        row["spread"] = divide(max(times) - min(times), median(times)) if len(times) > 1 else None
         row["wall s"] = results.seconds(dump, program, "wall")
         row["MB/s"] = results.speed(dump, program)
         row["MB/s less start-up"] = results.speed(dump, program, net=True) if dump != EMPTY else None
@@ -135,10 +131,8 @@ def targets(results: Results) -> list[Record]:
     rows = []
     for dump in [name for name in (SMALL, LARGE) if name in results.dumps]:
         for kind, net in (("less start-up", True), ("with start-up", False)):
-            times, speed = (
-                results.times(dump, WIKIPEDIA2VEC[1], net=net),
-                results.speed(dump, OURS[1], net=net),
-            )
+            times = results.times(dump, WIKIPEDIA2VEC[1], net=net)
+            speed = results.speed(dump, OURS[1], net=net)
             rows.append(target(f"times wikipedia2vec's MB/s, {kind}", times, least=TIMES, dump=dump))
             rows.append(target(f"MB/s, {kind}", speed, least=SPEED, dump=dump))
         bare = divide(results.dumps[dump].megabytes, results.phase(dump, PHASES, *STEPS))
@@ -163,20 +157,7 @@ def targets(results: Results) -> list[Record]:
 
 
 def checks(results: Results) -> list[Record]:
-    """Whether equal input gave equal bytes, and repeated pages as many times the rows."""
-    rows: list[Record] = []
-    first: dict[str, dict[str, int]] = {}
-    for name in results.dumps:
-        runs = results.runs(name, *OURS.values())
-        outputs = [record["output"] for record in runs if not record["failure"]]
-        first[name] = outputs[0]["rows"] if outputs else {}
-        whole = len(outputs) == len(runs) and first[name].get("pages", 0) > 0
-        same = len({output["sha256"] for output in outputs}) == 1
-        what = f"{len(runs)} runs with 1 and 2 processes: the same Parquet files (SHA-256)"
-        rows.append({"check": what, "dump": name, "rows": first[name], "passed": whole and same})
-    for name, dump in results.dumps.items():
-        if dump.copies > 1 and SMALL in first:
-            expected = {table: count * dump.copies for table, count in first[SMALL].items()}
-            what = f"{dump.copies} times the rows of {SMALL}"
-            rows.append({"check": what, "dump": name, "rows": first[name], "passed": first[name] == expected})
-    return rows
+    """Whether equal input gave equal bytes, with 1 and 2 processes, and repeated pages as many times the rows."""
+    outputs = {name: [run["output"] for run in results.runs(name, *OURS.values())] for name in results.dumps}
+    dumps = [{"name": dump.name, "copies": dump.copies} for dump in results.dumps.values()]
+    return equal_outputs(dumps, outputs, SMALL)

@@ -46,10 +46,10 @@ TIMEOUT_SECONDS = 3600
 _SAMPLING_SHARE = 0.04
 
 
-def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int, profile: str) -> Record:
+def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int) -> Record:
     """Run all stages in an empty work directory: the figures of each and of all, or the failure."""
     flags = ["--dump", str(dump.path), "--workdir", str(workdir), "--tokenizer", str(tokenizer)]
-    flags += ["--preset", "base", "--processes", str(processes), "--profile", profile]
+    flags += ["--preset", "base", "--processes", str(processes)]
     results, own = [], environment(threads=1)
     for stage in COMMANDS:
         command = [sys.executable, "-m", "luigi", "--module", "workflows", stage, *flags]
@@ -67,13 +67,10 @@ def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int, pr
         "rss_mb": {role: sizes[role] for role in ROLES if role in sizes},
         "bytes": sum(path.stat().st_size for path in workdir.rglob("*") if path.is_file()),
     }
-    record = {
-        "dump": dump.name,
-        "profile": profile,
-        "failure": "; ".join(r.failure for r in results if r.failure),
-    }
+    failure = "; ".join(result.failure for result in results if result.failure)
+    record: Record = {"dump": dump.name, "failure": failure}
     record |= {"other_cores": max(result.other_cores for result in results), "stages": {ALL: whole}}
-    if not record["failure"]:
+    if not failure:
         record["stages"] |= stage_records(workdir, [result.moments for result in results], whole["seconds"])
     return record
 
@@ -93,18 +90,15 @@ def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: fl
     records = {}
     for stage, folder in folders.items():
         seconds = json.loads((folder / "run.json").read_bytes())["seconds"]
-        end, facts = (folder / "run.json").stat().st_mtime, manifests[stage]["facts"]
+        end = (folder / "run.json").stat().st_mtime
         records[stage] = {
             "seconds": seconds,
             "share": seconds / whole,
             **rows_of(stage, manifests),
             **within(commands, end - seconds, end),
             "bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
-            "files": {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()},
             "manifest_sha256": hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest(),
             "rows": manifests[stage]["rows"],
-            "drops": manifests[stage]["drops"],
-            "facts": {key: value for key, value in facts.items() if isinstance(value, int | float)},
         }
     return records
 

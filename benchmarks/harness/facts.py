@@ -1,7 +1,6 @@
 """The machine, the versions and the state of the code: no paths, no names of hosts."""
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -46,14 +45,10 @@ def version(package: str) -> str:
 
 
 def _peer_versions(python: Path) -> dict[str, str]:
-    code = (
-        "import importlib.metadata as m, json, platform; "
-        "found = {d.metadata['Name']: d.version for d in m.distributions()}; "
-        f"print(json.dumps({{'python': platform.python_version()}} | "
-        f"{{n: found[n] for n in {_PEER_PACKAGES!r} if n in found}}))"
-    )
-    found = json.loads(ask([str(python), "-c", code]) or "{}")
-    return {f"peers: {name}": value for name, value in found.items()}
+    lines = ask([str(python), "-m", "pip", "list", "--format=freeze"]).splitlines()
+    found = dict(line.split("==") for line in lines if "==" in line)
+    known = {f"peers: {name}": found[name] for name in _PEER_PACKAGES if name in found}
+    return {"peers: python": ask([str(python), "--version"]), **known}
 
 
 def ask(command: Sequence[str]) -> str:

@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness.workloads import ROOT
 
 SHARED = Path(os.environ.get("LUKE_SHARED", ROOT.parent / "shared"))
 DATA = SHARED / "data"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "luke-from-wikipedia"
+TOKENIZER = DATA / "roberta-tokenizer"
 
 
 def absolute(text: str) -> Path:
@@ -35,6 +36,20 @@ def count(text: str) -> int:
     return int(text)
 
 
+# Options that several benchmarks have, by the names by which they take them.
+_PYTHON = "Python, or its environment, that has wikipedia2vec and wikiextractor"
+SHARED_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dumps": ("--data", {"type": absolute, "default": DATA / "wikipedia", "help": "folder of the dumps"}),
+    "device": ("--device", {"default": "cpu", "help": "cpu or cuda (default: %(default)s)"}),
+    "peers": ("--peers", {"type": python_of, "help": _PYTHON}),
+    "rounds": ("--rounds", {"type": count, "default": 3, "help": "repetitions (default: %(default)s)"}),
+    "scratch": ("--scratch", {"type": absolute, "help": "folder for what is removed again"}),
+    "sequences": ("--sequences", {"type": absolute, "required": True, "help": "folder of BuildSequences"}),
+    "threads": ("--threads", {"type": count, "default": os.cpu_count(), "help": "of torch"}),
+    "tokenizer": ("--tokenizer", {"type": absolute, "default": TOKENIZER, "help": "RoBERTa's, a folder"}),
+}
+
+
 class Options(argparse.ArgumentParser):
     """The command line of `benchmarks.<name>`; `quick` says what --quick does, where there is one."""
 
@@ -46,6 +61,12 @@ class Options(argparse.ArgumentParser):
             self.add_argument("--quick", action="store_true", help=quick)
         self.add_argument("--note", action="append", default=[], dest="notes", help="a line for the report")
         self.add_argument("--output", type=absolute, help="the results as JSON; Markdown goes beside it")
+
+    def take(self, *names: str) -> None:
+        """Have these of the shared options."""
+        for name in names:
+            flag, more = SHARED_OPTIONS[name]
+            self.add_argument(flag, **more)
 
     def read(self, arguments: Sequence[str] | None = None) -> argparse.Namespace:
         """The options, with `command`: what runs, without its notes and the folders of its paths."""

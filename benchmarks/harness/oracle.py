@@ -1,7 +1,6 @@
-"""What benchmarks take of the tests, oracles and tiny weights: the one place that knows where they are."""
+"""What benchmarks take of the tests, the oracles: the one place that knows where they are."""
 
-from tests.support.grid import experiments
 from tests.support.oracle import extract
 from tests.support.oracle_sequences import Tokenizer
 
-__all__ = ["Tokenizer", "experiments", "extract"]
+__all__ = ["Tokenizer", "extract"]

@@ -6,7 +6,7 @@ import json
 import os
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,39 @@ def target(what: str, found: Number, *, least: Number = None, most: Number = Non
     return {"target": f"{what}, {words}", **more, "wanted": wanted, "found": found, "met": met}
 
 
-def equal_losses(what: str, rows: Iterable[Record]) -> list[Record]:
-    """Whether rows that share weights, batch and masks have the same loss; no check of less than two losses."""
-    losses = [row["loss"] for row in rows if row.get("loss") is not None]
-    if len(losses) < 2:
-        return []
-    spread = max(losses) - min(losses)
-    passed = spread < 1e-3 * losses[0]
-    return [{"check": what, "losses": len(losses), "spread": f"{spread:.1e}", "passed": passed}]
+def equal_losses(rows: Iterable[Record], kind: Callable[[Record], str]) -> list[Record]:
+    """Whether rows of a kind, which share weights, batch and masks, have the same loss; a single one is no check."""
+    losses: dict[str, list[float]] = {}
+    for row in rows:
+        if row.get("loss") is not None:
+            losses.setdefault(kind(row), []).append(row["loss"])
+    found = []
+    for name, values in sorted(losses.items()):
+        spread = max(values) - min(values)
+        row = {"check": f"equal losses, {name}", "losses": len(values), "spread": f"{spread:.1e}"}
+        found += [row | {"passed": spread < 1e-3 * values[0]}] if len(values) > 1 else []
+    return found
+
+
+def equal_outputs(
+    dumps: Iterable[Record], outputs: Mapping[str, Sequence[Record]], once: str
+) -> list[Record]:
+    """Whether equal input gave equal bytes, and repeated pages as many times the rows of the dump `once`.
+
+    An output of a dump has its `sha256` and the `rows` of each table; it is empty where the run failed.
+    """
+    found: list[Record] = []
+    expected = next(iter(outputs[once]), {}).get("rows", {})
+    for dump in dumps:
+        name, copies = dump["name"], dump["copies"]
+        first = next(iter(outputs[name]), {})
+        same = all(output and output["sha256"] == first.get("sha256") for output in outputs[name])
+        rows, passed = first.get("rows", {}), same and any(first.get("rows", {}).values())
+        found.append({"check": f"{len(outputs[name])} runs: the same bytes", "dump": name, "passed": passed})
+        if copies > 1:
+            passed = bool(rows) and rows == {table: number * copies for table, number in expected.items()}
+            found.append({"check": f"{copies} times the rows of {once}", "dump": name, "passed": passed})
+    return found
 
 
 def progress(what: str) -> None:

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +38,12 @@ def environment(*, threads: int | None = None, ours: bool = True) -> dict[str, s
 
 def run(module: str, workload: str, arguments: Mapping[str, Any], threads: int | None = None) -> Record:
     """What a workload answers; {"failure": ...} where it did not end well."""
-    words, caught = command(module, workload, arguments), {"capture_output": True, "text": True}
-    done = subprocess.run(words, env=environment(threads=threads), cwd=ROOT, **caught)
+    return ask(command(module, workload, arguments), environment(threads=threads))
+
+
+def ask(words: Sequence[str | Path], own: Mapping[str, str]) -> Record:
+    """The same for any command that prints a line of JSON, such as a script that another Python runs."""
+    done = subprocess.run(words, env=own, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         reason = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
         return {"failure": f"{reason}: {(done.stderr.strip().splitlines() or [''])[-1][:300]}"}
@@ -72,7 +76,6 @@ def steady_collector() -> None:
 def kernel_size(name: str, pid: int | str = "self") -> float:
     """A size of a process in 10^6 bytes as Linux tells it: VmRSS, or VmHWM for the largest so far; 0 elsewhere."""
     status = Path(f"/proc/{pid}/status")
-    found = (
-        re.search(rf"{name}:\s+(\d+) kB", status.read_text(encoding="utf-8")) if status.is_file() else None
-    )
+    text = status.read_text(encoding="utf-8") if status.is_file() else ""
+    found = re.search(rf"{name}:\s+(\d+) kB", text)
     return int(found[1]) * 1024 / 1e6 if found else 0.0

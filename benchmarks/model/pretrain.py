@@ -7,9 +7,8 @@ Every measurement is a process of its own. README.md says what is counted.
 """
 
 import argparse
-import os
 
-from benchmarks.harness.options import Options, absolute, count
+from benchmarks.harness.options import Options, count
 from benchmarks.harness.report import Report, divide, equal_losses, median, progress, target
 from benchmarks.harness.workloads import Record, run
 
@@ -24,10 +23,8 @@ SIZES = ("demo", "base", "large")
 def cpu_runs(options: argparse.Namespace) -> list[Record]:
     """What is trained on the CPU: `base` (or `--size`) by both in turn, then the other presets by ours."""
     common = {"device": "cpu", "phase": "all", "warm_steps": 0, "workers": 0, "longest": False}
-    sizes = {
-        "batch_size": ACCUMULATION * options.micro_batch_size,
-        "micro_batch_size": options.micro_batch_size,
-    }
+    part = options.micro_batch_size
+    sizes = {"batch_size": ACCUMULATION * part, "micro_batch_size": part}
     runs = [
         {"who": who, "size": options.size, "first_step": number, "steps": 1, "compare": True, "recipe": sizes}
         for number in range(options.rounds)
@@ -126,9 +123,8 @@ def checkpoint_rows(rows: list[Record]) -> list[Record]:
     for row in rows:
         size, seconds = divide(row.get("bytes"), 1e6), row.get("write_seconds")
         line = {"preset": row["size"], "10^6 bytes": size, "write, s": seconds}
-        table.append(
-            line | {"write, 10^6 bytes/s": divide(size, seconds), "read, s": row.get("read_seconds")}
-        )
+        line["write, 10^6 bytes/s"] = divide(size, seconds)
+        table.append(line | {"read, s": row.get("read_seconds")})
     return table
 
 
@@ -149,40 +145,23 @@ def targets(device: str, training: list[Record], beside: list[Record], loader: l
 
 def checks(rows: list[Record]) -> list[Record]:
     """Both have the same weights, batch and masks, so that their first losses without dropout are equal."""
-    found: list[Record] = []
-    for number in dict.fromkeys(row["first_step"] for row in rows if row["compare"]):
-        of = [row for row in rows if row["first_step"] == number]
-        found += equal_losses(f"equal first losses, round {number}", of)
-    return found
+    return equal_losses((row for row in rows if row["compare"]), lambda row: f"round {row['first_step']}")
 
 
 def read_options() -> argparse.Namespace:
     parser = Options("model.pretrain", __doc__, quick="whether it works: a small model, one round")
+    parser.take("sequences", "device", "threads", "scratch", "rounds")
     add = parser.add_argument
-    add("--sequences", type=absolute, required=True, help="a folder that BuildSequences wrote")
-    add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
-    add(
-        "--size",
-        choices=SIZES,
-        help="the preset that is compared on the CPU (default: base; demo with --quick)",
-    )
-    add("--rounds", type=count, help="comparisons on the CPU (default: 3; 1 with --quick)")
+    add("--size", choices=SIZES, help="what is compared on the CPU (default: base; demo with --quick)")
     parts = f"sequences in each of the {ACCUMULATION} parts of a step on the CPU"
     add("--micro-batch-size", type=count, default=2, help=parts)
-    add(
-        "--tokens-per-batch",
-        type=count,
-        default=16384,
-        help="of a micro-batch on a GPU (default: %(default)s)",
-    )
+    add("--tokens-per-batch", type=count, default=16384, help="of a micro-batch on a GPU")
     add("--workers", type=int, default=2, help="of the loader on a GPU (default: %(default)s)")
     add("--gradient-checkpointing", action="store_true", help="on a GPU")
     add("--compile", dest="compiled", action="store_true", help="on a GPU")
-    add("--threads", type=count, default=os.cpu_count(), help="of torch")
-    add("--scratch", type=absolute, help="folder for the checkpoints (default: the system's temporary one)")
     options = parser.read()
     options.size = options.size or ("demo" if options.quick else "base")
-    options.rounds = options.rounds or (1 if options.quick else 3)
+    options.rounds = 1 if options.quick else options.rounds
     return options
 
 
@@ -192,9 +171,8 @@ def main() -> None:
     rows = measure(options)
     training, beside, loader = training_rows(rows["train"]), ratios(rows["train"]), loading_rows(rows["load"])
     report.add("Targets", targets(options.device, training, beside, loader))
-    report.add("Training", training)
-    report.add("Beside transformers", beside)
-    report.add("Loader", loader)
+    for name, table in (("Training", training), ("Beside transformers", beside), ("Loader", loader)):
+        report.add(name, table)
     report.add("Checkpoints", checkpoint_rows(rows["checkpoint"]))
     report.add("Checks", checks(rows["train"]))
     for row in (row for kind in rows.values() for row in kind if "failure" in row):

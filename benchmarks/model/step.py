@@ -7,11 +7,10 @@ A step is forward, both losses and backward; the optimiser is left out. README.m
 """
 
 import argparse
-import os
 import re
 from collections.abc import Iterable
 
-from benchmarks.harness.options import Options, absolute, count
+from benchmarks.harness.options import Options, count
 from benchmarks.harness.report import Report, divide, equal_losses, median, target
 from benchmarks.harness.workloads import Record, run
 
@@ -32,21 +31,18 @@ def same_attention(variant: str) -> str:
     return f"transformers {variant.split()[1]} padded"
 
 
-def largest(values: list[float]) -> float | None:
-    return max(values, default=None)
-
-
 def speed_rows(rows: list[Record]) -> list[Record]:
     """Each variant: its fastest and median round, and both against transformers' same attention."""
     table = []
     for dropout, variant in dict.fromkeys((row["dropout"], row["variant"]) for row in rows):
         found, theirs = (rates(rows, name, dropout) for name in (variant, same_attention(variant)))
-        by_cpu = [largest(rates(rows, n, dropout, "cpu_seconds")) for n in (variant, same_attention(variant))]
+        by_cpu = [rates(rows, name, dropout, "cpu_seconds") for name in (variant, same_attention(variant))]
         row = {"dropout": dropout, "variant": variant, "rounds": len(found)}
         row |= {"tokens/s, fastest": max(found), "tokens/s, median": median(found)}
-        row["x transformers, fastest"] = divide(max(found), largest(theirs))
+        row["x transformers, fastest"] = divide(max(found), max(theirs, default=None))
         row["x transformers, median"] = divide(median(found), median(theirs))
-        table.append(row | {"x transformers by CPU time, fastest": divide(*by_cpu)})
+        fastest = (max(of, default=None) for of in by_cpu)
+        table.append(row | {"x transformers by CPU time, fastest": divide(*fastest)})
     return table
 
 
@@ -83,25 +79,20 @@ def gpu_targets(rows: list[Record], product_flops: float | None) -> list[Record]
     """The same on a GPU: what entity-aware attention costs, and the share of the product rate."""
     table = []
     for dropout in dict.fromkeys(row["dropout"] for row in rows):
-        original, aware = (
-            largest(rates(rows, f"ours {name} unpadded", dropout)) for name in ("original", "entity-aware")
-        )
+        names = ("ours original unpadded", "ours entity-aware unpadded")
+        original, aware = (max(rates(rows, name, dropout), default=None) for name in names)
         what = f"time of entity-aware / original, dropout {dropout}"
         table.append(target(what, divide(original, aware), most=TARGET_ATTENTION))
-        of = [row for row in rows if (row["dropout"], row["variant"]) == (dropout, "ours original unpadded")]
-        share = divide(largest([row["flops"] / row["seconds"] for row in of]), product_flops)
+        of = [row for row in rows if (row["dropout"], row["variant"]) == (dropout, names[0])]
+        share = divide(max((row["flops"] / row["seconds"] for row in of), default=None), product_flops)
         table.append(target(f"share of the product rate, dropout {dropout}", share, least=TARGET_SHARE))
     return table
 
 
 def checks(rows: list[Record]) -> list[Record]:
     """Without dropout all variants share weights and batch, so that the losses of an attention are equal."""
-    groups: dict[tuple[str, int], list[Record]] = {}
-    for row in rows:
-        if row["dropout"] == 0:
-            groups.setdefault((row["variant"].split()[1], row["round"]), []).append(row)
-    found = [equal_losses(f"equal losses, {name}, round {n}", of) for (name, n), of in sorted(groups.items())]
-    return [check for checks in found for check in checks]
+    bare = [row for row in rows if row["dropout"] == 0]
+    return equal_losses(bare, lambda row: f"{row['variant'].split()[1]}, round {row['round']}")
 
 
 def measure(options: argparse.Namespace, common: Record) -> Record:
@@ -118,18 +109,14 @@ def measure(options: argparse.Namespace, common: Record) -> Record:
 
 
 def main() -> None:
-    parser = Options(
-        "model.step", __doc__, quick="the preset demo, two sequences, one round: whether it works"
-    )
+    parser = Options("model.step", __doc__, quick="preset demo, two sequences, one round: whether it works")
+    parser.take("sequences", "device", "threads", "rounds")
     add = parser.add_argument
-    add("--sequences", type=absolute, required=True, help="a folder that BuildSequences wrote")
-    add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
     add("--size", help="preset (default: base on the CPU, large elsewhere)")
     add("--batch-size", type=count, default=8)
-    add("--rounds", type=count, default=5)
-    add("--threads", type=count, default=os.cpu_count(), help="of torch")
     add("--dropout", type=float, nargs="+", default=[0.1, 0.0])
     add("--variants", default="", help="a regular expression: only the variants that it is found in")
+    parser.set_defaults(rounds=5)
     options = parser.read()
     if options.quick:
         options.size, options.batch_size, options.rounds = "demo", 2, 1
@@ -144,18 +131,14 @@ def main() -> None:
     report.add("Speed", speed)
     report.add("Memory", memory)
     report.add("Checks", checks(rows))
-    report.add(
-        "Kernels of attention", [{"variant": name, "kernel": k} for name, k in found["kernels"].items()]
-    )
+    kernels = [{"variant": name, "kernel": kernel} for name, kernel in found["kernels"].items()]
+    report.add("Kernels of attention", kernels)
     batches = {row["round"]: row for row in rows}.values()
-    tokens, places = (
-        sum(map(of, batches)) for of in (lambda r: r["words"] + r["entities"], lambda r: r["places"])
-    )
+    tokens = sum(row["words"] + row["entities"] for row in batches)
+    places = sum(row["places"] for row in batches)
     if batches:
-        report.head.append(
-            f"Batches of {options.batch_size} real sequences: {tokens / len(batches):.0f} tokens on average, "
-            f"{tokens / places:.0%} of the padded places.\n"
-        )
+        mean = f"{tokens / len(batches):.0f} tokens on average, {tokens / places:.0%} of the padded places"
+        report.head.append(f"Batches of {options.batch_size} real sequences: {mean}.\n")
     failed = [row for row in [{"variant": "speed", **found}, *found["sizes"]] if "failure" in row]
     report.notes += [f"{row['variant']}: {row['failure']}" for row in failed]
     report.measured |= found | common | {"sequences": options.sequences.name}  # no paths in what is kept

@@ -7,9 +7,11 @@ commonness.
 
 import json
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Any
 
 from benchmarks.harness.options import Options, absolute, count
 from benchmarks.harness.report import Report, divide, median, target
@@ -20,6 +22,7 @@ from pipeline.lookup.names import tokens
 from tasks.entities.annotator import Annotator
 
 WANTED = 1.0  # MB of text a second and core
+RUNS = ("first", "again")
 FIGURES = ("names", "different", "annotated words", "out of vocabulary")
 HEAD = """MB are 10^6 bytes of UTF-8; seconds are CPU seconds of one process. "first" has just opened the table,
 "again" is the median of the rounds behind it. A page is looked up once for all its paragraphs."""
@@ -40,17 +43,21 @@ def speed(mentions: Path, pages: Sequence[tuple[str, list[str]]], rounds: int) -
     """A row for texts without and with their page."""
     size = sum(len(text.encode()) for _, texts in pages for text in texts) / 1e6
     pairs = [(text, title) for title, texts in pages for text in texts]
+    bare = [(text, None) for text, _ in pairs]
     for way in ("without a page", "with its page"):
         _, opened = timed(lambda: len(Annotator.open(mentions).table))
         annotate = Annotator.open(mentions).annotate
-        asked = pairs if way == "with its page" else [(text, None) for text, _ in pairs]
-        runs = [
-            timed(lambda f=annotate, a=asked: sum(len(f(*each)) for each in a)) for _ in range(1 + rounds)
-        ]
+        asked = pairs if way == "with its page" else bare
+        runs = [timed(partial(names_in, annotate, asked)) for _ in range(1 + rounds)]
         seconds = [clock["cpu_seconds"] for _, clock in runs]
         row = {"texts": way, "articles": len(pages), "MB": size, "names": runs[0][0]}
         row |= {"to open, s": opened["cpu_seconds"], "first, MB/s": size / seconds[0]}
         yield row | {"again, MB/s": divide(size, median(seconds[1:]))}
+
+
+def names_in(annotate: Callable[..., Sequence[Any]], asked: Sequence[tuple[str, str | None]]) -> int:
+    """How many names are found in texts, each with its page or with none."""
+    return sum(len(annotate(text, page)) for text, page in asked)
 
 
 def coverage(annotator: Annotator, path: Path) -> Iterator[Record]:
@@ -62,31 +69,23 @@ def coverage(annotator: Annotator, path: Path) -> Iterator[Record]:
         row: Record = {"article": title, "page in the dump": known, "texts": len(texts)}
         row["words"] = sum(1 for text in texts for _ in tokens(text))
         of_page = found_in(annotator, texts, title) if known else dict.fromkeys(FIGURES)
-        yield (
-            row
-            | {f"page: {name}": value for name, value in of_page.items()}
-            | found_in(annotator, texts, None)
-        )
+        row |= {f"page: {name}": value for name, value in of_page.items()}
+        yield row | found_in(annotator, texts, None)
 
 
 def found_in(annotator: Annotator, texts: Sequence[str], page: str | None) -> Record:
     """Names, different pages, and counts of annotated words and of names out of the vocabulary."""
     found = [(text, each) for text in texts for each in annotator.annotate(text, page)]
     words = sum(1 for text, each in found for _ in tokens(text[each.start : each.end]))
-    unknown = sum(each.entity_id == UNK_ID for _, each in found)
-    return dict(
-        zip(FIGURES, (len(found), len({each.title for _, each in found}), words, unknown), strict=True)
-    )
+    unknown, pages = sum(each.entity_id == UNK_ID for _, each in found), {each.title for _, each in found}
+    return dict(zip(FIGURES, (len(found), len(pages), words, unknown), strict=True))
 
 
 def totals(rows: Sequence[Record]) -> Iterator[Record]:
     """Sums over the articles whose page the dump has, and over all, with shares."""
     known = [row for row in rows if row["page in the dump"]]
-    for what, some, way in (
-        ("page in the dump", known, "page: "),
-        ("page in the dump", known, ""),
-        ("all", rows, ""),
-    ):
+    kinds = [("page in the dump", known, "page: "), ("page in the dump", known, ""), ("all", rows, "")]
+    for what, some, way in kinds:
         names, _, words, unknown = (sum(row[way + name] for row in some) for name in FIGURES)
         of = sum(row["words"] for row in some)
         row: Record = {"articles": f"{len(some)}, {what}", "by": "names of the page" if way else "commonness"}
@@ -96,15 +95,13 @@ def totals(rows: Sequence[Record]) -> Iterator[Record]:
 
 
 def main() -> None:
-    parser = Options("tasks.entities.annotator", __doc__, quick="a fifth of the articles, one round")
+    parser = Options("tasks.annotator", __doc__, quick="a fifth of the articles, one round")
     add = parser.add_argument
     add("--mentions", type=absolute, required=True, help="a folder that BuildMentionTable wrote")
     add("--pages", type=absolute, required=True, help="the folder of ExtractPages that it was made from")
     add("--squad", type=absolute, help="SQuAD 1.1 in its own JSON")
-    add(
-        "--every", type=count, default=20, help="every so many-th article is annotated (default: %(default)s)"
-    )
-    add("--rounds", type=count, default=3)
+    parser.take("rounds")
+    add("--every", type=count, default=20, help="every so many-th article (default: %(default)s)")
     options = parser.read()
     every, rounds = (options.every * 5, 1) if options.quick else (options.every, options.rounds)
     report = Report("Entities in texts", options, ("marisa-trie", "pyarrow"))
@@ -118,12 +115,9 @@ def main() -> None:
         f"profile {annotator.table.profile}. Largest resident size: {largest:.0f} MB.\n"
     )
     report.add("Speed", rows, HEAD)
-    wanted = [
-        target(f"MB of text a second and core, {row['texts']}, {run}", row[f"{run}, MB/s"], least=WANTED)
-        for row in rows
-        for run in ("first", "again")
-    ]
-    report.add("Targets", wanted)
+    what = "MB of text a second and core"
+    found = [(f"{what}, {row['texts']}, {run}", row[f"{run}, MB/s"]) for row in rows for run in RUNS]
+    report.add("Targets", [target(name, speed, least=WANTED) for name, speed in found])
     if squad:
         report.add("SQuAD 1.1", totals(squad), COVERAGE)
         report.add("Articles of SQuAD 1.1", squad)

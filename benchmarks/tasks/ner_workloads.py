@@ -3,7 +3,7 @@
 import itertools
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,14 +92,13 @@ def samples(path: Path, count: int) -> tuple[ColumnFile, ColumnFile]:
 
 def question(sentence: Sentence, longest: int) -> tuple[str, list[tuple[int, int]]]:
     """A text with the blanks before words that our tokenisation gives; its spans of so many words, in characters."""
-    text, places = "", []
+    text, starts, ends = "", [], []
     for word in sentence.words:
         text += " " * has_leading_space(word)
-        places.append((len(text), len(text) + len(word)))
+        starts.append(len(text))
         text += word
-    return text, [
-        (places[start][0], places[end - 1][1]) for start, end in enumerate_spans(len(places), longest)
-    ]
+        ends.append(len(text))
+    return text, [(starts[start], ends[end - 1]) for start, end in enumerate_spans(len(starts), longest)]
 
 
 def ask_theirs(
@@ -111,12 +110,9 @@ def ask_theirs(
     """
     for start in range(0, len(sentences), size):
         asked = [question(sentence, longest) for sentence in sentences[start : start + size]]
-        texts, spans = zip(*asked, strict=True)
-        inputs = models.their_tokenizer(
-            list(texts), entity_spans=list(spans), return_tensors="pt", padding=size > 1
-        )
-        logits = models.theirs(**inputs.to(models.device)).logits.float().cpu()
-        yield inputs, logits
+        texts, spans = (list(part) for part in zip(*asked, strict=True))
+        inputs = models.their_tokenizer(texts, entity_spans=spans, return_tensors="pt", padding=size > 1)
+        yield inputs, models.theirs(**inputs.to(models.device)).logits.float().cpu()
 
 
 def featurize(models: Models, dataset: ColumnFile) -> Sequence[SpanFeature]:
@@ -141,14 +137,9 @@ class PaddedTask:
 
 
 def ask_ours(
-    models: Models,
-    features: Sequence[SpanFeature],
-    *,
-    entities: bool = True,
-    sort: bool = False,
-    changes: Record | None = None,
-    **amounts: Any,
-) -> list[np.ndarray]:
+    models: Models, features: Sequence[SpanFeature], *, entities: bool = True, sort: bool = False,
+    changes: Record | None = None, **amounts: Any,
+) -> list[np.ndarray]:  # fmt: skip
     """Logits of every pass, in the order in which they are computed; `changes`: of `PaddedTask`."""
     task: Any = PaddedTask(**changes) if changes else ner
     ordered = sorted(features, key=ner.feature_size) if sort else features
@@ -174,9 +165,9 @@ def speed(
         "sizes": {name: sizes(found) for name, found in features.items()},
         "spans of any length": sum(len(question(each, sys.maxsize)[1]) for each in alone.sentences),
         "sentences": {"alone": len(alone.sentences), "documents": len(documents.sentences)},
-        "same": compare(models, alone),
+        "same": differences(compare(models, alone), "sentences"),
         "narrow": narrow(models, features["alone"]),
-        "sharing": sharing(models, features["alone"]),
+        "sharing": differences(sharing(models, features["alone"]), "pairs"),
     }
 
 
@@ -211,39 +202,39 @@ def sizes(features: Sequence[SpanFeature]) -> Record:
     return {"passes": len(features), "words": words, "entities": entities, "repeated": repeated}
 
 
-def compare(models: Models, alone: ColumnFile) -> Record:
-    """The largest difference of logits in sentences of one pass that both tokenise to the same ids."""
+def differences(pairs: Iterable[tuple[np.ndarray, np.ndarray]], of: str) -> Record:
+    """How many pairs there are, how far the two of a pair lie apart at most, and how far their values spread."""
+    found = [(float(np.abs(one - other).max()), float(other.std())) for one, other in pairs]
+    largest, spread = (
+        (max(values, default=0.0) for values in zip(*found, strict=True)) if found else (0.0, 0.0)
+    )
+    return {of: len(found), "largest difference": largest, "standard deviation": spread}
+
+
+def compare(models: Models, alone: ColumnFile) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Logits of both in sentences of one pass that both tokenise to the same ids."""
     features = featurize(models, alone)
-    largest, compared, spread = 0.0, 0, 0.0
     for index, (inputs, logits) in enumerate(ask_theirs(models, alone.sentences, 1)):
         own = [feature for feature in features if feature.sentence == index]
-        if len(own) > 1 or own[0].word_ids.tolist() != inputs["input_ids"][0].tolist():
-            continue
-        found = ask_ours(models, own, batch_size=1)[0]
-        largest = max(largest, float(np.abs(found - logits[0].numpy()).max()))
-        spread, compared = max(spread, float(logits.std())), compared + 1
-    return {"sentences": compared, "largest difference": largest, "standard deviation": spread}
+        if len(own) == 1 and own[0].word_ids.tolist() == inputs["input_ids"][0].tolist():
+            yield ask_ours(models, own, batch_size=1)[0], logits[0].numpy()
 
 
 def narrow(models: Models, features: Sequence[SpanFeature]) -> Record:
     """What bf16 changes: the largest difference of logits, and spans whose best class is another one."""
-    wide, bf16 = (
-        np.concatenate(ask_ours(models, features, batch_size=8, precision=p)) for p in ("float32", "bf16")
-    )
+    both = [ask_ours(models, features, batch_size=8, precision=name) for name in ("float32", "bf16")]
+    wide, bf16 = map(np.concatenate, both)
     changed = int((wide.argmax(axis=1) != bf16.argmax(axis=1)).sum())
     return {"largest difference": float(np.abs(wide - bf16).max()), "spans": len(wide), "changed": changed}
 
 
-def sharing(models: Models, features: Sequence[SpanFeature]) -> Record:
-    """How much the states of the same words differ between two passes of a sentence."""
-    largest, spread, compared = 0.0, 0.0, 0
+def sharing(models: Models, features: Sequence[SpanFeature]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The states of the same words in two passes of a sentence."""
     for one, other in itertools.pairwise(features):
         if one.sentence == other.sentence:
             both = ner.collate([one, other], entities=True, pad_id=models.tokenizer.pad_id)
-            states = models.ours.luke(both.to(models.device).inputs)[0].float().cpu()
-            largest = max(largest, float((states[0] - states[1]).abs().max()))
-            spread, compared = max(spread, float(states.std())), compared + 1
-    return {"pairs": compared, "largest difference": largest, "standard deviation": spread}
+            states = models.ours.luke(both.to(models.device).inputs)[0].float().cpu().numpy()
+            yield states[0], states[1]
 
 
 if __name__ == "__main__":

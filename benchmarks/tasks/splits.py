@@ -61,9 +61,8 @@ def squad(data: Path) -> Units:
     for article in json.loads(text)["data"]:
         title, place = article["title"], fraction(article["title"])
         split = "test" if title in SQUAD_DEV else "dev" if 0.2 <= place < 0.3 else "train"
-        yield from (
-            (split, json.dumps({"title": title, "paragraphs": [each]})) for each in article["paragraphs"]
-        )
+        for each in article["paragraphs"]:
+            yield split, json.dumps({"title": title, "paragraphs": [each]})
 
 
 DATA = {"wikigold": wikigold, "wnut17": wnut17, "semeval2010-task8": semeval, "squad": squad}
@@ -79,15 +78,13 @@ def units_of(name: str, data: Path) -> dict[str, list[str]]:
 
 def write_data(name: str, shared: Path, folder: Path, shares: Iterable[float]) -> None:
     """Write {train,dev,test}.* with this share of each split's units, by their hashes, and at least one."""
-    units = units_of(name, shared)
-    for split, share in zip(SPLITS, shares, strict=True):
-        ranked = sorted(units[split], key=lambda unit: fraction(unit, "share"))
+    for (split, units), share in zip(units_of(name, shared).items(), shares, strict=True):
+        ranked = sorted(units, key=lambda unit: fraction(unit, "share"))
         chosen = {*ranked[: max(1, round(share * len(ranked)))]}
-        kept = [unit for unit in units[split] if unit in chosen]
-        if name == "squad":
-            (folder / f"{split}.json").write_text(f'{{"data": [{", ".join(kept)}]}}', encoding="utf-8")
-        else:
-            (folder / f"{split}.txt").write_text("".join(kept), encoding="utf-8")
+        kept = [unit for unit in units if unit in chosen]
+        is_squad = name == "squad"
+        text = f'{{"data": [{", ".join(kept)}]}}' if is_squad else "".join(kept)
+        (folder / f"{split}.{'json' if is_squad else 'txt'}").write_text(text, encoding="utf-8")
 
 
 # One fine-tuning
@@ -148,17 +145,15 @@ def fine_tune(
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
     import torch
 
-    from tasks.finetuning import prepare
     from tasks.finetuning.finetune import finetune
+    from tasks.finetuning.registry import TASKS
 
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    presets: Any = prepare.TASKS[cell["task"]].PRESETS
+    presets: Any = TASKS[cell["task"]].PRESETS
     presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
     words = weights_folder(weights)
     if cell["entities_from_titles"] and not mentions:
-        sys.exit(
-            "no --mentions: give the folder of BuildMentionTable, whose entities the questions are given"
-        )
+        sys.exit("no --mentions: the folder of BuildMentionTable, whose entities the questions are given")
     table = Path(mentions) if cell["entities_from_titles"] else None
     settings = {"variant": cell["variant"], "seed": cell["seed"], "preset": "benchmark", "profile": "fixed"}
     settings |= {"device": "cpu", "progress": False, "allow_no_predictions": min(cell["shares"]) < 1}

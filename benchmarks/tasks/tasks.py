@@ -97,12 +97,10 @@ def percent(value: float | None) -> str:
 
 def targets(records: Iterable[Record]) -> list[Record]:
     """What was wanted of a cell's F1 on test, and what was found."""
+    wanted = [record for record in records if record["cell"]["wanted"] and "metrics" in record]
     return [
-        target(
-            f"{record['name']}: F1 on test", record["metrics"]["test"]["f1"], least=record["cell"]["wanted"]
-        )
-        for record in records
-        if record["cell"]["wanted"] and "metrics" in record
+        target(f"{each['name']}: F1 on test", each["metrics"]["test"]["f1"], least=each["cell"]["wanted"])
+        for each in wanted
     ]
 
 

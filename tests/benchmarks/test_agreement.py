@@ -7,7 +7,7 @@ import pytest
 from benchmarks.corpus.agreement import FAULTS, measure
 from benchmarks.harness import oracle
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.wikitext import extract
+from pipeline.wikitext.extract import extract
 
 SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (6, "File"), (14, "Category")))
 

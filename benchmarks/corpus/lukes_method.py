@@ -6,7 +6,7 @@ there, splitting sentences (their spans are given), and writing TFRecord files.
 
 The tokenizer is transformers' own of the paper's time, or whatever does the same. This module needs nothing beyond
 the standard library, so that a Python with an old transformers can run it:
-`python method.py PAGES.jsonl TOKENIZER_FOLDER LIMITS ROUNDS` prints a line of JSON.
+`python lukes_method.py PAGES.jsonl TOKENIZER_FOLDER LIMITS ROUNDS` prints a line of JSON.
 """
 
 import gc

@@ -1,1 +1,0 @@
-"""LUKE's own method and builder, told anew from its public code."""
