@@ -13,10 +13,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = commands.add_parser(
         "check", help="compare a LUKE, RoBERTa or BERT folder in both implementations"
     )
-    check.add_argument("folder", type=Path, metavar="DIR")
+    check.add_argument("folder", type=Path, metavar="DIR", help="folder of transformers")
     export = commands.add_parser("export", help="write a folder that transformers' LukeForMaskedLM loads")
     export.add_argument("source", type=Path, help="folder of a pretrained LUKE")
-    export.add_argument("output", type=Path)
+    export.add_argument("output", type=Path, help="folder to write")
     export.add_argument("--tokenizer", type=Path, required=True, help="folder with vocab.json and merges.txt")
     export.add_argument("--entity-vocab", type=Path, required=True, help="entity_vocab.json or .tsv")
     export.add_argument("--lite", action="store_true", help="keep only the special entities")

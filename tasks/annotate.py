@@ -51,7 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--entity-vocab", type=Path, metavar="PATH", help="the vocabulary that ids have to be for"
     )
-    parser.add_argument("--min-link-probability", type=share, default=MIN_LINK_PROBABILITY, metavar="SHARE")
+    parser.add_argument(
+        "--min-link-probability",
+        type=share,
+        default=MIN_LINK_PROBABILITY,
+        metavar="SHARE",
+        help="names that are links less often are left out (default: %(default)s)",
+    )
     parser.add_argument(
         "--min-commonness", type=share, default=MIN_COMMONNESS, metavar="SHARE", help="without --page"
     )

@@ -15,7 +15,9 @@ from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, answer_lines, lo
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a folder; questions on stdin, answers on stdout."""
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description="Ask a fine-tuned model.")
-    parser.add_argument("folder", type=Path, metavar="MODEL_DIR")
+    parser.add_argument(
+        "folder", type=Path, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
+    )
     parser.add_argument(
         "--mentions",
         type=Path,

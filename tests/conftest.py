@@ -37,6 +37,7 @@ LONG = tuple(
         "pipeline/jobs/test_spark",
         "workflows/stages/test_tuning",
         "workflows/report/test_browser",
+        "house/test_documentation",
     )
 )
 

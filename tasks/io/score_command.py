@@ -31,8 +31,8 @@ def score_command(
     command = parser.add_subparsers(required=True).add_parser(
         "score", help="compare a file of predictions with a file of gold labels"
     )
-    command.add_argument("gold", type=Path)
-    command.add_argument("predictions", type=Path)
+    command.add_argument("gold", type=Path, help="file with the right answers")
+    command.add_argument("predictions", type=Path, help="file with those to score")
     for flag, (keyword, help_text) in options.items():
         command.add_argument(flag, dest=keyword, default="", help=help_text)
     values = vars(parser.parse_args(arguments))

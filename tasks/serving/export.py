@@ -28,7 +28,7 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
         raise ValueError(f"{folder}: transformers reads it as it is; give a folder that fine-tuning wrote")
     if task.ARCHITECTURE is None:
         raise ValueError(
-            f"{folder}: transformers has no classifier for its task; the folder's format is in README.md"
+            f"{folder}: transformers has no classifier for its task; its format is in docs/reference/tasks.md"
         )
     if not predictor.entities and task.ENTITY_ROWS is not None:
         raise ValueError(f"{folder}: the model classifies words alone, transformers' LUKEs classify entities")

@@ -80,7 +80,9 @@ def _read(path: str, mtime_ns: int) -> Sources:
     try:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: no TOML ({error}); wanted a file as in the README") from None
+        raise ValueError(
+            f"{path}: no TOML ({error}); wanted a file as in docs/tutorials/your-data.md"
+        ) from None
     _check_keys(path, "", content, (*_VALUES, *_TABLES))
     values = {name: _text(path, name, content[name]) for name in _VALUES if name in content}
     tables: dict[str, dict[str, str]] = {}

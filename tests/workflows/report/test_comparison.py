@@ -12,9 +12,8 @@ import jinja2
 import numpy as np
 import pytest
 
-from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Measure, fine_tuning
+from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, Measure
 from tasks.finetuning.registry import TASKS
-from tests.support import ROOT
 from tests.support.compared import HOSTILE, cell
 from tests.support.fine_tuned import QUICK
 from tests.support.grid import experiments, run_here
@@ -452,28 +451,6 @@ def test_the_list_of_experiments() -> None:
     assert one.types["dev"]["PER"]["recall"] == 25
     assert one.types["dev"]["PER"]["gold"] == 4
     assert (two.kept_epoch, two.scores, two.types) == (None, {}, {})
-
-
-def test_the_readme_says_what_each_table_needs() -> None:
-    """Tasks and variants are those of the table's columns and rows; hours are the paper's minutes, GPUs and 3 seeds."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    hours = {task: fine_tuning(task).minutes * fine_tuning(task).gpus / 60 for task in DATASETS}
-    lines = re.findall(
-        r"^\| ([1-8]) [^|]+ \| (.+?) \| `(.+?)` \| (\d+)(?: and the pretraining)? \|$", readme, re.M
-    )
-    assert len(lines) == len(RESULTS)
-    for table, (number, tasks, variants, printed) in zip(RESULTS, lines, strict=True):
-        names = [*DATASETS] if tasks == "all five" else tasks.strip("`").split(",")
-        assert int(number) == table.number
-        assert {*names} == {measure.task for measure in table.measures}
-        assert {*variants.split(",")} == {
-            VARIANT_OF_ROW[row.name] for row in table.rows if row.name in VARIANT_OF_ROW
-        }
-        assert abs(3 * len(variants.split(",")) * sum(map(hours.get, names)) - int(printed)) <= 0.5
-    shown = {(measure.task, VARIANT_OF_ROW[row.name]) for table in RESULTS for row in table.rows
-             if row.name in VARIANT_OF_ROW for measure in table.measures}  # fmt: skip
-    assert f"{3 * 5 * sum(hours.values()):.0f} GPU-hours" in readme
-    assert f"tables show {3 * sum(hours[task] for task, _ in shown):.0f}" in readme
 
 
 # As JSON, HTML, Markdown

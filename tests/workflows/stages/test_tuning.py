@@ -9,7 +9,7 @@ from typing import Any
 import luigi
 import pytest
 
-from tasks.finetuning import finetune
+from tasks.finetuning import epochs, finetune, results
 from tasks.finetuning.finetune import changed
 from tasks.finetuning.paper import fine_tuning
 from tasks.finetuning.registry import TASKS
@@ -104,14 +104,14 @@ def test_a_search_that_was_stopped_goes_on(
 
 
 def fail_for(rates: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    train = finetune.Training.train
+    train = epochs.EpochTraining.train
 
     def fail(training: Any) -> None:
         if training.run.hyperparameters.learning_rate in rates:
             raise ValueError("too little memory")
         train(training)
 
-    monkeypatch.setattr(finetune.Training, "train", fail)
+    monkeypatch.setattr(epochs.EpochTraining, "train", fail)
 
 
 def test_settings_that_fail_are_listed(tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_a_search_that_finds_nothing_right_fails(
     tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless it is allowed, or the demo's."""
-    monkeypatch.setattr(finetune, "score", lambda run, split, found: {"f1": 0.0, "predicted": 0})
+    monkeypatch.setattr(results, "score", lambda run, split, found: {"f1": 0.0, "predicted": 0})
     for task in TASKS.values():
         monkeypatch.setitem(task.PRESETS, "base", QUICK)
     one = dict.fromkeys(LISTS, "1")
@@ -211,13 +211,12 @@ def test_a_search_that_finds_nothing_right_fails(
 
 def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Path) -> None:
     """Scores on dev as given; training ends once `patience` epochs in a row were no better than the best."""
-    from tasks.finetuning import epochs as loop
 
     given = [0.1, 0.3, 0.2, 0.3, 0.4, 0.2, 0.1, 0.5]
     weights = Path(toml).parent / "luke" / "weights"
     for patience, trained, kept in ((0, 8, 8), (1, 3, 2), (2, 4, 2), (3, 8, 8)):
         scores = iter(given)
-        monkeypatch.setattr(loop, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
+        monkeypatch.setattr(epochs, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
         monkeypatch.setitem(ner.PRESETS, "demo", replace(QUICK, batch_size=1000, epochs=8))
         metrics = finetune.finetune(
             "ner", EXAMPLES / "ner", weights, weights, tmp_path / str(patience), variant="roberta", preset="demo",
