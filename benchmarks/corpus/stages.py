@@ -48,11 +48,12 @@ _SAMPLING_SHARE = 0.04
 
 def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int) -> Record:
     """Run all stages in an empty work directory: the figures of each and of all, or the failure."""
-    flags = ["--dump", str(dump.path), "--workdir", str(workdir), "--tokenizer", str(tokenizer)]
+    flags = ["--dump", str(dump.path), "--workdir", str(workdir)]
     flags += ["--preset", "base", "--processes", str(processes)]
     results, own = [], environment(threads=1)
     for stage in COMMANDS:
-        command = [sys.executable, "-m", "luigi", "--module", "workflows", stage, *flags]
+        more = ["--tokenizer", str(tokenizer)] if stage == "BuildSequences" else []
+        command = [sys.executable, "-m", "luigi", "--module", "workflows", stage, *flags, *more]
         results.append(measure(command, own, timeout=TIMEOUT_SECONDS, sampling_share=_SAMPLING_SHARE))
         if results[-1].failure:
             break
