@@ -128,7 +128,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def event_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Event]]:
     """Makes Spark's driver write down what it does; gives a function that reads it."""
     folder = tmp_path / "spark_conf"
-    shutil.copytree(cluster.ROOT / "pipeline" / "spark_conf", folder)
+    shutil.copytree(cluster.ROOT / "pipeline" / "jobs" / "spark_conf", folder)
     (tmp_path / "events").mkdir()
     (folder / "spark-defaults.conf").write_text(
         f"spark.eventLog.enabled true\nspark.eventLog.dir file://{tmp_path}/events\nspark.eventLog.compress false\n"
@@ -193,7 +193,7 @@ def test_all_listen_on_loopback_alone(running: Running) -> None:
 def test_the_printed_command_runs_and_luigid_shows_it(running: Running, tmp_path: Path) -> None:
     command = shlex.split(next(line for line in running.said.splitlines() if line.startswith("luigi --")))
     assert command[0] == "luigi"
-    command[command.index("RunAll")] = "ExtractPages"
+    command[command.index("RunAll")] = "ResolveRedirects"
     result = subprocess.run(
         [LUIGI, *command[1:], *SEVERAL_BLOCKS], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -201,7 +201,7 @@ def test_the_printed_command_runs_and_luigid_shows_it(running: Running, tmp_path
     query = urllib.parse.quote(json.dumps({"status": "DONE", "upstream_status": ""}))
     with urllib.request.urlopen(f"{page(running)}/api/task_list?data={query}") as answer:
         done = json.load(answer)["response"]
-    assert {task["name"] for task in done.values()} >= {"ExtractPages", "FetchDump"}
+    assert {task["name"] for task in done.values()} >= {"ResolveRedirects", "ExtractPages", "FetchDump"}
 
 
 def page(running: Running) -> str:
@@ -213,7 +213,7 @@ def page(running: Running) -> str:
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     """Each engine would look for it for half a minute or more, and then say much."""
     nowhere = "127.0.0.1:1"
-    stage = ExtractPages(
+    stage = ResolveRedirects(
         workdir=str(tmp_path),
         beam_options=f"--runner=DaskRunner --dask_client_address=tcp://{nowhere}",
         spark_master=f"spark://{nowhere}",
@@ -221,11 +221,11 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=rf"--beam-options: --dask_\S+=tcp://{nowhere}: nobody answers there"
     ):
-        stage.check_needs()
+        stage.clone(ExtractPages).check_needs()
     with pytest.raises(
         ValueError, match=rf"--spark-master spark://{nowhere}: nobody .* is the cluster running\?"
     ):
-        stage.clone(ResolveRedirects).check_needs()
+        stage.check_needs()
 
 
 # Kills
