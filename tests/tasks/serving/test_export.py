@@ -184,7 +184,7 @@ def test_exported_answers_are_the_same(folder: Path) -> None:
 
 def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; the folder"
+        ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; its format"
     ):
         export(fine_tune("cloze_qa", folder), tmp_path / "out")
     with pytest.raises(

@@ -77,7 +77,7 @@ def test_a_changed_file_is_read_again(folder: Path) -> None:
         ('[data]\nNER = "conll"', r"\[data\] NER is not known .*wanted: entity_typing"),
         (
             '[data]\nner = "nowhere"',
-            r"\[data\] ner: no such folder .*nowhere; mend the path, or delete the line",
+            r"\[data\] ner: no such folder .*nowhere; correct the path, or delete the line",
         ),
         ("[data]\nner = 3", r'\[data\] ner is 3, wanted text, as "conll2003"'),
         ("data = 3", r"data is 3, wanted a table \[data\]"),
