@@ -5,12 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from model.data.masking import MaskedSequence
-from model.luke.batch import (
-    IGNORED,
-    Batch,
-    mention_positions,
-    pad,
-)
+from model.luke.batch import IGNORED, Batch, mention_positions, pad
 from model.luke.config import PAD_ENTITY
 
 

@@ -57,10 +57,7 @@ def export(
     tensors = exported_tensors(to_transformers(weights), config, word_rows, list(kept.values()))
     entities = {title: row for row, title in enumerate(kept)}
     exported = replace(
-        config,
-        vocab_size=len(words),
-        entity_vocab_size=len(entities),
-        use_entity_aware_attention=True,
+        config, vocab_size=len(words), entity_vocab_size=len(entities), use_entity_aware_attention=True
     )
     output.mkdir(parents=True, exist_ok=True)
     write_tokenizer(output, words, entities, tokenizer / "merges.txt", config.max_words)

@@ -34,14 +34,7 @@ class Loader:
     """
 
     def __init__(
-        self,
-        corpus: Corpus,
-        recipe: Recipe,
-        *,
-        profile: str,
-        seed: int,
-        entities: bool,
-        ranks: Ranks = ALONE,
+        self, corpus: Corpus, recipe: Recipe, *, profile: str, seed: int, entities: bool, ranks: Ranks = ALONE
     ) -> None:
         if recipe.batch_size < ranks.count:
             raise ValueError(
@@ -78,10 +71,7 @@ class Loader:
         facts = self.corpus.facts
         batches = [
             collate(
-                part,
-                pad_id=facts.pad_id,
-                entities=self.entities,
-                max_mention_words=facts.max_mention_words,
+                part, pad_id=facts.pad_id, entities=self.entities, max_mention_words=facts.max_mention_words
             )
             for part in cut(masked, self.recipe)
         ]

@@ -6,11 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from pipeline.mediawiki.characters import BLANKS, fold_name
-from pipeline.mediawiki.languages import (
-    CANONICAL_NAMESPACES,
-    NAMESPACE_ALIASES,
-    base_language,
-)
+from pipeline.mediawiki.languages import CANONICAL_NAMESPACES, NAMESPACE_ALIASES, base_language
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,7 @@ import unicodedata
 from urllib.parse import unquote
 
 from pipeline.mediawiki.characters import BLANKS, decode_references, fold_name
-from pipeline.mediawiki.languages import (
-    DISAMBIGUATION_TEMPLATES,
-    REDIRECT_WORDS,
-    base_language,
-)
+from pipeline.mediawiki.languages import DISAMBIGUATION_TEMPLATES, REDIRECT_WORDS, base_language
 from pipeline.mediawiki.site import SiteInfo
 
 _UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+")

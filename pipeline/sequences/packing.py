@@ -106,10 +106,7 @@ def _known_links(
 
 
 def _sentences(
-    text: str,
-    links: SequenceOf[tuple[Link, int]],
-    spans: SequenceOf[tuple[int, int]],
-    drops: Counter[str],
+    text: str, links: SequenceOf[tuple[Link, int]], spans: SequenceOf[tuple[int, int]], drops: Counter[str]
 ) -> Iterator[list[Segment]]:
     """The sentences of a paragraph in segments; each link goes to the one sentence that holds all of it."""
     waiting = list(reversed(links))

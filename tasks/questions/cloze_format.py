@@ -9,13 +9,7 @@ from typing import Any
 
 from tasks.io.excerpts import CharacterSpan
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
-from tasks.questions.answers import (
-    Answer,
-    best_texts,
-    check_ids,
-    filled_text,
-    prediction_object,
-)
+from tasks.questions.answers import Answer, best_texts, check_ids, filled_text, prediction_object
 
 PLACEHOLDER = "@placeholder"
 

@@ -8,13 +8,7 @@ from urllib.parse import unquote
 
 from tasks.entities.annotations import Annotate, Annotation, Mention, given_mentions, known_mentions
 from tasks.io.records import Record, children, read_object
-from tasks.questions.answers import (
-    Answer,
-    best_texts,
-    check_ids,
-    filled_text,
-    prediction_object,
-)
+from tasks.questions.answers import Answer, best_texts, check_ids, filled_text, prediction_object
 
 
 @dataclass(frozen=True)

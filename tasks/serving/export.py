@@ -37,10 +37,7 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
     ids = ids if len(predictor.markers) != 1 else [ids[0], vocabulary["#"]]
     rows = rows_of_titles(predictor, folder, entity_vocab)
     fine_tuned = FineTuned(
-        task.ARCHITECTURE,
-        luke,
-        predictor.module.classifier.state_dict(),
-        predictor.labels,
+        task.ARCHITECTURE, luke, predictor.module.classifier.state_dict(), predictor.labels
     )
     export_fine_tuned(
         fine_tuned,

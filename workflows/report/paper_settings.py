@@ -58,12 +58,7 @@ def pretraining_configuration(
 ) -> dict[str, Any]:
     """What a pretraining of ours used; `config` is its config.json, `max_words` that of its sequences."""
     recipe = RECIPES[preset] if entities else RECIPES[preset].without_entities()
-    return {
-        "preset": preset,
-        "recipe": asdict(recipe),
-        "model": dict(config),
-        "max_words": max_words,
-    }
+    return {"preset": preset, "recipe": asdict(recipe), "model": dict(config), "max_words": max_words}
 
 
 def setting_tables(cells: Sequence[Cell], pretraining: Mapping[str, Any]) -> tuple[SettingTable, ...]:

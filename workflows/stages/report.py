@@ -143,11 +143,7 @@ class RunExperiments(GridSettings, Step, luigi.WrapperTask):
         default=",".join(VARIANTS),
         description="rows of tasks/finetuning/variants.py",
     )
-    seeds = parameters.ListOf(
-        parameters.WholeNumber(),
-        default="1,2,3",
-        description="seeds of fine-tuning",
-    )
+    seeds = parameters.ListOf(parameters.WholeNumber(), default="1,2,3", description="seeds of fine-tuning")
 
     def report(self) -> Report:
         return self.clone(Report)

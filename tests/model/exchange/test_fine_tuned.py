@@ -155,11 +155,7 @@ def test_words_of_bert_get_the_positions_of_roberta(tmp_path: Path, padding: int
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
     (folder / "tokenizer_config.json").write_text("{}")
     export_fine_tuned(
-        fine_tuned,
-        tmp_path / "out",
-        tokenizer=folder,
-        words={"<ent>": 7, "<ent2>": 9},
-        entities=(0, 1, 2, 4),
+        fine_tuned, tmp_path / "out", tokenizer=folder, words={"<ent>": 7, "<ent2>": 9}, entities=(0, 1, 2, 4)
     )
     theirs, info = transformers.LukeForEntityClassification.from_pretrained(
         tmp_path / "out", output_loading_info=True

@@ -39,10 +39,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (changed("entity_labels", (0, 4), 7), r"entity_labels of shape \(4, 5\) has 7 at \[0, 4\], wanted -100"),
     ({"entity_mask": None}, "entity_ids, entity_positions, entity_mask come together; one is None"),
-    (
-        {"entity_mask": torch.ones(4, 6).bool()},
-        r"entity_mask has shape \(4, 6\), but its ids want \(4, 5\)",
-    ),
+    ({"entity_mask": torch.ones(4, 6).bool()}, r"entity_mask has shape \(4, 6\), but its ids want \(4, 5\)"),
     ({"entity_positions": torch.zeros(4, 6, 2).long()}, r"entity_positions has shape \(4, 6, 2\)"),
     ({"entity_positions": torch.zeros(4, 5, 2)}, r"entity_positions has type torch.float32"),
     (

@@ -43,8 +43,7 @@ def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **chan
     ]
     columns = {"commonest": labels, "commonest_known": [[4] * len(row) for row in labels]} | changes
     schema = pa.schema(
-        [(name, pa.list_(pa.int32())) for name in columns],
-        metadata={"sequences": Corpus(folder).fingerprint},
+        [(name, pa.list_(pa.int32())) for name in columns], metadata={"sequences": Corpus(folder).fingerprint}
     )
     write_arrow(path, pa.table(columns, schema=schema))
     return path

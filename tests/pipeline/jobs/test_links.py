@@ -20,9 +20,4 @@ def test_links_and_coverage(tables: dict[str, Any]) -> None:
         ("ape", "Further", "missing"): 1,
         ("apes", "Ape", "redirect"): 1,
     }
-    assert link_coverage(tables["annotations"]) == {
-        "loop": 1,
-        "missing": 1,
-        "page": 4,
-        "redirect": 1,
-    }
+    assert link_coverage(tables["annotations"]) == {"loop": 1, "missing": 1, "page": 4, "redirect": 1}

@@ -42,8 +42,7 @@ def test_mention_table(tables: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "names"),
-    [({"min_links": 2}, {"ape"}), ({"max_characters": 3}, {"ape", "Ape", "日本"})],
+    ("parameters", "names"), [({"min_links": 2}, {"ape"}), ({"max_characters": 3}, {"ape", "Ape", "日本"})]
 )
 def test_rare_and_long_mentions_are_left_out(
     tables: dict[str, Any], tmp_path: Path, parameters: dict[str, int], names: set[str]

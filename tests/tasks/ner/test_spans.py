@@ -130,11 +130,7 @@ logit = st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf), st.floats(-5,
 
 
 @settings(max_examples=200)
-@given(
-    st.lists(st.tuples(logit, logit), max_size=25),
-    st.integers(1, 8),
-    st.integers(1, 20),
-)
+@given(st.lists(st.tuples(logit, logit), max_size=25), st.integers(1, 8), st.integers(1, 20))
 def test_n_best_spans_equal_brute_force(rows: list[tuple[float, float]], longest: int, count: int) -> None:
     starts, ends = np.array(rows, dtype=np.float32).reshape(-1, 2).T
     every = [

@@ -125,12 +125,7 @@ def test_the_width_of_given_weights_decides_the_preset(
 
 
 def test_the_preset_of_our_own_weights_is_that_of_their_pretraining(tmp_path: Path) -> None:
-    for size, preset in (
-        ("demo", "demo"),
-        ("small", "small-encoder"),
-        ("base", "base"),
-        ("large", "large"),
-    ):
+    for size, preset in (("demo", "demo"), ("small", "small-encoder"), ("base", "base"), ("large", "large")):
         assert FineTune(workdir=str(tmp_path), preset=size).preset_name() == preset
 
 
