@@ -53,6 +53,17 @@ REJECTED = _table(
     ("title", pa.string(), "its title as far as it can be read"),
     ("reason", pa.string(), "why it was rejected"),
 )
+TEMPLATES = _table(
+    (
+        "template",
+        pa.string(),
+        "name of a template whose text in running text was lost; one row a block of pages",
+    ),
+    ("uses", pa.int64(), "how often it stood there"),
+    ("words", pa.int64(), "words in its source, which need not all be shown"),
+    ("links", pa.int64(), "links in its source"),
+    ("example", pa.string(), "its first use, at most 120 characters"),
+)
 
 # ResolveRedirects
 
@@ -128,7 +139,13 @@ COMMONEST = _table(
 
 # By stage, and by the folder or file that holds the table.
 TABLES: Mapping[str, Mapping[str, Table]] = {
-    "ExtractPages": {"pages": PAGES, "paragraphs": PARAGRAPHS, "redirects": REDIRECTS, "rejected": REJECTED},
+    "ExtractPages": {
+        "pages": PAGES,
+        "paragraphs": PARAGRAPHS,
+        "redirects": REDIRECTS,
+        "rejected": REJECTED,
+        "templates": TEMPLATES,
+    },
     "ResolveRedirects": {"titles": TITLES},
     "BuildEntityVocab": {"entity_vocab.parquet": ENTITIES},
     "BuildMentionTable": {"mentions": MENTIONS, "page_names": PAGE_NAMES, "candidates.arrow": CANDIDATES},

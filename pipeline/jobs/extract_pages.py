@@ -1,4 +1,4 @@
-"""ExtractPages: the dump in; pages, paragraphs with links, redirects and rejected pages out."""
+"""ExtractPages: the dump in; pages, paragraphs with links, redirects, rejected pages and lost templates out."""
 
 import contextlib
 import logging
@@ -19,6 +19,7 @@ from pipeline.storage.blocks import PageGate
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
+from pipeline.wikitext.templates.losses import Losses, add_losses
 
 logger = logging.getLogger("pipeline")
 
@@ -38,7 +39,7 @@ def build(
     max_rejected: float,
     dump: str,
 ) -> storage.Result:
-    """Write the four tables, block by block.
+    """Write the five tables, block by block.
 
     Args:
         run: runs the job over blocks.
@@ -70,7 +71,10 @@ def build(
 
 
 class PageExtractor:
-    """The work on one block: writes the pages, paragraphs, redirects and rejected pages that begin in it."""
+    """The work on one block: writes the pages, paragraphs, redirects and rejected pages that begin in it.
+
+    And what templates without a rule cost there, by their names.
+    """
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.site = SiteInfo.from_dict(arguments["site"])
@@ -80,6 +84,7 @@ class PageExtractor:
     def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
         counts: Counter[str] = Counter()
         links = 0
+        losses: Losses = {}
         paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in TABLES}
         with contextlib.ExitStack() as stack:
             writers = {
@@ -96,6 +101,9 @@ class PageExtractor:
                     writers[table].extend(rows)
                     if table == "paragraphs":
                         links += sum(len(extraction.targets) for *_, extraction in rows)
+                        for *_, extraction in rows:
+                            add_losses(losses, extraction.losses)
+            writers["templates"].extend([(name, *loss) for name, loss in sorted(losses.items())])
         count = {table: writer.count for table, writer in writers.items()}
         files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())
         facts = {"pages_read": counts.pop("pages_read", 0)}

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
+from pipeline.wikitext.templates.losses import Losses, count_loss
+from pipeline.wikitext.templates.rules import Arguments, Rule
+from pipeline.wikitext.templates.table import TemplateTable, silent
 
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
 # table begins a line is looked at by code.
@@ -23,6 +26,10 @@ _POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
 _POEM_LINE = re.compile(r"\n[ :]*")
 _POEM_END = re.compile(r"</poem\s*>", re.IGNORECASE | re.ASCII)
 _BLANKS = re.compile(r"[ \t]*")
+_NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
+_DEEPEST = 40  # templates in one another that show text, as in MediaWiki
+_LONGER = 200  # characters that a template may show beyond twice its own source
+_BEFORE = 300  # characters in which an open bracket is looked for
 _HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
 
 
@@ -39,6 +46,7 @@ class _Open(NamedTuple):
     kind: str
     start: int
     end: int
+    rule: Rule | None = None  # of a template that shows text
 
 
 class Tokens(NamedTuple):
@@ -56,20 +64,31 @@ def tokens(file_prefixes: Iterable[str]) -> Tokens:
     return Tokens(re.compile(outside, re.VERBOSE), re.compile(outside + _LINKS, re.VERBOSE))
 
 
-def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
-    """(text without comments, templates, tables, references, file links and the like, drops by reason).
+def cut(
+    text: str, wanted: Tokens, templates: TemplateTable | None = None
+) -> tuple[str, Counter[str], Losses]:
+    """(text without comments, tables, references, file links and the like, drops by reason, what templates cost).
 
-    Time is linear in the text.
+    A template leaves the text that its rule shows, or nothing; without `templates` none shows any. Time is linear in
+    the text.
     """
     text = without_controls(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
     text = _break_poems(_HEADING_TAGS.sub(_heading, text))
-    regions = _Cutter(text, wanted).run()
+    regions = _Cutter(text, wanted, templates).run()
     drops: Counter[str] = Counter()
+    losses: Losses = {}
     for region in regions:
         if region.kind:
             _count_losses(drops, text, region)
-    return "".join(_pieces(text, regions)).replace("<", ANGLE), drops
+            if region.kind == "templates" and templates:
+                count_loss(losses, text, region.start, region.end, templates)
+    return "".join(_pieces(text, regions, 0, len(text))).replace("<", ANGLE), drops, losses
+
+
+def _as_value(shown: str) -> str:
+    """What a template shows as part of another's argument: an equals sign or a bar there is none of that one's."""
+    return protect("|") if shown == "|" else shown.replace("=", protect("="))
 
 
 def _heading(tags: re.Match[str]) -> str:
@@ -87,13 +106,12 @@ def _break_poems(text: str) -> str:
     return "".join((*pieces, text[position:])) if pieces else text
 
 
-def _pieces(text: str, regions: list[Region]) -> Iterator[str]:
-    position = 0
+def _pieces(text: str, regions: list[Region], position: int, last: int) -> Iterator[str]:
     for start, end, replacement, _ in regions:
         yield text[position:start]
         yield replacement
         position = end
-    yield text[position:]
+    yield text[position:last]
 
 
 def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
@@ -112,12 +130,14 @@ def _count_losses(drops: Counter[str], text: str, region: Region) -> None:
 class _Cutter:
     """One pass over a page: tokens in, regions out."""
 
-    def __init__(self, text: str, wanted: Tokens) -> None:
+    def __init__(self, text: str, wanted: Tokens, templates: TemplateTable | None) -> None:
         self.text = text
         self.wanted = wanted
+        self.templates = templates
         self.regions: list[Region] = []
         self.stack: list[_Open] = []
         self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
+        self.unseen = 0  # open templates that show nothing
         self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
@@ -145,11 +165,12 @@ class _Cutter:
         kind = match.lastgroup
         start, end = match.span()
         if kind == "template":
-            self.cut(start, end, GONE, "templates")
+            self.template(start, end, self.rule(start + 2, start) if self.is_shown() else None)
         elif kind == "attributes":
             return self.tag(match)
         elif kind == "open":
-            self.push(_Open("templates", start, end))
+            is_template = end - start == 2 and self.is_shown()
+            self.push(_Open("templates", start, end, self.rule(end, start) if is_template else None))
         elif kind == "shut":
             self.close_braces(start, end)
         elif kind in ("table", "table_end"):
@@ -165,11 +186,45 @@ class _Cutter:
     def push(self, opened: _Open) -> None:
         self.stack.append(opened)
         self.depth[opened.kind] += 1
+        self.unseen += opened.kind == "templates" and opened.rule is None
 
     def pop(self) -> _Open:
         opened = self.stack.pop()
         self.depth[opened.kind] -= 1
+        self.unseen -= opened.kind == "templates" and opened.rule is None
         return opened
+
+    def is_shown(self) -> bool:
+        """Whether a reader sees what a template at this place shows."""
+        depth = self.depth
+        return not (self.unseen or depth["tables"] or depth["files"] or depth["templates"] >= _DEEPEST)
+
+    def rule(self, behind_braces: int, start: int) -> Rule | None:
+        """The rule of the template that begins at `start`; None where it shows nothing there."""
+        name = _NAME.match(self.text, behind_braces)
+        if self.templates is None or name is None:
+            return None
+        folded, rule = self.templates.find(name.group())
+        if folded in self.templates.spoken:
+            line = self.text[max(start - _BEFORE, self.text.rfind("\n", 0, start) + 1, 0) : start]
+            if sum(map(line.count, "(（")) > sum(map(line.count, ")）")):
+                return None
+        return None if rule is silent else rule
+
+    def template(self, start: int, end: int, rule: Rule | None) -> None:
+        """A template leaves what its rule shows; templates in it have left theirs already."""
+        shown = None
+        if rule:
+            first = len(self.regions)
+            while first and self.regions[first - 1].start >= start:
+                first -= 1
+            inner = _outermost(self.regions[first:])
+            shown = rule(Arguments("".join(_pieces(self.text, inner, start + 2, end - 2))))
+        if shown is None or len(shown) > 2 * (end - start) + _LONGER:
+            self.cut(start, end, GONE, "templates")
+        else:
+            # To the template around it neither is a mark.
+            self.cut(start, end, _as_value(shown) if self.depth["templates"] else shown, "")
 
     def pop_until(self, kind: str) -> _Open:
         """Close what was left open inside; amortised, since each opener leaves the stack once."""
@@ -218,7 +273,7 @@ class _Cutter:
             opened = self.pop_until("templates")
             width = min(3, opened.end - opened.start, end - start)
             start += width
-            self.cut(opened.end - width, start, GONE, "templates")
+            self.template(opened.end - width, start, opened.rule if width == 2 else None)
             if opened.end - width - opened.start >= 2:
                 self.push(_Open("templates", opened.start, opened.end - width))
         if end - start >= 2:
@@ -277,15 +332,15 @@ class _Cutter:
                 self.endless.add(name)
         if last is None:
             lost = "" if empty or name == "nowiki" else "markup:unclosed_tag"
-            inline = name in INLINE_CONTENT or name == "nowiki"
-            self.regions.append(Region(start, end, CUT if inline else BREAK, lost))
+            mark = CUT if name == "nowiki" else CUT + GONE if name in INLINE_CONTENT else BREAK
+            self.regions.append(Region(start, end, mark, lost))
             return end
         if name == "nowiki":
             literal = protect(self.text[end : last.start()].replace("\n", " "))
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
             inline = name in INLINE_CONTENT or "inline" in self.text[start:end]
-            self.regions.append(Region(start, last.end(), CUT if inline else BREAK, KINDS[name]))
+            self.regions.append(Region(start, last.end(), CUT + GONE if inline else BREAK, KINDS[name]))
         return last.end()
 
 

@@ -24,6 +24,7 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import capitalize, normalize_title
 from pipeline.wikitext.cut import tokens
 from pipeline.wikitext.placeholders import BREAK, CUT, GONE, OPEN, protect, reveal
+from pipeline.wikitext.templates.table import TemplateTable
 
 # What an address begins with.
 PROTOCOLS = r"(?i:(?:https?|ftps?|news|ircs?|mailto):|(?=//))"
@@ -92,6 +93,7 @@ class LinkRules:
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
+        self.templates = None if self.paper else TemplateTable(site.language)
         self.tokens = tokens(() if self.paper else file_prefixes(site))
         self.pattern = re.compile(
             rf"\[\[(?!{PROTOCOLS})([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})"

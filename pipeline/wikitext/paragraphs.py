@@ -8,9 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, islice, repeat
 from operator import sub
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pipeline.wikitext.placeholders import BREAK, CLOSE, OPEN, holds
+from pipeline.wikitext.templates.losses import Loss
 
 _OTHER_BLANKS = [
     *map(chr, (0x09, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
@@ -37,7 +39,8 @@ class Paragraph(NamedTuple):
 class Extraction(NamedTuple):
     """A page's paragraphs column by column, and what was dropped: "<what>:<reason>" -> count.
 
-    ``link_counts`` says how many of the links, which follow one another through the page, each paragraph has.
+    ``link_counts`` says how many of the links, which follow one another through the page, each paragraph has;
+    ``losses`` says what templates without a rule cost, by their names.
     """
 
     sections: list[str]
@@ -47,6 +50,7 @@ class Extraction(NamedTuple):
     ends: list[int]
     targets: list[str]
     drops: Mapping[str, int]
+    losses: Mapping[str, Loss] = MappingProxyType({})
 
     @property
     def paragraphs(self) -> tuple[Paragraph, ...]:

@@ -1,4 +1,4 @@
-"""ExtractPages: from the dump to pages, paragraphs with links, redirects and rejected pages."""
+"""ExtractPages: from the dump to pages, paragraphs with links, redirects, rejected pages and lost templates."""
 
 import functools
 from typing import Any
@@ -9,10 +9,10 @@ from workflows.stages.dump import CorpusStage
 
 
 class ExtractPages(CorpusStage, beam.BeamStage):
-    """Pages, paragraphs with their links, redirects and rejected pages."""
+    """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 4
+    VERSION = 5
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:

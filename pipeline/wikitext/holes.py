@@ -1,0 +1,88 @@
+"""Holes in a sentence where something was cut: closed as a copy-editor would, and counted.
+
+Only what stands beside a mark of something cut is touched. A bracket loses the parts that were cut, and goes where none
+is left; a comma, colon or blank before other punctuation goes; a line of punctuation alone goes; and two words that
+something parted stay two words:
+
+    >>> close_holes(f"Berlin ({GONE}, {GONE}; born in 1237) is {GONE}, 15{GONE}September", frozenset(), Counter())
+    'Berlin (born in 1237) is, 15 September'
+"""
+
+import re
+from collections import Counter
+
+from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN
+
+_RUN = re.compile(rf"{GONE}(?: *{GONE})+")
+_BRACKETS = re.compile(rf"\([^()\n{GONE}]*{GONE}[^()\n]*\)|（[^（）\n{GONE}]*{GONE}[^（）\n]*）")
+_DEEPEST = 3  # brackets in brackets
+_SEPARATOR = re.compile("([,;，；、])")
+_WORD = re.compile(r"\w+")
+_CLOSED = "\x1d"  # a hole whose blanks and commas on the left go
+_POINT = r"[,;!?)，；、。）]|[.:](?!\w)"
+_BEFORE_POINT = re.compile(rf"(?<=[ ,;:，、]){GONE} *(?={_POINT})")
+_AT_START = re.compile(rf"^ *{GONE} *(?:(?:{_POINT}) *{GONE}? *)+", re.MULTILINE)
+_NO_WORDS = re.compile(rf"^[^\w\n{OPEN}{GONE}]*{GONE}[^\w\n{OPEN}]*$", re.MULTILINE)
+_JOINT = re.compile(rf"(?<=[\w{CLOSE}]){GONE}(?=[\w{OPEN}])")
+_UNSPACED_JOINT = re.compile(rf"(?<=[0-9A-Za-z]){GONE}(?=[0-9A-Za-z])")
+
+
+def close_holes(text: str, lead_in: frozenset[str], drops: Counter[str], *, unspaced: bool = False) -> str:
+    """Lines, with their marks, without the holes beside GONE and CUT; links stay links.
+
+    Args:
+        text: lines with marks.
+        lead_in: words in small letters that stand before a template alone, and go with it.
+        drops: counts what was closed.
+        unspaced: whether the script has no blanks between words.
+    """
+    text = text.replace(CUT, "")
+    if GONE not in text:
+        return text
+    text = _RUN.sub(f"{GONE} ", text)
+    for _ in range(_DEEPEST):
+        closed = _BRACKETS.sub(lambda found: _without_holes(found.group(), lead_in, drops), text)
+        if closed == text:
+            break
+        text = closed
+    text, at_start = _AT_START.subn("", text)
+    text = _NO_WORDS.sub(lambda line: _empty(line.group(), drops), text)
+    text, before_point = _BEFORE_POINT.subn(_CLOSED, text)
+    if before_point:
+        *pieces, last = text.split(_CLOSED)
+        text = "".join([piece.rstrip(f" ,;:，、{GONE}") for piece in pieces] + [last])
+    drops["holes:punctuation"] += at_start + before_point
+    return (_UNSPACED_JOINT if unspaced else _JOINT).sub(" ", text)
+
+
+def _empty(line: str, drops: Counter[str]) -> str:
+    if line.replace(GONE, "").strip():
+        drops["holes:line"] += 1
+        return ""
+    return line
+
+
+def _without_holes(bracket: str, lead_in: frozenset[str], drops: Counter[str]) -> str:
+    """A bracket without the parts that were cut; GONE where none is left."""
+    pieces = _SEPARATOR.split(bracket[1:-1])
+    kept: list[str] = []
+    for separator, part in zip(["", *pieces[1::2]], pieces[::2], strict=True):
+        if filled := _without_hole(part, lead_in):
+            kept += [separator] * bool(kept) + [filled]
+    inside = "".join(kept).strip(f" {GONE}")
+    if not inside:
+        drops["holes:brackets"] += 1
+        return GONE
+    return f"{bracket[0]}{inside}{bracket[-1]}"
+
+
+def _without_hole(part: str, lead_in: frozenset[str]) -> str:
+    """A part of a bracket; "" where what it held was cut, and a label or a small word alone is left."""
+    bare = part.replace(GONE, "").strip()
+    if bare == part.strip() or not bare:
+        return part if bare else ""
+    has_label_alone = bare.endswith((":", "："))
+    if OPEN in part:
+        return part.rstrip(f" :：{GONE}") if has_label_alone else part
+    words = _WORD.findall(bare.lower())
+    return "" if has_label_alone or bare.lower() in lead_in or lead_in.issuperset(words) else part

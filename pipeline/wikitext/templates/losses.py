@@ -1,0 +1,50 @@
+"""What templates without a rule cost the reader, by their names."""
+
+import re
+from collections.abc import Mapping
+from operator import add
+from typing import NamedTuple
+
+from pipeline.wikitext.templates.table import TemplateTable, silent
+
+_NAME = re.compile(r"\{+([^|{}<]*)")
+_WORD = re.compile(r"\w+")
+_MOST_WORDS = 100_000  # characters of a template that are counted
+_EXAMPLE = 120  # characters
+
+
+class Loss(NamedTuple):
+    """What a template's uses in running text cost: words and links of its source, which need not all be shown."""
+
+    uses: int
+    words: int
+    links: int
+    example: str
+
+
+Losses = dict[str, Loss]
+
+
+def count_loss(losses: Losses, text: str, start: int, end: int, templates: TemplateTable) -> None:
+    """Add the template at a place, unless it stands on lines of its own or is known to show no text."""
+    before = text[start - 1] if start else "\n"
+    behind = text[end : end + 1] or "\n"
+    raw = _NAME.match(text, start, end)
+    if raw is None or (before in "\n}" and behind in "\n{"):
+        return
+    name, rule = templates.find(raw[1])
+    if rule is silent or name in templates.spoken or not name:
+        return
+    source = text[raw.end() : min(end, start + _MOST_WORDS)]
+    words = sum(1 for _ in _WORD.finditer(source))
+    example = " ".join(text[start : min(end, start + 2 * _EXAMPLE)].split())[:_EXAMPLE]
+    add_losses(losses, {name: Loss(1, words, source.count("[["), example)})
+
+
+def add_losses(losses: Losses, others: Mapping[str, Loss]) -> None:
+    """Add others to losses; of two examples the first stays."""
+    for name, other in others.items():
+        found = losses.get(name)
+        if found:
+            other = Loss(*map(add, found[:3], other[:3]), found.example)
+        losses[name] = other

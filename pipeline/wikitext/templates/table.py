@@ -1,0 +1,97 @@
+"""Which rule a template has in a wiki, by its name."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from pipeline.mediawiki.languages import base_language
+from pipeline.wikitext.templates.functions import FUNCTIONS
+from pipeline.wikitext.templates.rules import Rule, compile_rule
+
+EVERYWHERE = "any"  # the tables of all wikis
+_KNOWN_NAMES = 1 << 16
+
+
+def silent(arguments: object) -> str:
+    """The rule of a template that shows no text in running text."""
+    return ""
+
+
+@cache
+def _tables() -> dict[str, dict[str, Any]]:
+    data = resources.files("pipeline.mediawiki").joinpath("data", "templates.toml")
+    return tomllib.loads(data.read_text("utf-8"))
+
+
+def fold(name: str) -> str:
+    """A template's name as the tables file it: without namespace, blanks for underscores, the first letter small."""
+    name = " ".join(name.replace("_", " ").split())
+    prefix, colon, rest = name.partition(":")
+    if colon and prefix.lower() == "template":
+        name = rest.strip()
+    return name[:1].lower() + name[1:]
+
+
+class TemplateTable:
+    """The rules of a wiki's templates.
+
+    Attributes:
+        lead_in: small words that stand before a template alone, and go with it.
+        languages: names of languages by code, in the wiki's language.
+    """
+
+    def __init__(self, language: str) -> None:
+        tables = _tables()
+        # A language's own tables win.
+        found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
+        self.languages: dict[str, str] = _merged(found, "languages")
+        self.lead_in = frozenset(word.lower() for table in found for word in table.get("lead_in", ()))
+        self._rules: dict[str, Rule] = dict.fromkeys(_names(found, "silent"), silent)
+        self._begins: dict[str, Rule] = dict.fromkeys(_names(found, "silent_begins"), silent)
+        self._ends = tuple(ending for table in found for ending in table.get("silent_ends", ()))
+        self._rules |= {fold(name): self._compile(rule) for name, rule in _merged(found, "text").items()}
+        self._begins |= {fold(name): self._compile(rule) for name, rule in _merged(found, "begins").items()}
+        for name, other in _merged(found, "same").items():
+            if rule := self._rules.get(fold(other)):
+                self._rules.setdefault(fold(name), rule)
+        self.spoken = frozenset(_names(found, "spoken"))
+        self._rules |= dict.fromkeys(self.spoken, compile_rule("{1}"))
+        self._longest = sorted(self._begins, key=len, reverse=True)
+        self._found: dict[str, tuple[str, Rule | None]] = {}
+
+    def _compile(self, text: str) -> Rule:
+        if not text.startswith("=") or text == "=":
+            return compile_rule(text)
+        name, _, option = text[1:].partition(" ")
+        return FUNCTIONS[name](self.languages, option)
+
+    def find(self, raw: str) -> tuple[str, Rule | None]:
+        """(the folded name, the rule or None) of a template whose name is written so; remembers what it was asked."""
+        if (found := self._found.get(raw)) is None:
+            name = fold(raw)
+            found = name, self._rule(name)
+            if len(self._found) < _KNOWN_NAMES:
+                self._found[raw] = found
+        return found
+
+    def _rule(self, name: str) -> Rule | None:
+        if rule := self._rules.get(name):
+            return rule
+        if ":" in name:  # a parser function, whose first argument follows the colon
+            return self._rules.get(name[: name.index(":") + 1].lower())
+        begins = next((begins for begins in self._longest if name.startswith(begins)), None)
+        if begins is not None:
+            return self._begins[begins]
+        return silent if name.endswith(self._ends) else None
+
+
+def _names(tables: Iterable[Mapping[str, Any]], key: str) -> list[str]:
+    """The names in a list of all tables; a beginning keeps its last blank."""
+    names = [name for table in tables for name in table.get(key, ())]
+    return [fold(name) + " " * name.endswith(" ") for name in names]
+
+
+def _merged(tables: Iterable[Mapping[str, Any]], key: str) -> dict[str, Any]:
+    return {name: value for table in tables for name, value in table.get(key, {}).items()}
