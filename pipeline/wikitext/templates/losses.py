@@ -46,5 +46,6 @@ def add_losses(losses: Losses, others: Mapping[str, Loss]) -> None:
     for name, other in others.items():
         found = losses.get(name)
         if found:
-            other = Loss(*map(add, found[:3], other[:3]), found.example)
+            uses, words, links = map(add, found[:3], other[:3])
+            other = Loss(uses, words, links, found.example)
         losses[name] = other
