@@ -218,8 +218,10 @@ class _Cutter:
             first = len(self.regions)
             while first and self.regions[first - 1].start >= start:
                 first -= 1
-            inner = _outermost(self.regions[first:])
-            shown = rule(Arguments("".join(_pieces(self.text, inner, start + 2, end - 2))))
+            source = self.text[start + 2 : end - 2]
+            if inner := _outermost(self.regions[first:]):
+                source = "".join(_pieces(self.text, inner, start + 2, end - 2))
+            shown = rule(Arguments(source))
         if shown is None or len(shown) > 2 * (end - start) + _LONGER:
             self.cut(start, end, GONE, "templates")
         else:

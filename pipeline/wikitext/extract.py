@@ -19,6 +19,9 @@ from pipeline.wikitext.scripts import choose_variants
 
 PROFILES = ("fixed", "paper")
 _NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
+_NO_SENTENCE_BEFORE_TEXT = re.compile(
+    rf"{_NOTHING_BEFORE_TEXT.pattern}(?:(?:[,)，、）]|\.(?=\s))[{GONE} \t]*)*"
+)
 
 
 def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
@@ -36,7 +39,7 @@ def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
     if rules.variants and "-{" in plain:
         plain = choose_variants(plain, rules.variants, drops)
     marked, targets = mark_links("\n" + plain, rules, drops)
-    marked = _NOTHING_BEFORE_TEXT.sub("\n", marked)
+    marked = (_NO_SENTENCE_BEFORE_TEXT if rules.templates else _NOTHING_BEFORE_TEXT).sub("\n", marked)
     sources, kinds = split_lines(marked, rules)
     lines = "\n".join(sources)
     if rules.templates:

@@ -13,18 +13,20 @@ from collections import Counter
 
 from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN
 
-_RUN = re.compile(rf"{GONE}(?: *{GONE})+")
-_BRACKETS = re.compile(rf"\([^()\n{GONE}]*{GONE}[^()\n]*\)|（[^（）\n{GONE}]*{GONE}[^（）\n]*）")
+# Each begins with a character that is looked for fast; no two parts of one can match the same.
+_DOUBLED = re.compile(f"{GONE}{GONE}+")
+_RUN = re.compile(f"{GONE}(?: +{GONE})+")
+_BRACKETS = re.compile(rf"[(（][^()（）\n{GONE}]*{GONE}[^()（）\n]*[)）]")
 _DEEPEST = 3  # brackets in brackets
 _SEPARATOR = re.compile("([,;，；、])")
 _WORD = re.compile(r"\w+")
 _CLOSED = "\x1d"  # a hole whose blanks and commas on the left go
 _POINT = r"[,;!?)，；、。）]|[.:](?!\w)"
-_BEFORE_POINT = re.compile(rf"(?<=[ ,;:，、]){GONE} *(?={_POINT})")
-_AT_START = re.compile(rf"^ *{GONE} *(?:(?:{_POINT}) *{GONE}? *)+", re.MULTILINE)
-_NO_WORDS = re.compile(rf"^[^\w\n{OPEN}{GONE}]*{GONE}[^\w\n{OPEN}]*$", re.MULTILINE)
-_JOINT = re.compile(rf"(?<=[\w{CLOSE}]){GONE}(?=[\w{OPEN}])")
-_UNSPACED_JOINT = re.compile(rf"(?<=[0-9A-Za-z]){GONE}(?=[0-9A-Za-z])")
+_BEFORE_POINT = re.compile(rf"{GONE}(?:(?<=[ ,;:，、]{GONE}) *| +)(?={_POINT})")
+_AT_START = re.compile(rf"\n *{GONE} *(?:(?:{_POINT}) *{GONE}? *)+")
+_NO_WORDS = re.compile(rf"\n[^\w\n{OPEN}{GONE}]*{GONE}[^\w\n{OPEN}]*(?=\n)")
+_JOINT = re.compile(rf"{GONE}(?<=[\w{CLOSE}]{GONE})(?=[\w{OPEN}])")
+_UNSPACED_JOINT = re.compile(rf"{GONE}(?<=[0-9A-Za-z]{GONE})(?=[0-9A-Za-z])")
 
 
 def close_holes(text: str, lead_in: frozenset[str], drops: Counter[str], *, unspaced: bool = False) -> str:
@@ -39,27 +41,26 @@ def close_holes(text: str, lead_in: frozenset[str], drops: Counter[str], *, unsp
     text = text.replace(CUT, "")
     if GONE not in text:
         return text
-    text = _RUN.sub(f"{GONE} ", text)
+    text = _RUN.sub(f"{GONE} ", _DOUBLED.sub(GONE, f"\n{text}\n"))
     for _ in range(_DEEPEST):
         closed = _BRACKETS.sub(lambda found: _without_holes(found.group(), lead_in, drops), text)
         if closed == text:
             break
         text = closed
-    text, at_start = _AT_START.subn("", text)
+    text, at_start = _AT_START.subn("\n", text)
     text = _NO_WORDS.sub(lambda line: _empty(line.group(), drops), text)
     text, before_point = _BEFORE_POINT.subn(_CLOSED, text)
     if before_point:
         *pieces, last = text.split(_CLOSED)
         text = "".join([piece.rstrip(f" ,;:，、{GONE}") for piece in pieces] + [last])
     drops["holes:punctuation"] += at_start + before_point
-    return (_UNSPACED_JOINT if unspaced else _JOINT).sub(" ", text)
+    return (_UNSPACED_JOINT if unspaced else _JOINT).sub(" ", text)[1:-1]
 
 
 def _empty(line: str, drops: Counter[str]) -> str:
     if line.replace(GONE, "").strip():
         drops["holes:line"] += 1
-        return ""
-    return line
+    return "\n"
 
 
 def _without_holes(bracket: str, lead_in: frozenset[str], drops: Counter[str]) -> str:

@@ -46,7 +46,7 @@ CASES = [
     ("heading of equals signs only", "a\n===\nb", ["a", "b"]),
     ("blanks behind an address", "([http://x.org  a])", ["(a)"]),
     ("heading tag without end", "<h3> A <h3>\nb", ["A", "b"]),
-    ("reference left as text", "a<ref name=b>c<ref>[[D]]</ref>e", ["ae"]),
+    ("reference left as text", "a<ref name=b>c<ref>[[D]]</ref>e", ["a e"]),
 ]
 
 

@@ -14,9 +14,12 @@ import mwparserfromhell
 
 from pipeline.mediawiki.languages import UNSPACED_LANGUAGES, base_language
 from pipeline.mediawiki.site import SiteInfo
+from tests.support.oracle_holes import HOLE, closed
 from tests.support.oracle_items import (
+    BLOCK,
     BREAK,
     COMMENT,
+    LOST,
     MARK,
     Anchor,
     Gap,
@@ -26,6 +29,7 @@ from tests.support.oracle_items import (
     walk,
     with_trails,
 )
+from tests.support.oracle_templates import expanded
 
 _LIST_MARKS = re.compile("[*#:;]+")
 _BLANKS = re.compile(r"\s+")
@@ -48,7 +52,8 @@ def extract(text: str, site: SiteInfo, *, styles: bool = True) -> list[OraclePar
     Without ``styles`` mwparserfromhell does not pair the apostrophes of bold and italics, whose pairs may cross
     the edges of everything else.
     """
-    tree = mwparserfromhell.parse(text.replace("\r\n", "\n").replace("\r", "\n"), skip_style_tags=not styles)
+    text = expanded(text.replace("\r\n", "\n").replace("\r", "\n"), site)
+    tree = mwparserfromhell.parse(text, skip_style_tags=not styles)
     return list(paragraphs(with_trails(list(walk(tree, site)), site), site))
 
 
@@ -136,17 +141,36 @@ def stripped(line: list[Item]) -> list[Item]:
 
 def finish(items: list[Item], section: str, site: SiteInfo) -> Iterator[OracleParagraph]:
     """The paragraphs of some items, cut at breaks: blanks collapsed, links as spans of the text."""
-    unspaced = base_language(site.language) in UNSPACED_LANGUAGES
-    text, links = "", list[Found]()
+    language = base_language(site.language)
+    unspaced = language in UNSPACED_LANGUAGES
+    line: list[tuple[str, int]] = []  # characters, each with the number of its link, or -1
+    targets: list[str] = []
     for item in [*items, BREAK]:
         if isinstance(item, Letters | Anchor):
             shown = _BLANKS.sub(lambda blanks: "" if unspaced and blanks.group() == "\n" else " ", item.text)
-            shown = shown.lstrip() if not text or text.endswith(" ") else shown
-            if isinstance(item, Anchor) and item.target and shown.strip():
-                start = len(text) + len(shown) - len(shown.lstrip())
-                links.append((start, start + len(shown.strip()), item.target))
-            text += shown
+            is_link = isinstance(item, Anchor) and bool(item.target)
+            targets += [item.target] if isinstance(item, Anchor) and item.target else []
+            line += [(char, len(targets) - 1 if is_link else -1) for char in shown]
+        elif item in (LOST, BLOCK):
+            line.append((HOLE, -1))
         elif item == BREAK:
-            if text.strip():
-                yield OracleParagraph(section, text.rstrip(), links)
-            text, links = "", []
+            text, links = measured(closed(line, language, unspaced), targets)
+            if text:
+                yield OracleParagraph(section, text, links)
+            line, targets = [], []
+
+
+def measured(line: list[tuple[str, int]], targets: list[str]) -> tuple[str, list[Found]]:
+    """A line's text with one blank where there are several, and its links without blanks at their edges."""
+    kept: list[tuple[str, int]] = []
+    for char, link in line:
+        if char != " " or (kept and kept[-1][0] != " "):
+            kept.append((char, link))
+    while kept and kept[-1][0] == " ":
+        kept.pop()
+    found = []
+    for number, target in enumerate(targets):
+        places = [place for place, (char, link) in enumerate(kept) if link == number and char != " "]
+        if places:
+            found.append((places[0], places[-1] + 1, target))
+    return "".join(char for char, _ in kept), found

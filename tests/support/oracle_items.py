@@ -80,8 +80,9 @@ class Gap:
     """Something that shows no text here.
 
     "comment" and "hidden": as if it were not there, its line break included, but "hidden" stops a link trail;
-    "inline": stops a link trail; "block": alone on its line it ends the paragraph; "break": the edge of a block;
-    "mark": a list mark, and the colon between term and definition.
+    "inline": stops a link trail; "lost": the same where something was cut out of the line; "block": so was this, and
+    alone on its line it ends the paragraph; "break": the edge of a block; "mark": a list mark, and the colon between
+    term and definition.
     """
 
     kind: str
@@ -95,7 +96,7 @@ class Title:
 
 
 Item = Letters | Anchor | Gap | Title
-INLINE, BLOCK, BREAK = Gap("inline"), Gap("block"), Gap("break")
+INLINE, LOST, BLOCK, BREAK = Gap("inline"), Gap("lost"), Gap("block"), Gap("break")
 COMMENT, HIDDEN, MARK = Gap("comment"), Gap("hidden"), Gap("mark")
 
 
@@ -134,7 +135,7 @@ def plain_text(text: str) -> Iterator[Item]:
         elif word := match.group("magic_word"):
             yield COMMENT if word.lower() in MAGIC_WORDS else Letters(word)
         else:
-            yield BREAK if name in BLOCK_TAGS | SILENT_BLOCK_TAGS else INLINE
+            yield BREAK if name in BLOCK_TAGS | SILENT_BLOCK_TAGS else LOST if name in SILENT_TAGS else INLINE
     yield Letters(decode_references(text[position:]))
 
 
@@ -143,11 +144,9 @@ def tag(node: Tag, site: SiteInfo) -> Iterator[Item]:
     if node.wiki_markup in ("*", "#", ":", ";"):
         yield MARK
     elif name in SILENT_BLOCK_TAGS:
-        yield (
-            INLINE if any(str(attribute.name).strip() == "inline" for attribute in node.attributes) else BREAK
-        )
+        yield LOST if any(str(attribute.name).strip() == "inline" for attribute in node.attributes) else BREAK
     elif name in SILENT_TAGS:
-        yield INLINE
+        yield LOST
     elif name == "nowiki":
         literal = "" if node.contents is None else decode_references(str(node.contents))
         yield from (INLINE, Letters(literal, literal=True), INLINE)

@@ -60,7 +60,8 @@ def sortname(arguments: Arguments) -> str | None:
     name = " ".join(arguments.positional(1, 2))
     if not name or arguments.given("nolink"):
         return name or None
-    title = arguments.given("3") or name + f" ({arguments['dab']})" * bool(arguments.given("dab"))
+    other = arguments.given("dab")
+    title = arguments.given("3") or (f"{name} ({other})" if other else name)
     return f"[[{title}|{name}]]"
 
 
@@ -210,7 +211,7 @@ def music(arguments: Arguments) -> str | None:
 def formatnum(arguments: Arguments) -> str | None:
     """``{{formatnum:12345}}``: with commas."""
     number = arguments.name.partition(":")[2].strip()
-    return grouped(number) if _NUMBER.fullmatch(number) else number or None
+    return grouped(number) if _NUMBER.fullmatch(number) else arguments.shown(number) or None
 
 
 FUNCTIONS: Mapping[str, Maker] = {

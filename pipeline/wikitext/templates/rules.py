@@ -73,7 +73,12 @@ class Arguments(dict[str, str]):
 
     def given(self, *names: str) -> str:
         """The first of the arguments that has a text; "" where none has."""
-        return next((value for name in names if (value := self.get(name, "")).translate(_MARKS)), "")
+        return next((value for name in names if (value := self.shown(self.get(name, "")))), "")
+
+    @staticmethod
+    def shown(value: str) -> str:
+        """A value; "" where it holds nothing but what was cut."""
+        return value if value.translate(_MARKS).strip() else ""
 
     def positional(self, first: int, last: int) -> list[str]:
         """The positional arguments from the first on that have a text, up to the last (0: all)."""
@@ -125,8 +130,10 @@ def _read(text: str) -> list[_Piece]:
         names, opens, shuts, plain = token.groups()
         if opens:
             opened.append([])
-        elif shuts and len(opened) > 1:
+        elif shuts:
             inner = opened.pop()
+            if not opened:
+                raise ValueError(f"rule of a template: {text!r} has a bracket without its partner")
             opened[-1].append(_Optional(inner))
         elif names is not None:
             opened[-1].append(_parameter(names))

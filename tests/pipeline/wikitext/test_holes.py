@@ -1,0 +1,92 @@
+"""Holes where something was cut: closed beside it, and nothing else is touched."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.wikitext.extract import extract
+from pipeline.wikitext.holes import close_holes
+from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN
+
+ENGLISH = SiteInfo("en", "enwiki", "first-letter", ((0, ""),))
+CASES = [
+    ("'''Berlin''' ({{IPAc-en|b}}, {{IPA-de|b}}) is", "Berlin is"),
+    ("'''B''' (pronounced {{IPA|b}}) is", "B is"),
+    ("'''B''' ({{IPA|b}} or {{IPA|c}}; born 1 May) is", "B (born 1 May) is"),
+    ("B (born 1 May, {{x}}) is", "B (born 1 May) is"),
+    ("B (a, {{x}}, b) is", "B (a, b) is"),
+    ("B (Greek: {{x}}; b) is", "B (b) is"),
+    ("B ([[Greek language|Greek]]: {{x}}) is", "B (Greek) is"),
+    ("B (a (''{{x}}''), b) is", "B (a, b) is"),
+    ("B ([http://x.org]{{x}}) is", "B is"),
+    ("is {{x}}, which", "is, which"),
+    ("is {{x}}. That", "is. That"),
+    ("a, {{x}}, b", "a, b"),
+    ("a; {{x}}. b", "a. b"),
+    ("a: {{x}}. b", "a. b"),
+    ("a ({{x}}). b", "a. b"),
+    ("a {{x}}{{y}} {{z}}, b", "a, b"),
+    ("15{{x}}September", "15 September"),
+    ("[[A]]{{x}}[[B]]", "A B"),
+    ("word<ref>a</ref>word", "word word"),
+    ("a <math>x</math>, b", "a, b"),
+    ("* {{x}}. ISBN 5", "ISBN 5"),
+    ("{{x}}, a", "a"),
+    ("a\n* {{x}} – .\nb", "a\nb"),
+    # what is no hole, or somebody else's
+    ("a () , b ; c", "a () , b ; c"),
+    ("a {{x}} .NET b", "a .NET b"),
+    ("a {{x}} ...b", "a ...b"),
+    ("f(x<ref>a</ref>), g", "f(x), g"),
+    ("H<sub>2</sub>O, wo<b>r</b>d, a<!-- b -->c", "H2O, word, ac"),
+    ("a<ref>b</ref>, c<ref>d</ref>.", "a, c."),
+]
+
+
+@pytest.mark.parametrize(("source", "shown"), CASES)
+def test_holes(source: str, shown: str) -> None:
+    assert "\n".join(extract(source, ENGLISH).texts) == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [("日本（{{x}}、東京）は{{x}}、東{{x}}京", "日本（東京）は、東京"), ("a{{x}}b", "a b")],
+)
+def test_holes_where_words_have_no_blanks(source: str, shown: str) -> None:
+    assert extract(source, SiteInfo("ja", "jawiki", "first-letter", ((0, ""),))).texts == [shown]
+
+
+def test_holes_are_counted() -> None:
+    drops = extract("a ({{x}}) b {{x}}, c\n* {{x}} –\nd", ENGLISH).drops
+    assert {name: count for name, count in drops.items() if name.startswith("holes")} == {
+        "holes:brackets": 1,
+        "holes:line": 1,
+        "holes:punctuation": 1,
+    }
+
+
+@given(st.text(st.sampled_from(f"ab1 (),.;:\n、（）{GONE}{CUT}"), max_size=40))
+def test_letters_stay_and_lines_stay_lines(text: str) -> None:
+    closed = close_holes(text, frozenset(), Counter())
+    assert closed.count("\n") == text.count("\n")
+    kept = [char for char in text if char.isalnum()]
+    found = [char for char in closed if char.isalnum()]
+    # A label with a colon alone goes with the hole behind it, and nothing else does.
+    assert found == kept or ":" in text
+
+
+@given(
+    st.lists(
+        st.sampled_from([f"{OPEN}a, b:{CLOSE}", f"({OPEN}c{CLOSE}:", GONE, ")", "(", ", ", "d", " ", "\n"]),
+        max_size=20,
+    )
+)
+def test_no_link_is_lost(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    closed = close_holes(text, frozenset({"a"}), Counter())
+    assert [char for char in closed if char in OPEN + CLOSE] == [
+        char for char in text if char in OPEN + CLOSE
+    ]

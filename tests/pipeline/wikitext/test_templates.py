@@ -1,0 +1,234 @@
+"""What readers see of templates: characters, text, measures, and how templates stand in one another."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.wikitext.extract import extract
+from pipeline.wikitext.templates.functions import FUNCTIONS
+from pipeline.wikitext.templates.losses import Loss
+from pipeline.wikitext.templates.rules import Arguments, compile_rule
+from pipeline.wikitext.templates.table import TemplateTable, _tables, silent
+
+
+def site(language: str = "en") -> SiteInfo:
+    return SiteInfo(language, f"{language}wiki", "first-letter", ((0, ""), (6, "File"), (14, "Category")))
+
+
+def text_of(source: str, language: str = "en", profile: str = "fixed") -> str:
+    return "\n".join(extract(source, site(language), profile=profile).texts)
+
+
+CHARACTERS = [
+    ("(1417{{endash}}1701)", "(1417–1701)"),
+    ("15{{nbsp}}September", "15 September"),
+    ("there{{mdash}}although", "there—although"),
+    ("[[Foo]]{{ndash}}[[Bar]]", "Foo–Bar"),
+    ("a{{snd}}b", "a – b"),
+    ("a{{spaced ndash}}b", "a – b"),
+    ("''GQ''{{'}}s", "GQ's"),
+    ("''Eagle''{{'s}} pads", "Eagle's pads"),
+    ("Hawai{{okina}}i", "Hawaiʻi"),
+    ("[[Foo{{!}}bar]]", "bar"),
+    ("a{{=}}b", "a=b"),
+    ("{{(}}a{{)}}", "{a}"),
+    ("a {{bull}} b{{·}} c", "a • b · c"),
+    ("{{frac|1|2}} and {{frac|3}} and {{frac|2|3|4}}", "1⁄2 and 1⁄3 and 2 3⁄4"),
+    ("{{sfrac|a|b}}", "a/b"),
+    ("6.2{{e|24}} and 2{{e|-7}}", "6.2×10²⁴ and 2×10⁻⁷"),
+    ("{{Nbsp}}a{{NBSP}}b", "a b"),  # the first letter alone may be a capital
+    ("a{{ nbsp }}b{{Template:nbsp}}c", "a b c"),
+]
+TEXTS = [
+    ("is {{convert|19000|sqft|m2}}, which", "is 19,000 square feet (1,800 m2), which"),
+    ("({{lang-kw|Bosvena}})", "(Cornish: Bosvena)"),
+    ("({{lang-kw|Bosvena|label=none}})", "(Bosvena)"),
+    ("{{lang-ru|Москва|Moskva}}", "Russian: Москва, romanized: Moskva"),
+    ("({{langx|el|Ἀθῆναι|lit=x}})", "(Greek: Ἀθῆναι, lit. 'x')"),
+    ("the German {{lang|de|''Land''}}.", "the German Land."),
+    ("''{{transl|ar|ALA|al-Jazā'ir}}''", "al-Jazā'ir"),
+    ("{{nowrap|[[Pope Clement IV]]}} as", "Pope Clement IV as"),
+    ("{{nobold|a}} {{small|b}} {{abbr|c.|circa}}", "a b c."),
+    ("{{circa|1850}} and {{circa|1850|1860}}", "c. 1850 and c. 1850 – c. 1860"),
+    ("({{fl.|1200}}; {{reign|1210|1215}})", "(fl. 1200; r. 1210–1215)"),
+    (
+        "{{as of|2014|lc=y}}, {{As of|2014|5}}, {{as of|2014|5|3|since=y}}",
+        "as of 2014, As of May 2014, Since 3 May 2014",
+    ),
+    ("{{start date|1993|02|24}} {{start date|1993|02|24|df=y}}", "February 24, 1993 24 February 1993"),
+    ("aged {{age|1950|5|2|1970|5|1}}", "aged 19"),
+    ("alongside {{HMS|Ajax|22|6}} and {{USS|Nimitz|CVN-68}}", "alongside Ajax and USS Nimitz (CVN-68)"),
+    ("the {{ship|HMS|Exeter|68|2}}", "the HMS Exeter"),
+    ("{{ill|Foo|de|Bar}} {{ill|Foo|de|Bar|lt=baz}}", "Foo baz"),
+    ("{{sortname|Ayn|Rand}}", "Ayn Rand"),
+    ("{{val|6.241|e=18}}, {{val|1.5|0.2|u=kg}}", "6.241×10¹⁸, 1.5±0.2 kg"),
+    ("{{chem|C|''n''|H|2''n''+2}}", "CnH2n+2"),
+    ("{{hlist|a|[[b]]|c}}, {{ubl|d|e}}", "a · b · c, d, e"),
+    ("so:\n{{quote|[[A]] said|B}}\nand", "so:\nA said — B\nand"),
+    ("{{Nihongo|'''Aikido'''|合気道|Aikidō|lead=yes}} is", "Aikido (合気道, Aikidō) is"),
+    ("recieve{{sic}} {{sic|teh}}", "recieve teh"),
+    ("{{URL|example.org|site}} {{official website|http://x}}", "site Official website"),
+    ("{{formatnum:12345}} m", "12,345 m"),
+    ("the vowel {{IPA|/a/}}, and", "the vowel /a/, and"),
+    ("{{zh|t=臺灣|p=Táiwān}}", "traditional Chinese: 臺灣; pinyin: Táiwān"),
+]
+LANGUAGES = [
+    ("fr", "l{{'}}eau du {{date|5|mai|1990}}", "l'eau du 5 mai 1990"),
+    ("es", "a{{esd}}b", "a b"),
+    ("de", 'Er sagte {{"|Wort}}. ({{Höhe|115|DE-NHN}})', "Er sagte „Wort“. (115 m)"),
+    ("ja", "{{仮リンク|ベルリン・ボン法|en|Berlin-Bonn Act}}は{{要出典}}東", "ベルリン・ボン法は東"),
+    ("ar", "نهر {{ألمانية|Spree}} يخترق", "نهر Spree يخترق"),
+    ("ru", "{{нп3|Статья|текст|en|Article}}", "текст"),
+    ("zh", "{{le|條目|Item|文字}}", "文字"),
+]
+MEASURES = [
+    ("1300|mi|km", "1,300 miles (2,100 km)"),
+    ("10|km|mi", "10 kilometres (6.2 mi)"),
+    ("10|km|mi|sp=us", "10 kilometers (6.2 mi)"),
+    ("5|ft|m", "5 feet (1.5 m)"),
+    ("1|mi", "1 mile (1.6 km)"),
+    ("70|m", "70 metres (230 ft)"),
+    ("2|m", "2 metres (6 ft 7 in)"),
+    ("-40|C", "−40 °C (−40 °F)"),
+    ("20|C|F", "20 °C (68 °F)"),
+    ("10|to|20|km|mi", "10 to 20 kilometres (6.2 to 12.4 mi)"),
+    ("6|ft|4|in|m", "6 feet 4 inches (1.93 m)"),
+    ("100|lb|kg|0", "100 pounds (45 kg)"),
+    ("123.4|km|mi|1", "123.4 kilometres (76.7 mi)"),
+    ("100|km|mi|abbr=on", "100 km (62 mi)"),
+    ("100|km|mi|abbr=off", "100 kilometres (62 miles)"),
+    ("5|mi|km|adj=on", "5-mile (8.0 km)"),
+    ("5|mi|km|disp=or", "5 miles or 8.0 km"),
+    ("5|mi|km|disp=out", "8.0 km"),
+    ("5|mi|km|order=flip", "8.0 km (5 miles)"),
+    ("50|kn", "50 knots (93 km/h; 58 mph)"),
+    ("300|furlongs-of-old", "300 furlongs-of-old"),
+]
+
+
+@pytest.mark.parametrize(("source", "shown"), CHARACTERS + TEXTS, ids=lambda value: value[:30])
+def test_what_a_template_shows(source: str, shown: str) -> None:
+    assert text_of(source) == shown
+
+
+@pytest.mark.parametrize(("language", "source", "shown"), LANGUAGES)
+def test_what_a_template_shows_in_its_language(language: str, source: str, shown: str) -> None:
+    assert text_of(source, language) == shown
+
+
+@pytest.mark.parametrize(("arguments", "shown"), MEASURES)
+def test_measures(arguments: str, shown: str) -> None:
+    assert text_of(f"{{{{convert|{arguments}}}}}") == shown
+
+
+def test_links_in_shown_text_are_annotations() -> None:
+    found = extract(
+        "{{nowrap|a [[B|c]]}} {{ill|D|de|E}} {{HMS|Ajax|22|6}} {{sortname|F|G}}", site()
+    ).paragraphs
+    text = found[0].text
+    assert [(text[link.start : link.end], link.target) for link in found[0].links] == [
+        ("c", "B"),
+        ("D", "D"),
+        ("Ajax", "HMS Ajax (22)"),
+        ("F G", "F G"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("{{nowrap|{{convert|5|mi}} or {{lang|de|b}}}}", "5 miles (8.0 km) or b"),
+        ("{{lang|de|a<ref>b</ref> ''c''<!-- d -->}}", "a c"),
+        ("{{nowrap|1=a=b}} {{nowrap|[http://x.org c]}}", "a=b c"),
+        ("{{nowrap|a{{=}}b}} {{nowrap|a{{!}}b}}", "a=b a|b"),
+        ("{{nowrap\n|a\n}} b", "a b"),
+        ("{{unknown|{{nowrap|a}}}} b", "b"),
+        ("{{nowrap|{{unknown|a}} b}}", "b"),
+        ("{|\n|{{nowrap|a}}\n|}\nb", "b"),
+        ("{{nowrap|a", "a"),
+        ("{{{nowrap|a}}} b", "b"),
+        ("{{flatlist|\n* a\n* [[b]]\n}}\nc", "a\nb\nc"),
+    ],
+)
+def test_templates_in_one_another(source: str, shown: str) -> None:
+    assert text_of(source).replace("nowrap|", "") == shown
+
+
+def test_the_papers_profile_shows_no_template() -> None:
+    assert text_of("a {{nowrap|b}}, ({{IPA|c}}) d{{endash}}e", profile="paper") == "a , () de"
+
+
+def test_losses_are_counted_by_name() -> None:
+    source = (
+        "{{Infobox x|a=b}}\na {{Foo bar|[[B]] c}} d{{foo_bar|e}}.{{cn}} {{nowrap|f}}\n* {{cite book|title=g}}"
+    )
+    assert extract(source, site()).losses == {"foo bar": Loss(2, 3, 1, "{{Foo bar|[[B]] c}}")}
+
+
+def test_forty_deep_is_shown_and_deeper_is_not() -> None:
+    def nested(depth: int) -> str:
+        return text_of("{{nowrap|" * depth + "a" + "}}" * depth + " b")
+
+    assert nested(40) == "a b"
+    assert nested(41) == "b"
+
+
+def test_a_rule_that_doubles_its_text_stays_bounded() -> None:
+    extraction = extract("{{ill|" * 39 + "a" * 50 + "}}" * 39, site())
+    assert sum(map(len, extraction.texts)) < 10_000
+
+
+# Rules and tables
+
+
+def test_a_rule_fills_what_is_given() -> None:
+    rule = compile_rule('{1}< – {2}>< [{x|3|"none"}]>')
+    assert rule(Arguments("t|a|b|c")) == "a – b [c]"
+    assert rule(Arguments("t|a")) == "a [none]"
+    assert rule(Arguments("t||b")) is None
+
+
+@pytest.mark.parametrize("rule", ["{1}<a", "{1}>a", "<{1}"])
+def test_a_rule_with_a_lone_bracket_is_refused(rule: str) -> None:
+    with pytest.raises(ValueError, match="without its partner"):
+        compile_rule(rule)
+
+
+@pytest.mark.parametrize("language", [code for code in _tables() if code != "any"])
+def test_every_rule_of_a_language_compiles(language: str) -> None:
+    table = TemplateTable(language)
+    for name in _tables()[language].get("text", {}):
+        assert table.find(name)[1] not in (None, silent), name
+
+
+def test_every_other_name_leads_to_a_rule() -> None:
+    for language, tables in _tables().items():
+        table = TemplateTable("en" if language == "any" else language)
+        missing = [name for name in tables.get("same", {}) if table.find(name)[1] is None]
+        assert not missing
+
+
+def test_every_function_is_used() -> None:
+    used = {
+        rule[1:].split()[0]
+        for tables in _tables().values()
+        for group in ("text", "begins")
+        for rule in tables.get(group, {}).values()
+        if rule.startswith("=") and rule != "="
+    }
+    assert used == set(FUNCTIONS)
+
+
+NAMES = st.sampled_from(
+    ["nowrap", "convert", "lang", "lang-kw", "ill", "val", "USS", "as of", "age", "zh", "x"]
+)
+WORDS = st.text(st.sampled_from("aé1 -|=[]{}<'\n,.(:٣²"), max_size=20)
+
+
+@given(NAMES, st.lists(WORDS, max_size=5), WORDS)
+def test_no_arguments_raise_anything(name: str, arguments: list[str], behind: str) -> None:
+    source = "{{" + "|".join([name, *arguments]) + "}}" + behind
+    for paragraph in extract(source, site()).paragraphs:
+        assert paragraph.text == paragraph.text.strip()
+        assert all(0 <= link.start < link.end <= len(paragraph.text) for link in paragraph.links)
