@@ -39,7 +39,7 @@ CASES = [
     # what is no hole, or somebody else's
     ("a () , b ; c", "a () , b ; c"),
     ("a {{x}} .NET b", "a .NET b"),
-    ("a {{x}} ...b", "a ...b"),
+    ("a {{x}} ...b", "a...b"),
     ("f(x<ref>a</ref>), g", "f(x), g"),
     ("H<sub>2</sub>O, wo<b>r</b>d, a<!-- b -->c", "H2O, word, ac"),
     ("a<ref>b</ref>, c<ref>d</ref>.", "a, c."),
