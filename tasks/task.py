@@ -11,6 +11,7 @@ score       predictions to the field's metrics
 `from_records` takes questions of users, `answers` and `prediction_lines` write predictions.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,11 +62,11 @@ class Hyperparameters:
                 raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 0")
 
 
-def presets(
-    *, paper: Hyperparameters, demo: Hyperparameters, small_encoder: Hyperparameters
-) -> Mapping[str, Hyperparameters]:
+def presets(task: str) -> Mapping[str, Hyperparameters]:
     """The values of a task by the names of its presets; the paper has one set of them for every size of model."""
-    return {"demo": demo, "small-encoder": small_encoder, "base": paper, "large": paper}
+    text = Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")
+    found = {name: Hyperparameters(**values) for name, values in tomllib.loads(text)[task].items()}
+    return {**found, "large": found["base"]}
 
 
 @dataclass(frozen=True)

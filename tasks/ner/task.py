@@ -16,13 +16,9 @@ from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, 
 from tasks.ner.context import Piece, document_pieces, encode, with_context
 from tasks.ner.spans import Span, enumerate_spans, select_spans, span_scores, split_passes
 from tasks.ner.words import record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, presets
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5),
-    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96),
-    small_encoder=Hyperparameters(learning_rate=4e-4, head_learning_rate=2e-3, batch_size=8, epochs=4),
-)
+PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False

@@ -21,14 +21,9 @@ from tasks.questions.answers import (
 )
 from tasks.questions.cloze_format import Dataset, Example, gold_answers
 from tasks.questions.cloze_input import ClozeBatch, ClozeFeature
-from tasks.task import Classifier, Hyperparameters, presets
+from tasks.task import Classifier, presets
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=2),
-    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128),
-    # ReCoRD is licensed, so these are the values of extractive_qa.
-    small_encoder=Hyperparameters(learning_rate=1e-4, head_learning_rate=1e-3, batch_size=16, epochs=3),
-)
+PRESETS = presets("cloze_qa")
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "exact_match"

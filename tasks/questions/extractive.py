@@ -21,13 +21,9 @@ from tasks.questions.answers import (
 )
 from tasks.questions.extractive_format import Dataset, gold_answers
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Classifier, Hyperparameters, presets
+from tasks.task import Classifier, presets
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=15e-6, head_learning_rate=15e-6, batch_size=48, epochs=2),
-    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128),
-    small_encoder=Hyperparameters(learning_rate=1e-4, head_learning_rate=1e-3, batch_size=16, epochs=3),
-)
+PRESETS = presets("extractive_qa")
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
 WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"

@@ -17,7 +17,7 @@ from tasks.io.data_folder import read_label_file
 from tasks.io.excerpts import CharacterSpan
 from tasks.io.metrics import label_scores
 from tasks.io.records import Record, read_records
-from tasks.task import Features, Hyperparameters, presets
+from tasks.task import Features, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
@@ -27,12 +27,7 @@ from tasks.typing_and_relations.examples import (
 )
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=4, epochs=3),
-    demo=Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96),
-    # Open Entity is licensed, so these are the values found for relation_classification, the same kind of input.
-    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5),
-)
+PRESETS = presets("entity_typing")
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept

@@ -16,7 +16,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.excerpts import CharacterSpan, character_span
 from tasks.io.metrics import label_scores, precision_recall_f1
 from tasks.io.records import Record, read_records
-from tasks.task import Features, Hyperparameters, presets
+from tasks.task import Features, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
@@ -26,11 +26,7 @@ from tasks.typing_and_relations.examples import (
 )
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=5),
-    demo=Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96),
-    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5),
-)
+PRESETS = presets("relation_classification")
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2, 2)  # [PAD]; [HEAD] and [TAIL] both start from [MASK]
 ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kept
