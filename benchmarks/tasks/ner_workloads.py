@@ -26,6 +26,7 @@ from tasks.ner.classifier import SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, read_columns
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import enumerate_spans
+from tasks.task import InputSettings
 
 LABELS = ("O", "LOC", "MISC", "ORG", "PER")
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
@@ -116,7 +117,7 @@ def ask_theirs(
 
 
 def featurize(models: Models, dataset: ColumnFile) -> Sequence[SpanFeature]:
-    return ner.featurize(dataset, models.tokenizer, LABELS, markers={}, max_words=512, profile="fixed").items
+    return ner.featurize(dataset, InputSettings(models.tokenizer, LABELS, {}, 512, "fixed")).items
 
 
 class PaddedTask:
