@@ -1,6 +1,6 @@
 """The 12 tables of the paper: 8 of results (in percent), 4 of hyper-parameters, with all their rows.
 
-Their cells are in paper.json; a test compares each with the paper's LaTeX. `fine_tuning` gives how a task was trained,
+Their cells are in paper.json; a test compares each with the paper's LaTeX. `fine_tuning` says how a task was trained,
 and `Table.measures` what a column of results is.
 """
 
@@ -86,49 +86,12 @@ class Table:
         return bool(self.measures) and row.values[self.columns.index(column)] == max(values)
 
 
-@dataclass(frozen=True)
-class FineTuning:
-    """How LUKE was fine-tuned on a task (Tables 11 and 12); `dev_scores` are in percent, by metric.
+def fine_tuning(task: str) -> dict[str, Cell]:
+    """How LUKE was fine-tuned on a task, by the names of the rows of Tables 11 and 12.
 
-    The names are those of `tasks.task.Hyperparameters` where that has the value, too. The presets `base` and `large` of
-    each task repeat these values; a test compares them.
+    The presets `base` and `large` of each task repeat these values; a test compares them.
     """
-
-    learning_rate: float
-    batch_size: int
-    epochs: int
-    dev_scores: Mapping[str, float]
-    max_words: int
-    warmup_ratio: float
-    dropout: float
-    weight_decay: float
-    betas: tuple[float, float]
-    epsilon: float
-
-
-def fine_tuning(task: str) -> FineTuning:
-    """The hyper-parameters of a task. Raises: ValueError for a task that the paper has not."""
-    if task not in DATASETS:
-        raise ValueError(f"task {task!r} is not in the paper; expected one of {', '.join(DATASETS)}")
-    own, common = FINE_TUNING.column(DATASETS[task]), FINE_TUNING_COMMON.column("Value")
-    scores = (score.split() for score in str(own["Dev score"]).split("/"))
-    return FineTuning(
-        learning_rate=_number(own["Learning rate"]),
-        batch_size=int(_number(own["Batch size"])),
-        epochs=int(_number(own["Training epochs"])),
-        dev_scores={METRICS[metric]: float(percent) for percent, metric in scores},
-        max_words=int(_number(common["Maximum word length"])),
-        warmup_ratio=_number(common["Warmup ratio"]),
-        dropout=_number(common["Dropout"]),
-        weight_decay=_number(common["Weight decay"]),
-        betas=(_number(common["Adam β1"]), _number(common["Adam β2"])),
-        epsilon=_number(common["Adam ε"]),
-    )
-
-
-def _number(cell: Cell) -> float:
-    assert isinstance(cell, int | float), cell
-    return cell
+    return FINE_TUNING.column(DATASETS[task]) | FINE_TUNING_COMMON.column("Value")
 
 
 def read_tables(path: Path) -> tuple[Table, ...]:

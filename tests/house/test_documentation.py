@@ -462,12 +462,12 @@ def is_in(number: str, text: str) -> bool:
 
 def test_the_computed_hours_are_the_papers_minutes() -> None:
     """Of each table tasks and variants are those of its columns and rows; hours are minutes, GPUs and three seeds."""
-    from tasks.finetuning.paper import DATASETS, FINE_TUNING, TABLES, VARIANT_OF_ROW
+    from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW, fine_tuning
 
     text = (DOCS / "how-to" / "paper.md").read_text(encoding="utf-8")
-    columns = {task: FINE_TUNING.column(dataset) for task, dataset in DATASETS.items()}
-    minutes = {task: int(str(own["Training time"]).removesuffix("min")) for task, own in columns.items()}
-    hours = {task: minutes[task] * columns[task]["Number of GPUs"] / 60 for task in DATASETS}
+    rows = {task: fine_tuning(task) for task in DATASETS}
+    minutes = {task: int(str(row["Training time"]).removesuffix("min")) for task, row in rows.items()}
+    hours = {task: minutes[task] * row["Number of GPUs"] / 60 for task, row in rows.items()}
     lines = re.findall(
         r"^\| ([1-8]) [^|]+ \| (.+?) \| `(.+?)` \| (\d+)(?: and the pretraining)? \|$", text, re.M
     )
