@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.corpus import lukes_method
-from benchmarks.harness.oracle import Tokenizer
 from benchmarks.harness.workloads import Record, in_turn, serve, steady_collector
 from pipeline.jobs.build_sequences import read_paragraphs
 from pipeline.lookup.entities import Aliases
@@ -20,6 +19,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.arrow import open_arrow
 from pipeline.storage.tries import write_texts
+from tests.support.oracle_sequences import Tokenizer
 
 UNKNOWN_ENTITY = 1
 

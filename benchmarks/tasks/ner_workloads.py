@@ -206,9 +206,7 @@ def sizes(features: Sequence[SpanFeature]) -> Record:
 def differences(pairs: Iterable[tuple[np.ndarray, np.ndarray]], of: str) -> Record:
     """How many pairs there are, how far the two of a pair lie apart at most, and how far their values spread."""
     found = [(float(np.abs(one - other).max()), float(other.std())) for one, other in pairs]
-    largest, spread = (
-        (max(values, default=0.0) for values in zip(*found, strict=True)) if found else (0.0, 0.0)
-    )
+    largest, spread = map(max, zip((0.0, 0.0), *found, strict=True))
     return {of: len(found), "largest difference": largest, "standard deviation": spread}
 
 

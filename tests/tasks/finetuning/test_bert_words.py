@@ -160,6 +160,6 @@ def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
             tmp_path / "out", variant="luke", preset="quick", seed=1, device="cpu", profile="fixed",
             progress=False, allow_no_predictions=True,
         )  # fmt: skip
-    tokenizer = load(tmp_path / "out", device="cpu").tokenizer
+    tokenizer = load(tmp_path / "out", device="cpu").inputs.tokenizer
     upper, lower = tokenizer.encode(["LINCOLN", "lincoln"], [True, True])
     assert upper != lower

@@ -85,7 +85,7 @@ def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> N
 def test_the_exported_folder_answers_alike(folder: Path, task: ModuleType) -> None:
     ours = load(folder / f"{name_of(task)}-luke", device="cpu")
     theirs = load(folder / "exported" / name_of(task), device="cpu")
-    assert (theirs.task, theirs.labels) == (ours.task, ours.inputs.labels)
+    assert (theirs.task, theirs.inputs.labels) == (ours.task, ours.inputs.labels)
     if task is ner:
         sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
         questions = [{"words": list(sentence.words)} for sentence in sentences]

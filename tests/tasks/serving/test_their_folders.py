@@ -277,5 +277,5 @@ def test_a_class_0_of_another_name_is_taken_for_none(
     tokenizer: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fine_tuned("ner", tokenizer, tmp_path / "luke", OURS, ("nothing", "PER"))
-    assert load(tmp_path / "luke", device="cpu").labels == ("nothing", "PER")
+    assert load(tmp_path / "luke", device="cpu").inputs.labels == ("nothing", "PER")
     assert "luke: no class of id2label is named o or nil; class 0, nothing, is taken for it" in caplog.text
