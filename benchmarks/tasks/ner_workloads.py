@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -120,29 +121,25 @@ def featurize(models: Models, dataset: ColumnFile) -> Sequence[SpanFeature]:
     return ner.featurize(dataset, InputSettings(models.tokenizer, LABELS, {}, 512, "fixed")).items
 
 
-class PaddedTask:
+def changed_task(*, padded: bool = False, apart: bool = False) -> Any:
     """Entity recognition whose batches keep their padding, or share no words."""
 
-    def __init__(self, *, padded: bool = False, apart: bool = False) -> None:
-        self.padded, self.apart = padded, apart
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(ner, name)
-
-    def collate(self, features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> Any:
-        batch = ner.collate(features, entities=entities or self.apart, pad_id=pad_id)
-        if self.apart:
+    def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> Any:
+        batch = ner.collate(features, entities=entities or apart, pad_id=pad_id)
+        if apart:
             kept = replace(batch.inputs, entity_ids=None, entity_positions=None, entity_mask=None)
             batch = replace(batch, inputs=kept.unpadded())
-        return replace(batch, inputs=replace(batch.inputs, packed=None)) if self.padded else batch
+        return replace(batch, inputs=replace(batch.inputs, packed=None)) if padded else batch
+
+    return SimpleNamespace(**{**vars(ner), "collate": collate})
 
 
 def ask_ours(
     models: Models, features: Sequence[SpanFeature], *, entities: bool = True, sort: bool = False,
     changes: Record | None = None, **amounts: Any,
 ) -> list[np.ndarray]:  # fmt: skip
-    """Logits of every pass, in the order in which they are computed; `changes`: of `PaddedTask`."""
-    task: Any = PaddedTask(**changes) if changes else ner
+    """Logits of every pass, in the order in which they are computed; `changes`: of `changed_task`."""
+    task: Any = changed_task(**changes) if changes else ner
     ordered = sorted(features, key=ner.feature_size) if sort else features
     module = models.ours if entities else models.words_alone
     settings = {"pad_id": models.tokenizer.pad_id, "device": models.device}

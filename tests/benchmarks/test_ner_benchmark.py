@@ -89,5 +89,5 @@ def test_ways_of_computing_say_the_same(tmp_path: Path) -> None:
         module = task.head(luke, len(workloads.LABELS), entities=entities).eval()
         settings = {"entities": entities, "pad_id": 1, "device": "cpu", "batch_size": 5}
         expected = logits_of(task, module, features, **settings)
-        found = logits_of(workloads.PaddedTask(**options), module, features, **settings)
+        found = logits_of(workloads.changed_task(**options), module, features, **settings)
         assert max(np.abs(a - b).max() for a, b in zip(expected, found, strict=True)) < 1e-5
