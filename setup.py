@@ -20,8 +20,11 @@ setup(
         ]
     ),
     package_data={
+        "model.luke": ["presets.toml"],
+        "model.pretraining": ["recipes.toml"],
         "pipeline.jobs": ["spark_conf/*"],
         "pipeline.mediawiki": ["data/*"],
+        "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
         "workflows.report": ["templates/*"],
     },

@@ -11,15 +11,19 @@ score       predictions to the field's metrics
 `from_records` takes questions of users, `answers` and `prediction_lines` write predictions.
 """
 
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
+from model.luke.batch import Batch
 from model.luke.config import LukeConfig
+from model.luke.embeddings import initialise
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.records import Record
@@ -61,11 +65,22 @@ class Hyperparameters:
                 raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 0")
 
 
-def presets(
-    *, paper: Hyperparameters, demo: Hyperparameters, small_encoder: Hyperparameters
-) -> Mapping[str, Hyperparameters]:
+def presets(task: str) -> Mapping[str, Hyperparameters]:
     """The values of a task by the names of its presets; the paper has one set of them for every size of model."""
-    return {"demo": demo, "small-encoder": small_encoder, "base": paper, "large": paper}
+    text = Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")
+    found = {name: Hyperparameters(**values) for name, values in tomllib.loads(text)[task].items()}
+    return {**found, "large": found["base"]}
+
+
+@dataclass(frozen=True)
+class InputSettings:
+    """What inputs are made with: at most `max_words` word positions; `markers` are the word ids of WORD_MARKERS."""
+
+    tokenizer: WordTokenizer
+    labels: tuple[str, ...]
+    markers: Mapping[str, int]
+    max_words: int
+    profile: str
 
 
 @dataclass(frozen=True)
@@ -77,18 +92,34 @@ class Features(Generic[FeatureOut]):
 
 
 class Classifier(nn.Module):
-    """A model for a task: the pretrained part `luke` and, in a subclass, the `classifier` on top of it."""
+    """A model for a task: the pretrained part `luke`, and on top of `states` of it a linear `classifier`.
 
-    classifier: nn.Linear
+    What a subclass makes of the states goes through `dropout` first, if it wants that.
+    """
 
-    def __init__(self, luke: LukeModel) -> None:
+    def __init__(self, luke: LukeModel, states: int, label_count: int, *, bias: bool = True) -> None:
         super().__init__()
         self.luke = luke
+        self.dropout = nn.Dropout(luke.config.hidden_dropout_prob)
+        self.classifier = nn.Linear(states * luke.config.hidden_size, label_count, bias=bias)
+        initialise(self.classifier, luke.config.initializer_range)
 
     @property
     def config(self) -> LukeConfig:
         """The configuration of the encoder."""
         return self.luke.config
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledBatch:
+    """Padded features: the model's input, and the labels. A task adds what else its classifier wants."""
+
+    inputs: Batch
+    labels: Tensor
+
+    def to(self, device: torch.device | str) -> Self:
+        """The same batch on another device."""
+        return replace(self, **{k: v.to(device) for k, v in vars(self).items() if hasattr(v, "to")})
 
 
 class Task(Protocol[Dataset, Feature]):
@@ -130,20 +161,8 @@ class Task(Protocol[Dataset, Feature]):
 
     # Featurize
 
-    def featurize(
-        self,
-        dataset: Dataset,
-        tokenizer: WordTokenizer,
-        labels: Sequence[str],
-        *,
-        markers: Mapping[str, int],
-        max_words: int,
-        profile: str,
-    ) -> Features[Feature]:
-        """Inputs of at most `max_words` word positions; those of an example stand next to each other.
-
-        `markers` are the word ids of WORD_MARKERS.
-        """
+    def featurize(self, dataset: Dataset, inputs: InputSettings) -> Features[Feature]:
+        """Inputs of the model; those of an example stand next to each other."""
 
     def feature_size(self, feature: Feature) -> int:
         """Words and entities of a feature, which `tokens_per_batch` counts."""
@@ -157,7 +176,7 @@ class Task(Protocol[Dataset, Feature]):
         """The model with the task's classifier; without `entities` it classifies by words alone."""
 
     def collate(self, features: Sequence[Feature], *, entities: bool, pad_id: int) -> Any:
-        """One padded batch with a method `to(device)`."""
+        """One padded batch, a LabelledBatch."""
 
     def loss(self, module: nn.Module, batch: Any) -> Mapping[str, Tensor]:
         """The parts of the loss, each a scalar: the mean over the `loss_terms` of the batch's features."""

@@ -97,10 +97,6 @@ class Runs:
         return median(run["stages"][stage]["rss_mb"].get(role) for run in self.of(dump))
 
 
-def whole(value: Number) -> int | None:
-    return None if value is None else round(value)
-
-
 def stage_rows(runs: Runs, dump: str) -> list[Record]:
     """A row for each stage, for what is outside of them and for all: medians over the runs of a dump."""
     if not runs.of(dump):
@@ -111,7 +107,8 @@ def stage_rows(runs: Runs, dump: str) -> list[Record]:
         read, written = first.get("rows_read"), first.get("rows_written")
         row: Record = {"stage": stage, "s": seconds, "share": runs.median(dump, stage, "share")}
         row |= {"CPU s": runs.median(dump, stage, "cpu_seconds"), "rows read": read, "rows written": written}
-        row["rows/s"] = whole(divide(read + (written or 0), seconds)) if read else None
+        speed = divide(read + (written or 0), seconds) if read else None
+        row["rows/s"] = speed and round(speed)
         row["all PSS MB"] = runs.median(dump, stage, "tree_pss_mb")
         row |= {f"{role} MB": runs.rss(dump, stage, role) if stage != ALL else None for role in ROLES}
         rows.append({**row, "disk MB": divide(runs.median(dump, stage, "bytes"), 1e6)})
@@ -160,7 +157,12 @@ def speed_rows(sequences: Record) -> list[Record]:
 
     def add(method: str, tokens: int, seconds: Number, against: str = "", same: Any = None) -> Number:
         speed = divide(tokens, seconds) if tokens else None
-        row = {"method": method, "tokens": tokens or None, "CPU s": seconds, "tokens/s": whole(speed)}
+        row = {
+            "method": method,
+            "tokens": tokens or None,
+            "CPU s": seconds,
+            "tokens/s": speed and round(speed),
+        }
         row["MB of text/s"] = divide(sequences["text_bytes"] / 1e6, seconds)
         row["build_page over it"] = divide(speeds.get(against), speed)
         rows.append({**row, "pages with equal sequences": same})
@@ -247,8 +249,8 @@ def fill(report: Report, found: Record) -> None:
     report.add("Commands", map(run_row, found["runs"]))
     report.add("Checks", checks(found["runs"], dumps))
     report.add("Dumps", dumps)
-    failed = [told["failure"] for told in sequences.get("slow", ()) if told.get("failure")]
-    report.notes += [f"LUKE's method: {failure}" for failure in failed]
+    for told in sequences.get("slow", ()):
+        report.note_failure("LUKE's method", told)
     report.measured |= found
 
 
@@ -259,7 +261,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--transformers", type=python_of, action="append", default=[], help=slow)
     parser.add_argument("--processes", type=count, default=2, help="of every stage (default: %(default)s)")
     options = parser.read()
-    options.every, options.rounds = (2, 1) if options.quick else (EVERY, options.rounds)
+    options.every = 2 if options.quick else EVERY
     return options
 
 

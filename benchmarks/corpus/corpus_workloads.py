@@ -19,6 +19,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.arrow import open_arrow
 from pipeline.storage.tries import write_texts
+from tests.support.oracle_sequences import Tokenizer
 
 UNKNOWN_ENTITY = 1
 
@@ -30,31 +31,29 @@ def sample_pages(folder: str, every: int) -> list[list[Any]]:
     return list(islice(pages, 0, None, every))
 
 
-class PlainTokenizer:
-    """What transformers' slow tokenizer does, around the tests' BPE in plain Python, and nothing else.
+class PlainTokenizer(Tokenizer):
+    """What transformers' slow tokenizer does, by the tests' BPE in plain Python, and nothing else.
 
     Bytes become characters, words come from a memory or are merged, and tokens become ids in a second step.
     """
 
     def __init__(self, folder: str) -> None:
-        from benchmarks.harness.oracle import Tokenizer
-
-        self.bpe = Tokenizer(folder)
-        self.names = {number: token for token, number in self.bpe.vocab.items()}
+        super().__init__(folder)
+        self.names = {number: token for token, number in self.vocab.items()}
         self.memory: dict[str, list[str]] = {}
 
     def tokenize(self, text: str, *, add_prefix_space: bool) -> list[str]:
         tokens: list[str] = []
         leading = " " if add_prefix_space and text and not text[0].isspace() else ""
-        for piece in self.bpe.PIECES.findall(leading + text):
-            word = "".join([self.bpe.alphabet[byte] for byte in piece.encode()])
+        for piece in self.PIECES.findall(leading + text):
+            word = "".join([self.alphabet[byte] for byte in piece.encode()])
             if word not in self.memory:
-                self.memory[word] = [self.names[number] for number in self.bpe._word(piece)]
+                self.memory[word] = [self.names[number] for number in self._word(piece)]
             tokens += self.memory[word]
         return tokens
 
     def convert_tokens_to_ids(self, tokens: list[str]) -> list[int]:
-        return [self.bpe.vocab[token] for token in tokens]
+        return [self.vocab[token] for token in tokens]
 
 
 def sequences(

@@ -5,7 +5,6 @@ then the tail. Equal sources give equal bytes; what is held in memory is the sou
 """
 
 import bz2
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Set
@@ -17,6 +16,7 @@ from typing import Any
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, read_pages
 from pipeline.mediawiki.site import SiteInfo
+from pipeline.storage.files import file_sha256
 
 SMALL, LARGE, FEW, EMPTY = "enwiki-2016-206", "enwiki-2006-12k", "enwiki-2006-500", "almost-empty"
 LAYOUTS = ("one stream", "multistream")
@@ -52,9 +52,7 @@ class Dump:
     def describe(self) -> dict[str, Any]:
         """The dump without its place on this machine."""
         facts = {key: value for key, value in asdict(self).items() if key != "path"}
-        with open(self.path, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        return {**facts, "file_bytes": self.path.stat().st_size, "sha256": digest}
+        return {**facts, "file_bytes": self.path.stat().st_size, "sha256": file_sha256(str(self.path))}
 
 
 def real_dump(path: Path) -> Dump:

@@ -4,6 +4,7 @@ Imports stand in the functions, so that each workload costs what it does and not
 """
 
 import bz2
+import contextlib
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -45,28 +46,24 @@ class PhaseClock:
         self.seconds[self._phases[-1]] += now - self._since
         self._since = now
 
-    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with its calls counted as the phase."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count what is inside as the phase; around a function, as a decorator is, each of its calls."""
+        self.stop()
+        self._phases.append(name)
+        try:
+            yield
+        finally:
             self.stop()
-            self._phases.append(name)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                self.stop()
-                self._phases.pop()
-
-        return call
+            self._phases.pop()
 
     def timed_iterator(
         self, name: str, function: Callable[..., Iterator[Any]]
     ) -> Callable[..., Iterator[Any]]:
         """The generator function, with the time inside the generator counted as the phase."""
-        done = object()
+        following, done = self.phase(name)(next), object()
 
         def iterate(*args: Any, **kwargs: Any) -> Iterator[Any]:
-            following = self.timed(name, next)
             items = function(*args, **kwargs)
             while (item := following(items, done)) is not done:
                 yield item
@@ -87,7 +84,7 @@ def phases(*, dump: str, folder: str, block_bytes: int) -> Record:
     clock = PhaseClock("writing")
     read_bzip2 = clock.timed_iterator("decompression", containers.read_bzip2)
     read_pages = clock.timed_iterator("page reading", extract_pages.read_pages)
-    extract = clock.timed("wikitext", extract_pages.extract)
+    extract = clock.phase("wikitext")(extract_pages.extract)
     with (
         mock.patch.object(containers, "read_bzip2", read_bzip2),
         mock.patch.object(extract_pages, "read_pages", read_pages),
@@ -103,13 +100,14 @@ def phases(*, dump: str, folder: str, block_bytes: int) -> Record:
 def oracle(*, dump: str) -> Record:
     """CPU seconds inside the tests' oracle, over the pages that `ExtractPages` extracts."""
     from benchmarks.corpus.dumps import articles
-    from benchmarks.harness.oracle import extract
     from pipeline.dump.pages import read_site_info
+    from tests.support.oracle import extract
 
     site, failed, clock = read_site_info(dump), 0, PhaseClock("page reading")
     for page in articles(dump, site):
         try:
-            clock.timed("wikitext", extract)(page.text, site)
+            with clock.phase("wikitext"):
+                extract(page.text, site)
         except Exception:  # a page that mwparserfromhell cannot parse
             failed += 1
     return {"seconds": dict(clock.seconds), "failed_pages": failed}
@@ -138,11 +136,8 @@ def plain_mwparserfromhell(*, dump: str) -> Record:
 
 def decompress(*, dump: str) -> Record:
     """The standard library's bzip2 from the file's beginning to its end."""
-    size = 0
     with bz2.open(dump) as stream:
-        while chunk := stream.read(_CHUNK):
-            size += len(chunk)
-    return {"xml_bytes": size}
+        return {"xml_bytes": sum(map(len, iter(lambda: stream.read(_CHUNK), b"")))}
 
 
 if __name__ == "__main__":

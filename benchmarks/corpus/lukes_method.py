@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 _BLANKS = re.compile(r"\s+")
 
@@ -43,29 +43,20 @@ class Row(NamedTuple):
     entity_ends: list[int]
 
 
-class SlowTokenizer(Protocol):
-    """What of transformers' old RobertaTokenizer is used."""
-
-    def tokenize(self, text: str, *, add_prefix_space: bool) -> list[str]: ...
-
-    def convert_tokens_to_ids(self, tokens: list[str]) -> list[int]: ...
-
-
-def build_page(page: Sequence[Text], tokenizer: SlowTokenizer, limits: Limits) -> tuple[list[Row], int]:
+def build_page(page: Sequence[Text], tokenizer: Any, limits: Limits) -> tuple[list[Row], int]:
     """(sequences, number of all tokens made) of one page."""
-    sentences: list[Sentence] = []
-    tokens = 0
-    for paragraph in page:
-        for start, end in paragraph.sentences:
-            sentence = tokenize_sentence(paragraph.text, start, end, paragraph.links, tokenizer)
-            tokens += len(sentence[0])
-            if limits["min_sentence_words"] <= len(sentence[0]) <= limits["max_words"] - 2:
-                sentences.append(sentence)
-    return list(pack(sentences, tokenizer, limits)), tokens
+    sentences = [
+        tokenize_sentence(paragraph.text, start, end, paragraph.links, tokenizer)
+        for paragraph in page
+        for start, end in paragraph.sentences
+    ]
+    least, most = limits["min_sentence_words"], limits["max_words"] - 2
+    kept = [sentence for sentence in sentences if least <= len(sentence[0]) <= most]
+    return list(pack(kept, tokenizer, limits)), sum(len(words) for words, _ in sentences)
 
 
 def tokenize_sentence(
-    text: str, start: int, end: int, links: Sequence[Annotation], tokenizer: SlowTokenizer
+    text: str, start: int, end: int, links: Sequence[Annotation], tokenizer: Any
 ) -> Sentence:
     """The pieces between and inside the links, each alone; every link of the paragraph is looked at."""
 
@@ -87,24 +78,20 @@ def tokenize_sentence(
     return words + tokens(start, end), entities
 
 
-def pack(sentences: Sequence[Sentence], tokenizer: SlowTokenizer, limits: Limits) -> Iterator[Row]:
+def pack(sentences: Sequence[Sentence], tokenizer: Any, limits: Limits) -> Iterator[Row]:
     """Whole sentences, as many as fit; what has no link is left out."""
     words: list[str] = []
     links: list[Annotation] = []
+    longest = limits["max_mention_words"]
     for index, (sentence, entities) in enumerate(sentences):
         links += [(number, start + len(words), end + len(words)) for number, start, end in entities]
         words = words + sentence
         is_last = index == len(sentences) - 1
         if is_last or len(words) + len(sentences[index + 1][0]) > limits["max_words"] - 2:
             if links:
-                kept = links[: limits["max_entities"]]
-                longest = limits["max_mention_words"]
-                yield Row(
-                    tokenizer.convert_tokens_to_ids(words),
-                    [number for number, _, _ in kept],
-                    [start for _, start, _ in kept],
-                    [min(end, start + longest) for _, start, end in kept],
-                )
+                numbers, starts, ends = zip(*links[: limits["max_entities"]], strict=True)
+                cut = [min(end, start + longest) for start, end in zip(starts, ends, strict=True)]
+                yield Row(tokenizer.convert_tokens_to_ids(words), [*numbers], [*starts], cut)
             words, links = [], []
 
 
@@ -114,23 +101,8 @@ def digests(pages: Iterable[Sequence[Row]]) -> list[str]:
     return [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
 
 
-def read_pages(path: Path) -> list[list[Text]]:
-    """Pages as JSON lines of [text, links, sentences] a paragraph."""
-    with open(path, encoding="utf-8") as lines:
-        return [[Text(*paragraph) for paragraph in json.loads(line)] for line in lines]
-
-
-def installed_tokenizer(folder: Path) -> tuple[str, Callable[[], Any]]:
-    """The slow tokenizer of the installed transformers: its name, and what makes a new one."""
-    import transformers
-
-    vocab, merges = (str(next(folder.glob(f"{name}*"))) for name in ("vocab", "merges"))
-    name = f"transformers {transformers.__version__}"
-    return name, lambda: transformers.RobertaTokenizer(vocab, merges)
-
-
 def measure(
-    pages: Sequence[Sequence[Text]], make: Callable[[], SlowTokenizer], limits: Limits, rounds: int
+    pages: Sequence[Sequence[Text]], make: Callable[[], Any], limits: Limits, rounds: int
 ) -> dict[str, Any]:
     """CPU seconds of the pages in each round, and what came out.
 
@@ -151,9 +123,14 @@ def measure(
 
 
 def main(path: str, folder: str, limits: str, rounds: str) -> None:
-    name, make = installed_tokenizer(Path(folder))
-    found = measure(read_pages(Path(path)), make, json.loads(limits), int(rounds))
-    print(json.dumps({"name": name, **found}))
+    """The installed transformers' slow tokenizer on pages: JSON lines of [text, links, sentences] a paragraph."""
+    import transformers
+
+    files = [str(next(Path(folder).glob(f"{name}*"))) for name in ("vocab", "merges")]
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    pages = [[Text(*paragraph) for paragraph in json.loads(line)] for line in lines]
+    found = measure(pages, lambda: transformers.RobertaTokenizer(*files), json.loads(limits), int(rounds))
+    print(json.dumps({"name": f"transformers {transformers.__version__}", **found}))
 
 
 if __name__ == "__main__":

@@ -5,16 +5,18 @@ stage's own `run.json` says how long it took, and its time of change when it end
 in between is sampled from outside.
 """
 
-import hashlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks.corpus.dumps import Dump
 from benchmarks.harness.measure import Moment, measure
 from benchmarks.harness.workloads import Record, environment
+from pipeline.storage.files import file_sha256
 
 
 class Stage(NamedTuple):
@@ -25,17 +27,14 @@ class Stage(NamedTuple):
     writes: str = ""
 
 
+LINKS_AND_TITLES = "ExtractPages.links ResolveRedirects.titles"
 STAGES = {
     "FetchDump": Stage("dump"),
     "ExtractPages": Stage("pages", "ExtractPages.pages_read", "pages paragraphs redirects rejected"),
     "ResolveRedirects": Stage("titles", "ExtractPages.pages ExtractPages.redirects", "titles"),
-    "BuildEntityVocab": Stage(
-        "entity_vocab", "ExtractPages.links ResolveRedirects.titles", "entities aliases"
-    ),
+    "BuildEntityVocab": Stage("entity_vocab", LINKS_AND_TITLES, "entities aliases"),
     "BuildMentionTable": Stage(
-        "mentions",
-        "ExtractPages.paragraphs ExtractPages.links ResolveRedirects.titles",
-        "mentions page_names",
+        "mentions", f"ExtractPages.paragraphs {LINKS_AND_TITLES}", "mentions page_names"
     ),
     "BuildSequences": Stage("sequences", "ExtractPages.paragraphs", "sequences held_out"),
 }
@@ -57,15 +56,13 @@ def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int) ->
         results.append(measure(command, own, timeout=TIMEOUT_SECONDS, sampling_share=_SAMPLING_SHARE))
         if results[-1].failure:
             break
-    sizes: dict[str, float] = {}
-    for role, size in (pair for result in results for pair in result.rss_mb.items()):
-        sizes[role] = max(sizes.get(role, 0.0), size)
+    sizes = {role: max(result.rss_mb.get(role, 0.0) for result in results) for role in ROLES}
     whole = {
         "seconds": sum(result.wall_seconds for result in results),
         "share": 1.0,
         "cpu_seconds": sum(result.cpu_seconds for result in results),
         "tree_pss_mb": max(result.tree_pss_mb for result in results),
-        "rss_mb": {role: sizes[role] for role in ROLES if role in sizes},
+        "rss_mb": {role: size for role, size in sizes.items() if size},
         "bytes": sum(path.stat().st_size for path in workdir.rglob("*") if path.is_file()),
     }
     failure = "; ".join(result.failure for result in results if result.failure)
@@ -98,7 +95,7 @@ def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: fl
             **rows_of(stage, manifests),
             **within(commands, end - seconds, end),
             "bytes": sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
-            "manifest_sha256": hashlib.sha256((folder / "manifest.json").read_bytes()).hexdigest(),
+            "manifest_sha256": file_sha256(str(folder / "manifest.json")),
             "rows": manifests[stage]["rows"],
         }
     return records
@@ -128,12 +125,5 @@ def within(commands: Sequence[Sequence[Moment]], begin: float, end: float) -> Re
 
 def cpu_at(moments: Sequence[Moment], when: float) -> float:
     """CPU seconds that a command had taken at a time, between the two looks around it in proportion."""
-    before = [moment for moment in moments if moment.time <= when]
-    after = [moment for moment in moments if moment.time > when]
-    if not before:
-        return 0.0
-    if not after:
-        return max(moment.cpu_seconds for moment in before)
-    left, right = before[-1], after[0]
-    share = (when - left.time) / (right.time - left.time)
-    return left.cpu_seconds + share * max(0.0, right.cpu_seconds - left.cpu_seconds)
+    taken = np.maximum.accumulate([moment.cpu_seconds for moment in moments])
+    return float(np.interp(when, [moment.time for moment in moments], taken, left=0.0))

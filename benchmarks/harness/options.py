@@ -51,7 +51,7 @@ SHARED_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Options(argparse.ArgumentParser):
-    """The command line of `benchmarks.<name>`; `quick` says what --quick does, where there is one."""
+    """The command line of `benchmarks.<name>`; `quick` says what --quick does beside one round."""
 
     def __init__(self, name: str, description: str | None, quick: str = "") -> None:
         kind = argparse.RawDescriptionHelpFormatter
@@ -74,7 +74,10 @@ class Options(argparse.ArgumentParser):
         options = self.parse_args(given)
         told = [word for word in given if word not in options.notes and not word.startswith("--note")]
         options.command = " ".join([self.prog, *(Path(w).name if os.sep in w else w for w in told)])
-        kind = self.name.rpartition(".")[2].replace("_", "-") + "-quick" * getattr(options, "quick", False)
+        is_quick = getattr(options, "quick", False)
+        if is_quick:
+            options.rounds = 1
+        kind = self.name.rpartition(".")[2].replace("_", "-") + "-quick" * is_quick
         name = f"{datetime.date.today().isoformat()}-{kind}.json"
         options.output = options.output or ROOT / "benchmarks/results" / name
         return options

@@ -122,6 +122,11 @@ class Report:
         """A section with a table below its text; a section of the same name is replaced."""
         self.sections[name] = (text, list(rows))
 
+    def note_failure(self, what: str, found: Record) -> None:
+        """A note where a workload failed."""
+        if "failure" in found:
+            self.notes.append(f"{what}: {found['failure']}")
+
     def text(self) -> str:
         """The report for reading."""
         facts = describe(self.environment, os.getloadavg()[0])

@@ -7,6 +7,7 @@ Every measurement is a process of its own. README.md says what is counted.
 """
 
 import argparse
+import itertools
 
 from benchmarks.harness.options import Options, count
 from benchmarks.harness.report import Report, divide, equal_losses, median, progress, target
@@ -109,12 +110,14 @@ def ratios(rows: list[Record]) -> list[Record]:
 
 def loading_rows(rows: list[Record]) -> list[Record]:
     """Tokens a second of masking alone, and from Arrow to tensors by so many workers."""
-    table = []
-    for row in rows:
-        what = "masking alone" if "count" in row else f"Arrow to tensors, {row['workers']} workers"
-        speed = divide(row.get("tokens"), row.get("seconds"))
-        table.append({"what": what, "tokens": row.get("tokens"), "tokens/s": speed})
-    return table
+    return [
+        {
+            "what": "masking alone" if "count" in row else f"Arrow to tensors, {row['workers']} workers",
+            "tokens": row.get("tokens"),
+            "tokens/s": divide(row.get("tokens"), row.get("seconds")),
+        }
+        for row in rows
+    ]
 
 
 def checkpoint_rows(rows: list[Record]) -> list[Record]:
@@ -161,7 +164,6 @@ def read_options() -> argparse.Namespace:
     add("--compile", dest="compiled", action="store_true", help="on a GPU")
     options = parser.read()
     options.size = options.size or ("demo" if options.quick else "base")
-    options.rounds = 1 if options.quick else options.rounds
     return options
 
 
@@ -175,8 +177,8 @@ def main() -> None:
         report.add(name, table)
     report.add("Checkpoints", checkpoint_rows(rows["checkpoint"]))
     report.add("Checks", checks(rows["train"]))
-    for row in (row for kind in rows.values() for row in kind if "failure" in row):
-        report.notes.append(f"{row.get('who', 'checkpoint')} {row.get('size', '')}: {row['failure']}")
+    for row in itertools.chain(*rows.values()):
+        report.note_failure(f"{row.get('who', 'checkpoint')} {row.get('size', '')}", row)
     report.measured["rows"] = rows
     report.finish()
 

@@ -11,16 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.harness.workloads import Record, serve, timed
-from benchmarks.model.workloads import (
-    THEIRS,
-    LongestLoader,
-    make_config,
-    our_step,
-    peak,
-    reset_peak,
-    same_weights,
-    their_step,
-)
+from benchmarks.model import workloads as step_workloads
+from benchmarks.model.workloads import THEIRS, our_step, their_step
 from model.data.masking import Masker
 from model.data.shards import Corpus
 from model.luke.config import LukeConfig, preset
@@ -42,7 +34,7 @@ SEED = 1
 
 def make_loader(sequences: str, recipe: Recipe, longest: bool = False) -> Loader:
     """The loader of pretraining."""
-    kind = LongestLoader if longest else Loader
+    kind = step_workloads.LongestLoader if longest else Loader
     return kind(Corpus(Path(sequences)), recipe, profile="fixed", seed=SEED, entities=True)
 
 
@@ -68,7 +60,7 @@ def train(
     loss = first_loss(who, module, first[0]) if compare else None
     clock = Clock(loader.stream(first_step, first_step + warm_steps + steps, workers), where)
     rate = matrix_rate(where, torch.bfloat16 if own.precision == "bf16" else torch.float32)
-    loaded = reset_peak(device)
+    loaded = step_workloads.reset_peak(device)
     loop = Loop(who, module, own, where)
     loop.run(lambda step: first[:1], 1, lambda step, values: None)
     loop.run(clock.take, warm_steps + steps, clock.finish)
@@ -76,19 +68,20 @@ def train(
     flops = [training_flops(config, work, encoder_trains=phase == "all") for work in works]
     found: Record = {"seconds": clock.seconds[warm_steps:], "waits": clock.waits[warm_steps:]}
     found |= {"tokens": [work.words + work.entities for work in works], "flops": flops, "matrix_flops": rate}
-    return found | {"micro_batches": len(first), "loss": loss, "loaded_mb": loaded, "peak_mb": peak(device)}
+    found |= {"micro_batches": len(first), "loss": loss, "loaded_mb": loaded}
+    return found | {"peak_mb": step_workloads.peak(device)}
 
 
 def config_of(size: str, who: str, entities: int = 0) -> LukeConfig:
     """The preset, with its own number of entities or, where these are more, `entities`."""
-    config = make_config(size, VARIANT[who], DROPOUT)
+    config = step_workloads.make_config(size, VARIANT[who], DROPOUT)
     return replace(config, entity_vocab_size=max(preset(size).entity_vocab_size, entities))
 
 
 def make_module(who: str, config: LukeConfig, device: torch.device, compare: bool) -> Any:
     """A model of that size, with the weights that both have or with any."""
     if compare:
-        return same_weights(config, [VARIANT[who]], str(device))[VARIANT[who]][0]
+        return step_workloads.same_weights(config, [VARIANT[who]], str(device))[VARIANT[who]][0]
     with torch.device(device):
         return LukeForPretraining(config)
 
@@ -174,13 +167,11 @@ def load(*, sequences: str, workers: int, steps: int, recipe: Record) -> Record:
     loader = make_loader(sequences, Recipe(**{**vars(PAPER_RECIPE), **recipe}))
     # What workers have prepared when the first step arrives must not count as made in no time.
     ahead = max(1, 3 * workers)
-    work, began = Work(), 0.0
-    for number, parts in enumerate(loader.stream(0, ahead + steps, workers), start=1):
-        if number == ahead:
-            began = time.perf_counter()
-        elif number > ahead:
-            work += sum((work_of(part.batch) for part in parts), Work())
-    return {"tokens": work.words + work.entities, "seconds": time.perf_counter() - began}
+    stream = loader.stream(0, ahead + steps, workers)
+    for _ in range(ahead):
+        next(stream)
+    work, seconds = timed(lambda: sum((work_of(part.batch) for parts in stream for part in parts), Work()))
+    return {"tokens": work.words + work.entities, **seconds}
 
 
 def checkpoint(*, size: str, device: str, scratch: str | None) -> Record:

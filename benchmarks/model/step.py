@@ -102,9 +102,8 @@ def measure(options: argparse.Namespace, common: Record) -> Record:
     names = [name for name in variants(options.device == "cpu") if re.search(options.variants, name)]
     more = {"rounds": options.rounds, "dropouts": options.dropout, "names": names}
     found = {"rows": [], "kernels": {}, "product_flops": None} | run(MODULE, "speed", common | more)
-    sizes = []
-    for row in ({"name": name, "dropout": dropout} for dropout in options.dropout for name in names):
-        sizes.append({"variant": row["name"], **row} | run(MODULE, "memory", common | row))
+    each = [{"name": name, "dropout": dropout} for dropout in options.dropout for name in names]
+    sizes = [{"variant": row["name"], **row} | run(MODULE, "memory", common | row) for row in each]
     return found | {"sizes": sizes}
 
 
@@ -119,7 +118,7 @@ def main() -> None:
     parser.set_defaults(rounds=5)
     options = parser.read()
     if options.quick:
-        options.size, options.batch_size, options.rounds = "demo", 2, 1
+        options.size, options.batch_size = "demo", 2
     size = options.size or ("base" if options.device == "cpu" else "large")
     common = {"size": size, "sequences": str(options.sequences), "batch_size": options.batch_size}
     common |= {"device": options.device, "threads": options.threads}
@@ -139,8 +138,8 @@ def main() -> None:
     if batches:
         mean = f"{tokens / len(batches):.0f} tokens on average, {tokens / places:.0%} of the padded places"
         report.head.append(f"Batches of {options.batch_size} real sequences: {mean}.\n")
-    failed = [row for row in [{"variant": "speed", **found}, *found["sizes"]] if "failure" in row]
-    report.notes += [f"{row['variant']}: {row['failure']}" for row in failed]
+    for row in ({"variant": "speed", **found}, *found["sizes"]):
+        report.note_failure(row["variant"], row)
     report.measured |= found | common | {"sequences": options.sequences.name}  # no paths in what is kept
     report.finish()
 

@@ -131,10 +131,6 @@ class Setting:
     device: str
     threads: int
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return torch.float32 if self.device == "cpu" else torch.bfloat16
-
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu")
 
@@ -184,7 +180,8 @@ def speed(*, rounds: int, dropouts: list[float], names: list[str], **common: obj
             row |= {"words": work.words, "entities": work.entities, "places": places}
             flops = training_flops(make_config(setting.size, name, dropout), work)
             rows.append(row | {"flops": flops})
-    return {"rows": rows, "kernels": kernels, "product_flops": matrix_rate(device, setting.dtype)}
+    rate = matrix_rate(device, torch.float32 if setting.device == "cpu" else torch.bfloat16)
+    return {"rows": rows, "kernels": kernels, "product_flops": rate}
 
 
 def memory(*, name: str, dropout: float, **common: object) -> dict[str, float]:

@@ -43,11 +43,9 @@ def speed(mentions: Path, pages: Sequence[tuple[str, list[str]]], rounds: int) -
     """A row for texts without and with their page."""
     size = sum(len(text.encode()) for _, texts in pages for text in texts) / 1e6
     pairs = [(text, title) for title, texts in pages for text in texts]
-    bare = [(text, None) for text, _ in pairs]
-    for way in ("without a page", "with its page"):
+    for way, asked in (("without a page", [(text, None) for text, _ in pairs]), ("with its page", pairs)):
         _, opened = timed(lambda: len(Annotator.open(mentions).table))
         annotate = Annotator.open(mentions).annotate
-        asked = pairs if way == "with its page" else bare
         runs = [timed(partial(names_in, annotate, asked)) for _ in range(1 + rounds)]
         seconds = [clock["cpu_seconds"] for _, clock in runs]
         row = {"texts": way, "articles": len(pages), "MB": size, "names": runs[0][0]}
@@ -103,11 +101,11 @@ def main() -> None:
     parser.take("rounds")
     add("--every", type=count, default=20, help="every so many-th article (default: %(default)s)")
     options = parser.read()
-    every, rounds = (options.every * 5, 1) if options.quick else (options.every, options.rounds)
+    every = options.every * 5 if options.quick else options.every
     report = Report("Entities in texts", options, ("marisa-trie", "pyarrow"))
     annotator = Annotator.open(options.mentions)
     facts, names = annotator.table.manifest.facts, len(annotator.table)
-    rows = list(speed(options.mentions, articles(options.pages, every), rounds))
+    rows = list(speed(options.mentions, articles(options.pages, every), options.rounds))
     squad = list(coverage(annotator, options.squad)) if options.squad else []
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     report.head.append(

@@ -76,7 +76,7 @@ def main() -> None:
     add("--sentences", type=count, default=40)
     options = parser.read()
     if options.quick:
-        options.size, options.sentences, options.rounds = "demo", 8, 1
+        options.size, options.sentences = "demo", 8
     report = Report("Entity recognition", options, PACKAGES)
     asked = {name: getattr(options, name) for name in ("size", "sentences", "rounds", "device", "threads")}
     paths = {"data": str(options.data), "tokenizer": str(options.tokenizer)}

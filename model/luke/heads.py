@@ -18,13 +18,21 @@ WORD_LOSS, ENTITY_LOSS = "masked_word", "masked_entity"
 
 
 class Head(nn.Module):
-    """A head whose logits are those of every row of an embedding table: table @ transform(state) + bias."""
+    """A head whose logits are those of every row of an embedding table: table @ transform(state) + bias.
 
-    bias: nn.Parameter
+    The table has so many `rows`; a state becomes as wide as `width` says.
+    """
+
+    def __init__(self, config: LukeConfig, width: int, rows: int, activation: str) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, width)
+        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(torch.zeros(rows))
+        self.activation = ACTIVATION[activation]
 
     def transform(self, states: Tensor) -> Tensor:
         """What the rows of the table are multiplied with, (..., width), of states (..., hidden)."""
-        raise NotImplementedError
+        return self.norm(self.activation(self.dense(states)))
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
         """Logits (..., rows of the table) of states (..., hidden)."""
@@ -35,46 +43,28 @@ class WordHead(Head):
     """RoBERTa's or BERT's masked language model head; its output matrix is the word embedding table."""
 
     def __init__(self, config: LukeConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
         # RoBERTa's and LUKE's head has gelu whatever the layers have, BERT's has what they have.
-        self.activation = ACTIVATION[config.hidden_act if config.word_encoder == "bert" else "gelu"]
-
-    def transform(self, states: Tensor) -> Tensor:
-        """What the rows of the table are multiplied with, (..., hidden), of states (..., hidden)."""
-        return self.norm(self.activation(self.dense(states)))
+        activation = config.hidden_act if config.word_encoder == "bert" else "gelu"
+        super().__init__(config, config.hidden_size, config.vocab_size, activation)
 
 
 class EntityHead(Head):
     """The head of the public checkpoints: it narrows to the width of B, which is its output matrix."""
 
     def __init__(self, config: LukeConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.entity_emb_size)
-        self.norm = nn.LayerNorm(config.entity_emb_size, eps=config.layer_norm_eps)
-        self.bias = nn.Parameter(torch.zeros(config.entity_vocab_size))
-        self.activation = ACTIVATION[config.hidden_act]
-
-    def transform(self, states: Tensor) -> Tensor:
-        """What the rows of B are multiplied with, (..., entity width), of states (..., hidden)."""
-        return self.norm(self.activation(self.dense(states)))
+        super().__init__(config, config.entity_emb_size, config.entity_vocab_size, config.hidden_act)
 
 
 class PaperEntityHead(Head):
     """The head of the paper's equations: m = layer_norm(gelu(W_h h_e + b_h)), logits = B T m + b_o."""
 
     def __init__(self, config: LukeConfig) -> None:
-        super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        super().__init__(config, config.hidden_size, config.entity_vocab_size, "gelu")
         self.projection = nn.Linear(config.hidden_size, config.entity_emb_size, bias=False)
-        self.bias = nn.Parameter(torch.zeros(config.entity_vocab_size))
 
     def transform(self, states: Tensor) -> Tensor:
         """T m: what the rows of B are multiplied with, (..., entity width), of states (..., hidden)."""
-        return self.projection(self.norm(functional.gelu(self.dense(states))))
+        return self.projection(super().transform(states))
 
 
 @dataclass(frozen=True)

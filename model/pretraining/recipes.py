@@ -1,6 +1,8 @@
 """How a model is pretrained: the phases and hyper-parameters of each preset (appendix of the paper)."""
 
+import tomllib
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from model.luke.config import MASKED_SHARE
 
@@ -69,30 +71,16 @@ class Recipe:
         return replace(self, phases=(replace(self.phases[-1], steps=steps, trainable="all"),))
 
 
-PAPER_RECIPE = Recipe(
-    phases=(Phase(100_000, 5e-4, 2500, "new"), Phase(100_000, 1e-5, 2500, "all")),
-    batch_size=2048,
-    micro_batch_size=8,
-    log_every=50,
-    checkpoint_every=1000,
-)
-RECIPES: dict[str, Recipe] = {
-    "demo": Recipe(
-        phases=(Phase(50, 2e-3, 5, "new"), Phase(50, 1e-3, 5, "all")),
-        batch_size=8,
-        micro_batch_size=8,
-        log_every=5,
-        checkpoint_every=25,
-    ),
-    "small": Recipe(
-        phases=(Phase(7500, 3e-4, 300, "new"), Phase(1500, 1e-4, 100, "all")),
-        batch_size=16,
-        micro_batch_size=16,
-        log_every=50,
-        checkpoint_every=1000,
-        masked_entity_share=1.0,  # an hour has few entities: each of them is asked for
-        begins_at_own_place=True,  # and no time to find out which words name an entity
-    ),
-    "base": PAPER_RECIPE,
-    "large": PAPER_RECIPE,
-}
+def read_recipes(path: Path) -> dict[str, Recipe]:
+    """The recipes of a TOML file by their names; what one does not name is the default."""
+    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {
+        name: Recipe(tuple(Phase(**phase) for phase in phases), **values)
+        for name, table in tables.items()
+        for phases, values in [(table.pop("phases"), table)]
+    }
+
+
+RECIPES = read_recipes(Path(__file__).with_name("recipes.toml"))
+PAPER_RECIPE = RECIPES["base"]
+RECIPES["large"] = PAPER_RECIPE  # the paper has no other one

@@ -1,7 +1,7 @@
 """The 12 tables of the paper: 8 of results (in percent), 4 of hyper-parameters, with all their rows.
 
-Their cells are in paper.json; a test compares each with the paper's LaTeX. `figures` gives what the paper reports for
-a task and a variant, `fine_tuning` how it was trained, and `Table.measures` what a column of results is.
+Their cells are in paper.json; a test compares each with the paper's LaTeX. `fine_tuning` says how a task was trained,
+and `Table.measures` what a column of results is.
 """
 
 import json
@@ -86,96 +86,12 @@ class Table:
         return bool(self.measures) and row.values[self.columns.index(column)] == max(values)
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A result of the paper in percent, and the label of the table that has it."""
+def fine_tuning(task: str) -> dict[str, Cell]:
+    """How LUKE was fine-tuned on a task, by the names of the rows of Tables 11 and 12.
 
-    percent: float
-    label: str
-
-
-@dataclass(frozen=True)
-class FineTuning:
-    """How LUKE was fine-tuned on a task (Tables 11 and 12); `dev_scores` are in percent, by metric.
-
-    The names are those of `tasks.task.Hyperparameters` where that has the value, too. The presets `base` and `large` of
-    each task repeat these values; a test compares them.
+    The presets `base` and `large` of each task repeat these values; a test compares them.
     """
-
-    learning_rate: float
-    batch_size: int
-    epochs: int
-    minutes: int
-    gpus: int
-    dev_scores: Mapping[str, float]
-    max_words: int
-    learning_rate_decay: str
-    warmup_ratio: float
-    dropout: float
-    weight_decay: float
-    gradient_clipping: str
-    betas: tuple[float, float]
-    epsilon: float
-
-
-def figures(task: str, variant: str) -> dict[tuple[str, str], Figure]:
-    """What the paper reports for a task and a variant, by (split, metric); empty where it reports nothing.
-
-    A figure that several tables have comes from the first. RoBERTa's are for many tasks those that others had
-    published. Raises: ValueError for a task or a variant that the paper has not.
-    """
-    _check("task", task, DATASETS)
-    _check("variant", variant, dict.fromkeys(VARIANT_OF_ROW.values()))
-    found: dict[tuple[str, str], Figure] = {}
-    for table in TABLES:
-        for row in table.rows:
-            if VARIANT_OF_ROW.get(row.name) != variant:
-                continue
-            for measure, value in zip(table.measures, row.values, strict=True):
-                if measure.task == task and isinstance(value, float):
-                    found.setdefault((measure.split, measure.metric), Figure(value, table.label))
-    if variant == "luke":
-        for metric, percent in fine_tuning(task).dev_scores.items():
-            found.setdefault(("dev", metric), Figure(percent, FINE_TUNING.label))
-    return found
-
-
-def fine_tuning(task: str) -> FineTuning:
-    """The hyper-parameters of a task. Raises: ValueError for a task that the paper has not."""
-    _check("task", task, DATASETS)
-    own, common = FINE_TUNING.column(DATASETS[task]), FINE_TUNING_COMMON.column("Value")
-    scores = (score.split() for score in _text(own["Dev score"]).split("/"))
-    return FineTuning(
-        learning_rate=_number(own["Learning rate"]),
-        batch_size=int(_number(own["Batch size"])),
-        epochs=int(_number(own["Training epochs"])),
-        minutes=int(_text(own["Training time"]).removesuffix("min")),
-        gpus=int(_number(own["Number of GPUs"])),
-        dev_scores={METRICS[metric]: float(percent) for percent, metric in scores},
-        max_words=int(_number(common["Maximum word length"])),
-        learning_rate_decay=_text(common["Learning rate decay"]),
-        warmup_ratio=_number(common["Warmup ratio"]),
-        dropout=_number(common["Dropout"]),
-        weight_decay=_number(common["Weight decay"]),
-        gradient_clipping=_text(common["Gradient clipping"]),
-        betas=(_number(common["Adam β1"]), _number(common["Adam β2"])),
-        epsilon=_number(common["Adam ε"]),
-    )
-
-
-def _check(kind: str, name: str, known: Mapping[str, object]) -> None:
-    if name not in known:
-        raise ValueError(f"{kind} {name!r} is not in the paper; expected one of {', '.join(known)}")
-
-
-def _number(cell: Cell) -> float:
-    assert isinstance(cell, int | float), cell
-    return cell
-
-
-def _text(cell: Cell) -> str:
-    assert isinstance(cell, str), cell
-    return cell
+    return FINE_TUNING.column(DATASETS[task]) | FINE_TUNING_COMMON.column("Value")
 
 
 def read_tables(path: Path) -> tuple[Table, ...]:

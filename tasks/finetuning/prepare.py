@@ -16,7 +16,7 @@ from tasks.entities.annotations import Annotate
 from tasks.finetuning.variants import Variant
 from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
 from tasks.questions.extractive_format import annotated
-from tasks.task import Classifier, Features, Hyperparameters, Task
+from tasks.task import Classifier, Features, Hyperparameters, InputSettings, Task
 from tasks.typing_and_relations.markers import add_word_markers
 
 OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
@@ -78,7 +78,7 @@ def prepare(
         size = luke.config.entity_vocab_size
         datasets = {split: annotated(each, annotate, size) for split, each in datasets.items()}
     max_words = min(hyperparameters.max_words, luke.config.max_words)
-    inputs: dict[str, Any] = {"markers": markers, "max_words": max_words, "profile": profile}
+    inputs = InputSettings(words, labels, markers, max_words, profile)
     return Run(
         task=task,
         variant=variant,
@@ -88,9 +88,7 @@ def prepare(
         negative=negative,
         tokenizer=tokenizer,
         datasets=datasets,
-        features={
-            split: task.featurize(dataset, words, labels, **inputs) for split, dataset in datasets.items()
-        },
+        features={split: task.featurize(dataset, inputs) for split, dataset in datasets.items()},
         module=task.head(luke, len(labels), entities=variant.entities).to(device),
         pad_id=words.pad_id,
         seed=seed,

@@ -14,30 +14,33 @@ NO_OPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType({})
 def score_command(
     program: str,
     score_files: Callable[..., dict[str, Any]],
-    arguments: Sequence[str] | None = None,
-    *,
     options: Mapping[str, tuple[str, str]] = NO_OPTIONS,
-) -> None:
-    """Prints what `score_files(gold, predictions, **options)` gives. An error is one line and exit status 1.
+) -> Callable[..., None]:
+    """A `main`, called with the command line's words (None: those of the process); an error is one line and status 1.
+
+    It prints what `score_files(gold, predictions, **options)` gives.
 
     Args:
         program: the module, for the usage.
         score_files: a task's scores of two files.
-        arguments: the command line without the program; None: that of the process.
         options: the flags of the task, each with the keyword of `score_files` that takes it and its help. Their
             values are texts, empty unless given.
     """
-    parser = argparse.ArgumentParser(prog=f"python -m {program}", description="Scores without a model.")
-    command = parser.add_subparsers(required=True).add_parser(
-        "score", help="compare a file of predictions with a file of gold labels"
-    )
-    command.add_argument("gold", type=Path, help="file with the right answers")
-    command.add_argument("predictions", type=Path, help="file with those to score")
-    for flag, (keyword, help_text) in options.items():
-        command.add_argument(flag, dest=keyword, default="", help=help_text)
-    values = vars(parser.parse_args(arguments))
-    try:
-        scores = score_files(values.pop("gold"), values.pop("predictions"), **values)
-        print(json.dumps(scores, indent=2, ensure_ascii=False))
-    except (ValueError, OSError) as error:
-        sys.exit(f"error: {error}")
+
+    def main(arguments: Sequence[str] | None = None) -> None:
+        parser = argparse.ArgumentParser(prog=f"python -m {program}", description="Scores without a model.")
+        command = parser.add_subparsers(required=True).add_parser(
+            "score", help="compare a file of predictions with a file of gold labels"
+        )
+        command.add_argument("gold", type=Path, help="file with the right answers")
+        command.add_argument("predictions", type=Path, help="file with those to score")
+        for flag, (keyword, help_text) in options.items():
+            command.add_argument(flag, dest=keyword, default="", help=help_text)
+        values = vars(parser.parse_args(arguments))
+        try:
+            scores = score_files(values.pop("gold"), values.pop("predictions"), **values)
+            print(json.dumps(scores, indent=2, ensure_ascii=False))
+        except (ValueError, OSError) as error:
+            sys.exit(f"error: {error}")
+
+    return main

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from model.luke.batch import IGNORED, Batch, mention_positions
+from model.luke.batch import IGNORED, Batch, mention_positions, pad
 from model.luke.encoder import LukeModel
-from tasks.task import MAX_MENTION_POSITIONS, Classifier
+from tasks.task import MAX_MENTION_POSITIONS, Classifier, LabelledBatch
 
 MASK_ENTITY = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
 
@@ -35,28 +35,17 @@ class SpanFeature:
 
 
 @dataclass(frozen=True, eq=False)
-class SpanBatch:
-    """Padded passes: the model's input, the first and last word position of each span, and the classes.
+class SpanBatch(LabelledBatch):
+    """Padded passes with the first and last word position of each span; the labels are the classes.
 
     `positions` (batch, spans, 2) and `labels` (batch, spans) are int64; `labels` is IGNORED at padding;
     `sizes` are the true numbers of spans; `rows` (batch) says which row of `inputs` holds the words of a pass.
     `inputs` has no entities where the model is to see none.
     """
 
-    inputs: Batch
     rows: Tensor
     positions: Tensor
-    labels: Tensor
     sizes: tuple[int, ...]
-
-    def to(self, device: torch.device | str) -> "SpanBatch":
-        return SpanBatch(
-            self.inputs.to(device),
-            self.rows.to(device),
-            self.positions.to(device),
-            self.labels.to(device),
-            self.sizes,
-        )
 
 
 def feature_size(feature: SpanFeature) -> int:
@@ -76,17 +65,15 @@ def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> 
     entities passes over the same words (of a sentence, or of sentences with the same context) share one.
     """
     rows, windows = shared_rows(features) if not entities else (range(len(features)), features)
-    word_ids = padded([feature.word_ids for feature in windows], pad_id)
-    lengths = torch.tensor([len(feature.word_ids) for feature in windows])
-    ends = padded([feature.positions for feature in features], 0)
-    labels = padded([feature.labels for feature in features], IGNORED)
-    inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
+    inputs = Batch.of_words([feature.word_ids for feature in windows], pad_id)
+    ends = pad([feature.positions for feature in features], 0)
+    labels = pad([feature.labels for feature in features], IGNORED)
     if entities:
         mask = labels != IGNORED
         positions = mention_positions(ends[..., 0], ends[..., 1] + mask, MAX_MENTION_POSITIONS)
         inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
     sizes = tuple(len(feature.spans) for feature in features)
-    return SpanBatch(inputs.unpadded(), torch.tensor(rows), ends, labels, sizes)
+    return SpanBatch(inputs.unpadded(), labels, torch.tensor(rows), ends, sizes)
 
 
 def shared_rows(features: Sequence[SpanFeature]) -> tuple[list[int], list[SpanFeature]]:
@@ -96,21 +83,11 @@ def shared_rows(features: Sequence[SpanFeature]) -> tuple[list[int], list[SpanFe
     return found, [features[found.index(row)] for row in range(len(rows))]
 
 
-def padded(rows: Sequence[np.ndarray], value: int) -> Tensor:
-    """Rows of different lengths as one tensor (rows, longest, ...), filled up with `value`."""
-    tensors = [torch.from_numpy(row) for row in rows]
-    return nn.utils.rnn.pad_sequence(tensors, batch_first=True, padding_value=value)
-
-
 class SpanClassifier(Classifier):
     """LUKE with a linear classifier over [h_first; h_last; h_entity], or over the words alone."""
 
     def __init__(self, luke: LukeModel, label_count: int, *, entities: bool) -> None:
-        super().__init__(luke)
-        self.dropout = nn.Dropout(luke.config.hidden_dropout_prob)
-        self.classifier = nn.Linear((3 if entities else 2) * luke.config.hidden_size, label_count)
-        nn.init.normal_(self.classifier.weight, std=luke.config.initializer_range)
-        nn.init.zeros_(self.classifier.bias)
+        super().__init__(luke, 3 if entities else 2, label_count)
 
     def forward(self, batch: SpanBatch) -> Tensor:
         """Logits (batch, spans, labels)."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.data_folder import LABEL_FILES
 from tasks.io.records import Record
 from tasks.ner import classifier
@@ -16,13 +15,9 @@ from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, 
 from tasks.ner.context import Piece, document_pieces, encode, with_context
 from tasks.ner.spans import Span, enumerate_spans, select_spans, span_scores, split_passes
 from tasks.ner.words import record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, Hyperparameters, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, presets
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=8, epochs=5),
-    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=96),
-    small_encoder=Hyperparameters(learning_rate=4e-4, head_learning_rate=2e-3, batch_size=8, epochs=4),
-)
+PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
@@ -86,15 +81,7 @@ def negative_label(labels: Sequence[str], given: str) -> str | None:
 # Features
 
 
-def featurize(
-    dataset: ColumnFile,
-    tokenizer: WordTokenizer,
-    labels: Sequence[str],
-    *,
-    markers: Mapping[str, int],
-    max_words: int,
-    profile: str,
-) -> Features[SpanFeature]:
+def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeature]:
     """All spans of all sentences, with as much of their document around them as fits (section 4.3).
 
     A sentence of more than `max_words - 2` sub-words is looked at in consecutive pieces, and a word of more
@@ -102,15 +89,15 @@ def featurize(
     sub-words, `fixed` to 16 words. The counts tell how often each of this happened.
     """
     counts: Counter[str] = Counter()
-    gold = [gold_classes(sentence, labels) for sentence in dataset.sentences]
+    gold = [gold_classes(sentence, inputs.labels) for sentence in dataset.sentences]
     items: list[SpanFeature] = []
-    index = 0
+    index, room = 0, inputs.max_words - 2
     for document in dataset.documents:
-        encoded = encode(document, tokenizer, max_words - 2, counts)
-        found = list(document_pieces(document, encoded.offsets, index, max_words - 2))
+        encoded = encode(document, inputs.tokenizer, room, counts)
+        found = list(document_pieces(document, encoded.offsets, index, room))
         for piece in found:
-            word_ids, left = with_context(encoded, piece, tokenizer, max_words - 2)
-            spans, positions = spans_of(encoded.offsets - left + 1, piece, profile)
+            word_ids, left = with_context(encoded, piece, inputs.tokenizer, room)
+            spans, positions = spans_of(encoded.offsets - left + 1, piece, inputs.profile)
             classes = np.array([gold[piece.sentence].get((a, b), NO_ENTITY_CLASS) for a, b in spans.tolist()])
             items.extend(
                 SpanFeature(piece.sentence, word_ids, spans[part], positions[part], classes[part])
@@ -118,7 +105,7 @@ def featurize(
             )
         counts["sentences_split"] += len({piece.sentence for piece in found if piece.start > piece.first})
         index += len(document.sentences)
-    return Features(items, {**counts, **coverage(dataset, labels, items)})
+    return Features(items, {**counts, **coverage(dataset, inputs.labels, items)})
 
 
 def gold_classes(sentence: Sentence, labels: Sequence[str]) -> dict[tuple[int, int], int]:

@@ -79,6 +79,11 @@ def no_negative_label(labels: Sequence[str], given: str) -> str | None:
     return None
 
 
+def gold_answers(dataset: Any) -> dict[str, list[str]]:
+    """The texts of the right answers to each question of a data set, by id."""
+    return {example.id: [text for _, text in example.answers] for example in dataset.examples}
+
+
 def best_texts(names: Iterable[str], predictions: Sequence[Sequence[Answer]]) -> dict[str, str]:
     """The text of the best answer to each question, by id; empty where there is no answer."""
     return {name: best[0].text if best else "" for name, best in zip(names, predictions, strict=True)}

@@ -9,26 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
+from tasks.questions import answers as common
 from tasks.questions import cloze_format, cloze_input
-from tasks.questions.answers import (
-    Answer,
-    answer_objects,
-    answer_scores,
-    best_texts,
-    check_no_classes,
-    no_negative_label,
-    score_answers,
-)
-from tasks.questions.cloze_format import Dataset, Example, gold_answers
+from tasks.questions.answers import Answer, gold_answers
+from tasks.questions.cloze_format import Dataset, Example
 from tasks.questions.cloze_input import ClozeBatch, ClozeFeature
-from tasks.task import Classifier, Hyperparameters, presets
+from tasks.task import Classifier, presets
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=2),
-    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128),
-    # ReCoRD is licensed, so these are the values of extractive_qa.
-    small_encoder=Hyperparameters(learning_rate=1e-4, head_learning_rate=1e-3, batch_size=16, epochs=3),
-)
+PRESETS = presets("cloze_qa")
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "exact_match"
@@ -43,12 +31,12 @@ N_BEST = 20
 
 read = cloze_format.read
 describe = cloze_format.describe
-negative_label = no_negative_label
+negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
     """What the row of the classifier finds. Raises: ValueError where a label file lists classes."""
-    check_no_classes(listed)
+    common.check_no_classes(listed)
     return ("answer",)
 
 
@@ -69,13 +57,6 @@ class EntityScorer(Classifier):
     Without entities these are the states of [PLACEHOLDER] and of the [ENTITY] before the entity.
     """
 
-    def __init__(self, luke: LukeModel) -> None:
-        super().__init__(luke)
-        self.dropout = nn.Dropout(luke.config.hidden_dropout_prob)
-        self.classifier = nn.Linear(2 * luke.config.hidden_size, 1)
-        nn.init.normal_(self.classifier.weight, std=luke.config.initializer_range)
-        nn.init.zeros_(self.classifier.bias)
-
     def forward(self, batch: ClozeBatch) -> Tensor:
         """Logits (batch, entities)."""
         word_states, states = self.luke(batch.inputs)
@@ -89,7 +70,7 @@ class EntityScorer(Classifier):
 
 def head(luke: LukeModel, label_count: int, *, entities: bool) -> EntityScorer:
     """LUKE with the classifier of entities."""
-    return EntityScorer(luke)
+    return EntityScorer(luke, 2, label_count)
 
 
 def loss(module: nn.Module, batch: ClozeBatch) -> dict[str, Tensor]:
@@ -140,16 +121,16 @@ def score(
 ) -> dict[str, Any]:
     """Exact match and F1 as in ReCoRD's own script, as fractions of 1."""
     gold = gold_answers(dataset)
-    return answer_scores(gold, best_texts(gold, predictions))
+    return common.answer_scores(gold, common.best_texts(gold, predictions))
 
 
 def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
     """Scores of a file of predictions, in either release's layout, for a file of ReCoRD."""
-    return score_answers(gold_answers(read(gold_path)), predictions_path)
+    return common.score_answers(gold_answers(read(gold_path)), predictions_path)
 
 
 # A user's questions
 
 from_records = cloze_format.from_records
-answers = answer_objects
+answers = common.answer_objects
 prediction_lines = cloze_format.prediction_lines

@@ -9,7 +9,14 @@ from typing import Any
 
 from tasks.io.excerpts import CharacterSpan
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
-from tasks.questions.answers import Answer, best_texts, check_ids, filled_text, prediction_object
+from tasks.questions.answers import (
+    Answer,
+    best_texts,
+    check_ids,
+    filled_text,
+    gold_answers,
+    prediction_object,
+)
 
 PLACEHOLDER = "@placeholder"
 
@@ -146,11 +153,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
             example.passage[slice(*span)] != text for example in examples for span, text in example.answers
         ),
     }
-
-
-def gold_answers(dataset: Dataset) -> dict[str, list[str]]:
-    """The texts of the right answers to each question, by id."""
-    return {example.id: [text for _, text in example.answers] for example in dataset.examples}
 
 
 def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[Answer]]) -> list[str]:

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from model.luke.batch import Batch, mention_positions, pad
+from model.luke.batch import Batch, lengths_mask, mention_positions, pad
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.excerpts import CharacterSpan, boundaries, context_window
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
 from tasks.questions.windows import Integers, joined, passage_room, question_limit, windows
-from tasks.task import MAX_MENTION_POSITIONS, Features
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, LabelledBatch
 
 HIGHLIGHT = "@highlight"
 MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept
@@ -37,15 +37,7 @@ class ClozeFeature:
     label: np.ndarray
 
 
-def featurize(
-    dataset: Dataset,
-    tokenizer: WordTokenizer,
-    labels: Sequence[str],
-    *,
-    markers: Mapping[str, int],
-    max_words: int,
-    profile: str,
-) -> Features[ClozeFeature]:
+def featurize(dataset: Dataset, inputs: InputSettings) -> Features[ClozeFeature]:
     """Each question with all windows of its passage that have an entity as a whole.
 
     [PLACEHOLDER] stands for the placeholder, [HIGHLIGHT] for each @highlight, [ENTITY] on both sides of an entity.
@@ -53,7 +45,8 @@ def featurize(
     how many entities no window holds, and which questions no entity answers.
     """
     counts = Counter(questions_cut=0, entities_out_of_reach=0, questions_out_of_reach=0)
-    limit = question_limit(MAX_QUESTION, max_words, tokenizer)
+    tokenizer, markers = inputs.tokenizer, inputs.markers
+    limit = question_limit(MAX_QUESTION, inputs.max_words, tokenizer)
     passages: dict[tuple[str, tuple[CharacterSpan, ...]], tuple[Integers, Integers]] = {}
     items: list[ClozeFeature] = []
     for number, example in enumerate(dataset.examples):
@@ -61,7 +54,7 @@ def featurize(
         if key not in passages:
             passages[key] = passage_input(example, tokenizer, markers)
         question, place = question_input(example.question, tokenizer, markers, limit, counts)
-        room = passage_room(len(question), max_words, tokenizer)
+        room = passage_room(len(question), inputs.max_words, tokenizer)
         found = features_of(number, example, question, place, *passages[key], room, tokenizer)
         reached = {entity for item in found for entity in item.entities.tolist()}
         counts["entities_out_of_reach"] += len(example.entities) - len(reached)
@@ -141,30 +134,23 @@ def loss_terms(feature: ClozeFeature) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class ClozeBatch:
-    """Padded windows: the model's input, where the placeholder and each entity begins (batch, 1 + entities), labels.
+class ClozeBatch(LabelledBatch):
+    """Padded windows with where the placeholder and each entity begins, `starts` (batch, 1 + entities).
 
     `labels` (batch, entities) float32 is -1 at padding. `inputs` has no entities where the model is to see none.
     """
 
-    inputs: Batch
     starts: Tensor
-    labels: Tensor
-
-    def to(self, device: torch.device | str) -> "ClozeBatch":
-        return ClozeBatch(self.inputs.to(device), self.starts.to(device), self.labels.to(device))
 
 
 def collate(features: Sequence[ClozeFeature], *, entities: bool, pad_id: int) -> ClozeBatch:
     """A padded batch; the placeholder and all entities are [MASK] entities."""
-    word_ids = pad([feature.word_ids for feature in features], pad_id)
-    lengths = torch.tensor([len(feature.word_ids) for feature in features])
-    starts, ends = (pad([feature.ends[:, side] for feature in features], 0) for side in (0, 1))
-    inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
-    mask = torch.arange(starts.shape[1]) < torch.tensor([len(feature.ends) for feature in features])[:, None]
+    inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
+    places = [feature.ends for feature in features]
+    ends, mask = pad(places, 0), lengths_mask(places)
     if entities:
-        positions = mention_positions(starts, ends, MAX_MENTION_POSITIONS)
+        positions = mention_positions(ends[..., 0], ends[..., 1], MAX_MENTION_POSITIONS)
         inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
-    labels = torch.full((len(features), starts.shape[1] - 1), -1.0)
+    labels = torch.full((len(features), ends.shape[1] - 1), -1.0)
     labels[mask[:, 1:]] = torch.from_numpy(np.concatenate([feature.label for feature in features]))
-    return ClozeBatch(inputs.unpadded(), starts, labels)
+    return ClozeBatch(inputs.unpadded(), labels, ends[..., 0])

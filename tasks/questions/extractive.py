@@ -9,25 +9,14 @@ from torch import Tensor, nn
 
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
+from tasks.questions import answers as common
 from tasks.questions import extractive_format, extractive_input
-from tasks.questions.answers import (
-    Answer,
-    answer_objects,
-    answer_scores,
-    best_texts,
-    check_no_classes,
-    no_negative_label,
-    score_answers,
-)
-from tasks.questions.extractive_format import Dataset, gold_answers
+from tasks.questions.answers import Answer, gold_answers
+from tasks.questions.extractive_format import Dataset
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Classifier, Hyperparameters, presets
+from tasks.task import Classifier, presets
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=15e-6, head_learning_rate=15e-6, batch_size=48, epochs=2),
-    demo=Hyperparameters(learning_rate=1e-3, head_learning_rate=1e-3, batch_size=4, epochs=20, max_words=128),
-    small_encoder=Hyperparameters(learning_rate=1e-4, head_learning_rate=1e-3, batch_size=16, epochs=3),
-)
+PRESETS = presets("extractive_qa")
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
 WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"
@@ -42,12 +31,12 @@ N_BEST = 20
 
 read = extractive_format.read
 describe = extractive_format.describe
-negative_label = no_negative_label
+negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
     """What the two rows of the classifier find. Raises: ValueError where a label file lists classes."""
-    check_no_classes(listed)
+    common.check_no_classes(listed)
     return ("start", "end")
 
 
@@ -65,12 +54,6 @@ collate = extractive_input.collate
 class BoundaryClassifier(Classifier):
     """LUKE with two linear classifiers over the words, for the start and the end of the answer; no dropout."""
 
-    def __init__(self, luke: LukeModel) -> None:
-        super().__init__(luke)
-        self.classifier = nn.Linear(luke.config.hidden_size, 2)
-        nn.init.normal_(self.classifier.weight, std=luke.config.initializer_range)
-        nn.init.zeros_(self.classifier.bias)
-
     def forward(self, batch: WindowBatch) -> Tensor:
         """Logits (batch, words, 2)."""
         word_states, _ = self.luke(batch.inputs)
@@ -79,7 +62,7 @@ class BoundaryClassifier(Classifier):
 
 def head(luke: LukeModel, label_count: int, *, entities: bool) -> BoundaryClassifier:
     """LUKE with the classifiers of start and end."""
-    return BoundaryClassifier(luke)
+    return BoundaryClassifier(luke, 1, label_count)
 
 
 def loss(module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
@@ -158,16 +141,16 @@ def score(
     dataset: Dataset, predictions: Sequence[Sequence[Answer]], labels: Sequence[str], negative: str | None
 ) -> dict[str, Any]:
     """Exact match and F1 as in SQuAD 1.1's own script, as fractions of 1."""
-    return answer_scores(gold_answers(dataset), best_texts(gold_answers(dataset), predictions))
+    return common.answer_scores(gold_answers(dataset), common.best_texts(gold_answers(dataset), predictions))
 
 
 def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
     """Scores of a JSON object of answers by question id for a SQuAD 1.1 file."""
-    return score_answers(gold_answers(read(gold_path)), predictions_path)
+    return common.score_answers(gold_answers(read(gold_path)), predictions_path)
 
 
 # A user's questions
 
 from_records = extractive_format.from_records
-answers = answer_objects
+answers = common.answer_objects
 prediction_lines = extractive_format.prediction_lines

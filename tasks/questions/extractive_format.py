@@ -8,7 +8,14 @@ from urllib.parse import unquote
 
 from tasks.entities.annotations import Annotate, Annotation, Mention, given_mentions, known_mentions
 from tasks.io.records import Record, children, read_object
-from tasks.questions.answers import Answer, best_texts, check_ids, filled_text, prediction_object
+from tasks.questions.answers import (
+    Answer,
+    best_texts,
+    check_ids,
+    filled_text,
+    gold_answers,
+    prediction_object,
+)
 
 
 @dataclass(frozen=True)
@@ -157,11 +164,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "answers_not_at_offset": sum(len(example.answers) - len(example.spans) for example in examples),
         **dataset.entity_counts,
     }
-
-
-def gold_answers(dataset: Dataset) -> dict[str, list[str]]:
-    """The texts of the right answers to each question, by id."""
-    return {example.id: [text for _, text in example.answers] for example in dataset.examples}
 
 
 def prediction_lines(dataset: Dataset, predictions: Sequence[Sequence[Answer]]) -> list[str]:

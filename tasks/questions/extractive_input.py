@@ -1,14 +1,14 @@
 """Questions about a passage as model input: windows with their entities, the tokens of answers, padded batches."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from model.luke.batch import IGNORED, Batch, mention_positions, pad
+from model.luke.batch import IGNORED, Batch, lengths_mask, mention_positions, pad
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.questions.extractive_format import Dataset, Example
@@ -23,7 +23,7 @@ from tasks.questions.windows import (
     widest_windows,
     windows,
 )
-from tasks.task import MAX_MENTION_POSITIONS, Features
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, LabelledBatch
 
 MAX_QUESTION = 64
 MAX_ANSWER = 30
@@ -50,15 +50,7 @@ class WindowFeature:
     label: Integers
 
 
-def featurize(
-    dataset: Dataset,
-    tokenizer: WordTokenizer,
-    labels: Sequence[str],
-    *,
-    markers: Mapping[str, int],
-    max_words: int,
-    profile: str,
-) -> Features[WindowFeature]:
+def featurize(dataset: Dataset, inputs: InputSettings) -> Features[WindowFeature]:
     """Each question with all windows of its passage.
 
     Questions are cut after 64 tokens. In the profile `fixed` no token holds different punctuation marks, so that an
@@ -70,25 +62,18 @@ def featurize(
         windows=0, questions_cut=0, questions_without_span=0, answers_too_long=0, answers_inside_tokens=0,
         entities_cut=0,
     )  # fmt: skip
-    limit = question_limit(MAX_QUESTION, max_words, tokenizer)
-    split_marks = profile == "fixed"
-    asked = encode(
-        [(each.question, each.question_mentions) for each in dataset.examples],
-        tokenizer,
-        split_marks=split_marks,
-    )
-    passages = encode(
-        [(each.passage, each.passage_mentions) for each in dataset.examples],
-        tokenizer,
-        split_marks=split_marks,
-    )
+    tokenizer = inputs.tokenizer
+    limit = question_limit(MAX_QUESTION, inputs.max_words, tokenizer)
+    encode_texts = partial(encode, tokenizer=tokenizer, split_marks=inputs.profile == "fixed")
+    asked = encode_texts([(each.question, each.question_mentions) for each in dataset.examples])
+    passages = encode_texts([(each.passage, each.passage_mentions) for each in dataset.examples])
     items: list[WindowFeature] = []
     for number, example in enumerate(dataset.examples):
         question = asked[example.question, example.question_mentions]
         passage = passages[example.passage, example.passage_mentions]
         counts["questions_cut"] += len(question.ids) > limit
         gold = gold_tokens(example, passage, counts)
-        room = passage_room(min(limit, len(question.ids)), max_words, tokenizer)
+        room = passage_room(min(limit, len(question.ids)), inputs.max_words, tokenizer)
         items.extend(features_of(number, question, passage, gold, limit, room, tokenizer, counts))
     return Features(items, counts | Counter(windows=len(items)))
 
@@ -159,28 +144,20 @@ def loss_terms(feature: WindowFeature) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowBatch:
-    """Padded windows: the model's input, and the first and last word of each answer, `labels` (batch, 2)."""
-
-    inputs: Batch
-    labels: Tensor
-
-    def to(self, device: torch.device | str) -> "WindowBatch":
-        return WindowBatch(self.inputs.to(device), self.labels.to(device))
+class WindowBatch(LabelledBatch):
+    """Padded windows; `labels` (batch, 2) are the first and last word of each answer."""
 
 
 def collate(features: Sequence[WindowFeature], *, entities: bool, pad_id: int) -> WindowBatch:
     """A padded batch, without entities where no window has one."""
-    word_ids = pad([feature.word_ids for feature in features], pad_id)
-    lengths = torch.tensor([len(feature.word_ids) for feature in features])
-    inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
-    counts = torch.tensor([len(feature.entity_ids) for feature in features])
-    if entities and counts.any():
-        starts, ends = (pad([feature.entity_ends[:, side] for feature in features], 0) for side in (0, 1))
+    inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
+    ids = [feature.entity_ids for feature in features]
+    if entities and any(map(len, ids)):
+        ends = pad([feature.entity_ends for feature in features], 0)
         inputs = replace(
             inputs,
-            entity_ids=pad([feature.entity_ids for feature in features], PAD_ENTITY),
-            entity_positions=mention_positions(starts, ends, MAX_MENTION_POSITIONS),
-            entity_mask=torch.arange(starts.shape[1]) < counts[:, None],
+            entity_ids=pad(ids, PAD_ENTITY),
+            entity_positions=mention_positions(ends[..., 0], ends[..., 1], MAX_MENTION_POSITIONS),
+            entity_mask=lengths_mask(ids),
         )
     return WindowBatch(inputs.unpadded(), torch.from_numpy(np.stack([each.label for each in features])))

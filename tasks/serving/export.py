@@ -32,12 +32,12 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
         )
     if not predictor.entities and task.ENTITY_ROWS is not None:
         raise ValueError(f"{folder}: the model classifies words alone, transformers' LUKEs classify entities")
-    vocabulary, luke = predictor.tokenizer.vocab, predictor.module.luke
-    ids = [*predictor.markers.values(), *(vocabulary[word] for word in WORDS_OF_MARKERS)]
-    ids = ids if len(predictor.markers) != 1 else [ids[0], vocabulary["#"]]
+    vocabulary, luke = predictor.inputs.tokenizer.vocab, predictor.module.luke
+    ids = [*predictor.inputs.markers.values(), *(vocabulary[word] for word in WORDS_OF_MARKERS)]
+    ids = ids if len(predictor.inputs.markers) != 1 else [ids[0], vocabulary["#"]]
     rows = rows_of_titles(predictor, folder, entity_vocab)
     fine_tuned = FineTuned(
-        task.ARCHITECTURE, luke, predictor.module.classifier.state_dict(), predictor.labels
+        task.ARCHITECTURE, luke, predictor.module.classifier.state_dict(), predictor.inputs.labels
     )
     export_fine_tuned(
         fine_tuned,

@@ -29,7 +29,7 @@ from tasks.finetuning.prepare import check_annotator, check_order, keep_entities
 from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record, parse_line
 from tasks.questions.extractive_format import annotated
-from tasks.task import Classifier, Task
+from tasks.task import Classifier, InputSettings, Task
 from tasks.typing_and_relations.markers import marker_ids
 
 logger = logging.getLogger(__name__)
@@ -48,12 +48,8 @@ class Predictor:
 
     task: Task[Any, Any]
     module: Classifier
-    labels: tuple[str, ...]
-    tokenizer: WordTokenizer
-    markers: Mapping[str, int]
+    inputs: InputSettings
     entities: bool
-    max_words: int
-    profile: str
     device: str
     tokens_per_batch: int = TOKENS_PER_BATCH
     precision: str = "float32"
@@ -72,26 +68,19 @@ class Predictor:
         if self.annotate and self.entities:
             size = self.module.luke.config.entity_vocab_size
             dataset = annotated(dataset, self.annotate, size)
-        features = self.task.featurize(
-            dataset,
-            self.tokenizer,
-            self.labels,
-            markers=self.markers,
-            max_words=self.max_words,
-            profile=self.profile,
-        )
+        features = self.task.featurize(dataset, self.inputs)
         logits = logits_of(
             self.task,
             self.module,
             features.items,
             entities=self.entities,
-            pad_id=self.tokenizer.pad_id,
+            pad_id=self.inputs.tokenizer.pad_id,
             device=self.device,
             batch_size=BATCH_SIZE,
             tokens_per_batch=self.tokens_per_batch,
             precision=self.precision,
         )
-        predictions = self.task.decode(dataset, features.items, logits, self.labels)
+        predictions = self.task.decode(dataset, features.items, logits, self.inputs.labels)
         return self.task.answers(records, predictions)
 
 
@@ -125,12 +114,14 @@ def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor
     return Predictor(
         task=task,
         module=module.to(device).eval(),
-        labels=tuple(values["labels"]),
-        tokenizer=WordTokenizer.load(folder / TOKENIZER),
-        markers=marker_ids(config, task.WORD_MARKERS),
+        inputs=InputSettings(
+            tokenizer=WordTokenizer.load(folder / TOKENIZER),
+            labels=tuple(values["labels"]),
+            markers=marker_ids(config, task.WORD_MARKERS),
+            max_words=values["hyperparameters"]["max_words"],
+            profile=values["profile"],
+        ),
         entities=values["entities"],
-        max_words=values["hyperparameters"]["max_words"],
-        profile=values["profile"],
         device=device,
     )
 
@@ -159,12 +150,14 @@ def load_transformers(folder: Path, device: str) -> Predictor:
     return Predictor(
         task=task,
         module=module.to(device).eval(),
-        labels=tuple(fine_tuned.labels[row] for row in order),
-        tokenizer=tokenizer,
-        markers={marker: words[name] for marker, name in names.items()},
+        inputs=InputSettings(
+            tokenizer=tokenizer,
+            labels=tuple(fine_tuned.labels[row] for row in order),
+            markers={marker: words[name] for marker, name in names.items()},
+            max_words=luke.config.max_words,
+            profile="fixed",
+        ),
         entities=True,
-        max_words=luke.config.max_words,
-        profile="fixed",
         device=device,
     )
 

@@ -12,12 +12,11 @@ import numpy as np
 from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.data_folder import read_label_file
 from tasks.io.excerpts import CharacterSpan
 from tasks.io.metrics import label_scores
 from tasks.io.records import Record, read_records
-from tasks.task import Features, Hyperparameters, presets
+from tasks.task import Features, InputSettings, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
@@ -27,12 +26,7 @@ from tasks.typing_and_relations.examples import (
 )
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=4, epochs=3),
-    demo=Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96),
-    # Open Entity is licensed, so these are the values found for relation_classification, the same kind of input.
-    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5),
-)
+PRESETS = presets("entity_typing")
 WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
@@ -135,29 +129,18 @@ def negative_label(labels: Sequence[str], given: str) -> str | None:
 # Features
 
 
-def featurize(
-    dataset: Dataset,
-    tokenizer: WordTokenizer,
-    labels: Sequence[str],
-    *,
-    markers: Mapping[str, int],
-    max_words: int,
-    profile: str,
-) -> Features[MarkedFeature]:
+def featurize(dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature]:
     """The text with [ENTITY] on both sides of the mention; of a long one, what is around the mention.
 
     -LRB- and its like become brackets again: `fixed` gives each kind its own, `paper` round ones to all.
     """
     counts = Counter(mentions_cut=0, contexts_cut=0, labels_left_out=0)
-    marker_ids = [markers[marker] for marker in WORD_MARKERS]
-    clean = partial(restore_brackets, profile=profile)
+    clean = partial(restore_brackets, profile=inputs.profile)
     items = []
     for example in dataset.examples:
-        word_ids, ends = marked_input(
-            example.text, [example.span], marker_ids, tokenizer, max_words - 2, counts, clean
-        )
-        counts["labels_left_out"] += left_out([example.types], labels)
-        label = np.array([name in example.types for name in labels], dtype=np.float32)
+        word_ids, ends = marked_input(example.text, [example.span], inputs, counts, clean)
+        counts["labels_left_out"] += left_out([example.types], inputs.labels)
+        label = np.array([name in example.types for name in inputs.labels], dtype=np.float32)
         items.append(MarkedFeature(word_ids, ends, label))
     return Features(items, counts)
 
@@ -171,11 +154,7 @@ def restore_brackets(text: str, *, profile: str) -> str:
 
 feature_size = marked.feature_size
 loss_terms = marked.loss_terms
-
-
-def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> marked.MarkedBatch:
-    """A padded batch; the mention is a [MASK] entity."""
-    return marked.collate(features, ENTITIES, entities=entities, pad_id=pad_id)
+collate = partial(marked.collate, ENTITIES)
 
 
 # Head
@@ -183,7 +162,7 @@ def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -
 
 def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
     """LUKE with a linear classifier over h_entity."""
-    return MentionClassifier(luke, label_count, mentions=1, bias=True)
+    return MentionClassifier(luke, 1, label_count)
 
 
 def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from model.kernels.tied_tables import Table
-from model.luke.batch import Batch, mention_positions, pad
+from model.luke.batch import Batch, mention_positions
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.excerpts import CharacterSpan, boundaries, context_window
-from tasks.task import MAX_MENTION_POSITIONS, Classifier
+from tasks.task import MAX_MENTION_POSITIONS, Classifier, InputSettings, LabelledBatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,22 +64,22 @@ def marker_ids(config: LukeConfig, markers: Collection[str]) -> dict[str, int]:
 def marked_input(
     text: str,
     spans: Sequence[CharacterSpan],
-    markers: Sequence[int],
-    tokenizer: WordTokenizer,
-    room: int,
+    inputs: InputSettings,
     counts: Counter[str],
     clean: Callable[[str], str] = str,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Word ids with markers around the spans of `text`, and the positions (spans, 2) of each span's markers.
 
-    What stands between two markers is tokenised with a blank before it, after `clean`. Spans may overlap or be
-    nested. Of a text that leaves more than `room` sub-words and markers, the context is cut on both sides, and
-    if that is not enough the ends of what stands between markers; `counts` tells how often.
+    The markers of the first span come first in `inputs.markers`, and so on. What stands between two markers is
+    tokenised with a blank before it, after `clean`. Spans may overlap or be nested. Of a text with more than
+    `inputs.max_words` sub-words, markers, [CLS] and [SEP], the context is cut on both sides, and if that is not enough
+    the ends of what stands between markers; `counts` tells how often.
     """
+    tokenizer, markers = inputs.tokenizer, [*inputs.markers.values()]
     marks = boundaries(spans)
     places = [0, *(place for place, _, _ in marks), len(text)]
     pieces = [clean(text[start:end]) for start, end in pairwise(places)]
-    segments = fit(tokenizer.encode(pieces, [True] * len(pieces)), room - len(marks), counts)
+    segments = fit(tokenizer.encode(pieces, [True] * len(pieces)), inputs.max_words - 2 - len(marks), counts)
     word_ids = [tokenizer.cls_id]
     ends = np.zeros((len(spans), 2), dtype=np.int64)
     for segment, (_, span, side) in zip(segments[:-1], marks, strict=True):
@@ -110,28 +110,21 @@ def fit(segments: Sequence[list[int]], room: int, counts: Counter[str]) -> list[
 
 
 @dataclass(frozen=True, eq=False)
-class MarkedBatch:
-    """Padded features: the model's input, the opening markers (batch, mentions), and the labels.
+class MarkedBatch(LabelledBatch):
+    """Padded features with the opening markers (batch, mentions).
 
     `labels` is (batch) int64 or (batch, labels) float32. `inputs` has no entities where the model is to see none.
     """
 
-    inputs: Batch
     markers: Tensor
-    labels: Tensor
-
-    def to(self, device: torch.device | str) -> "MarkedBatch":
-        return MarkedBatch(self.inputs.to(device), self.markers.to(device), self.labels.to(device))
 
 
 def collate(
-    features: Sequence[MarkedFeature], entity_ids: Sequence[int], *, entities: bool, pad_id: int
+    entity_ids: Sequence[int], features: Sequence[MarkedFeature], *, entities: bool, pad_id: int
 ) -> MarkedBatch:
     """Pads features; mention n is the entity `entity_ids[n]`."""
-    word_ids = pad([feature.word_ids for feature in features], pad_id)
-    lengths = torch.tensor([len(feature.word_ids) for feature in features])
+    inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
     ends = torch.from_numpy(np.stack([feature.ends for feature in features]))  # (batch, mentions, 2)
-    inputs = Batch(word_ids=word_ids, word_mask=torch.arange(word_ids.shape[1]) < lengths[:, None])
     if entities:
         ids = torch.tensor(entity_ids).expand(ends.shape[:2]).contiguous()
         inputs = replace(
@@ -141,19 +134,11 @@ def collate(
             entity_mask=torch.ones_like(ids, dtype=torch.bool),
         )
     labels = torch.from_numpy(np.stack([feature.label for feature in features]))
-    return MarkedBatch(inputs.unpadded(), ends[..., 0], labels)
+    return MarkedBatch(inputs.unpadded(), labels, ends[..., 0])
 
 
 class MentionClassifier(Classifier):
     """A linear classifier over the states of all mentions together."""
-
-    def __init__(self, luke: LukeModel, label_count: int, *, mentions: int, bias: bool) -> None:
-        super().__init__(luke)
-        self.dropout = nn.Dropout(luke.config.hidden_dropout_prob)
-        self.classifier = nn.Linear(mentions * luke.config.hidden_size, label_count, bias=bias)
-        nn.init.normal_(self.classifier.weight, std=luke.config.initializer_range)
-        if bias:
-            nn.init.zeros_(self.classifier.bias)
 
     def forward(self, batch: MarkedBatch) -> Tensor:
         """Logits (batch, labels)."""

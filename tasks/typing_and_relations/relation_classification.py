@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,10 @@ from torch import Tensor, nn
 
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.excerpts import CharacterSpan, character_span
 from tasks.io.metrics import label_scores, precision_recall_f1
 from tasks.io.records import Record, read_records
-from tasks.task import Features, Hyperparameters, presets
+from tasks.task import Features, InputSettings, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
@@ -26,11 +26,7 @@ from tasks.typing_and_relations.examples import (
 )
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
 
-PRESETS = presets(
-    paper=Hyperparameters(learning_rate=1e-5, head_learning_rate=1e-5, batch_size=32, epochs=5),
-    demo=Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=4, epochs=20, max_words=96),
-    small_encoder=Hyperparameters(learning_rate=2e-4, head_learning_rate=1e-3, batch_size=32, epochs=5),
-)
+PRESETS = presets("relation_classification")
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
 ENTITY_ROWS: tuple[int, ...] = (0, 2, 2)  # [PAD]; [HEAD] and [TAIL] both start from [MASK]
 ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kept
@@ -142,36 +138,23 @@ def negative_label(labels: Sequence[str], given: str) -> str | None:
 # Features
 
 
-def featurize(
-    dataset: Dataset,
-    tokenizer: WordTokenizer,
-    labels: Sequence[str],
-    *,
-    markers: Mapping[str, int],
-    max_words: int,
-    profile: str,
-) -> Features[MarkedFeature]:
+def featurize(dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature]:
     """The text with [HEAD] and [TAIL] around head and tail; those of a long text keep what is around them."""
     counts = Counter(mentions_cut=0, contexts_cut=0, labels_unknown=0)
-    marker_ids = [markers[marker] for marker in WORD_MARKERS]
     items = []
     for example in dataset.examples:
         spans = (example.head, example.tail)
-        word_ids, ends = marked_input(example.text, spans, marker_ids, tokenizer, max_words - 2, counts)
-        is_known = example.relation in labels
+        word_ids, ends = marked_input(example.text, spans, inputs, counts)
+        is_known = example.relation in inputs.labels
         counts["labels_unknown"] += not is_known
-        label = labels.index(example.relation) if is_known else IGNORED
+        label = inputs.labels.index(example.relation) if is_known else IGNORED
         items.append(MarkedFeature(word_ids, ends, np.array(label)))
     return Features(items, counts)
 
 
 feature_size = marked.feature_size
 loss_terms = marked.loss_terms
-
-
-def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -> marked.MarkedBatch:
-    """A padded batch; head and tail are the entities [HEAD] and [TAIL]."""
-    return marked.collate(features, ENTITIES, entities=entities, pad_id=pad_id)
+collate = partial(marked.collate, ENTITIES)
 
 
 # Head
@@ -179,7 +162,7 @@ def collate(features: Sequence[MarkedFeature], *, entities: bool, pad_id: int) -
 
 def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
     """LUKE with a linear classifier without bias over [h_head; h_tail]."""
-    return MentionClassifier(luke, label_count, mentions=2, bias=False)
+    return MentionClassifier(luke, 2, label_count, bias=False)
 
 
 def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:

@@ -18,6 +18,7 @@ from tasks.finetuning.inference import logits_of
 from tasks.ner import task
 from tasks.ner.columns import read_columns
 from tasks.ner.spans import enumerate_spans
+from tasks.task import InputSettings
 
 EXAMPLES = ROOT / "examples" / "ner"
 TINY = LukeConfig(vocab_size=400, entity_vocab_size=5, hidden_size=16, entity_emb_size=8, num_hidden_layers=2,
@@ -80,9 +81,7 @@ def test_ways_of_computing_say_the_same(tmp_path: Path) -> None:
     train_tokenizer((EXAMPLES / "train.txt").read_text().splitlines(), tmp_path, TINY.vocab_size)
     tokenizer = WordTokenizer.load(tmp_path)
     file = task.read(EXAMPLES / "dev.txt")
-    features = task.featurize(
-        file, tokenizer, workloads.LABELS, markers={}, max_words=512, profile="fixed"
-    ).items
+    features = task.featurize(file, InputSettings(tokenizer, workloads.LABELS, {}, 512, "fixed")).items
     torch.manual_seed(1)
     luke = LukeModel(TINY)
     luke.keep_entities(task.ENTITY_ROWS)
@@ -90,5 +89,5 @@ def test_ways_of_computing_say_the_same(tmp_path: Path) -> None:
         module = task.head(luke, len(workloads.LABELS), entities=entities).eval()
         settings = {"entities": entities, "pad_id": 1, "device": "cpu", "batch_size": 5}
         expected = logits_of(task, module, features, **settings)
-        found = logits_of(workloads.PaddedTask(**options), module, features, **settings)
+        found = logits_of(workloads.changed_task(**options), module, features, **settings)
         assert max(np.abs(a - b).max() for a, b in zip(expected, found, strict=True)) < 1e-5

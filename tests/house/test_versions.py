@@ -46,6 +46,9 @@ ROOTS = {
 }
 # Files that are no code, by the module or the stage that reads them.
 DATA_FILES = {
+    "model.luke.config": [ROOT / "model/luke/presets.toml"],
+    "model.pretraining.recipes": [ROOT / "model/pretraining/recipes.toml"],
+    "tasks.task": [ROOT / "tasks/presets.toml"],
     "pipeline.mediawiki.languages": sorted((ROOT / "pipeline/mediawiki/data").iterdir()),
     "workflows.stages.report": sorted((ROOT / "workflows/report/templates").iterdir()),
 }

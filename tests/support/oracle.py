@@ -3,7 +3,7 @@
 It parses the page in one piece, templates, tables, tags, styles and all, and shares no code with the fast path
 (``pipeline.wikitext``). A page becomes a row of items (``oracle_items``), the
 row is cut into lines, and lines become paragraphs. Where mwparserfromhell and MediaWiki differ the oracle follows
-mwparserfromhell: ``benchmarks/corpus/agreement.py`` names these classes.
+mwparserfromhell: ``tests/support/agreement.py`` names these classes.
 """
 
 import re

@@ -6,6 +6,7 @@ whatever the user says, so each class here inherits those of what comes before i
 
 import luigi
 
+from model.luke.config import PRESETS
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
 
@@ -87,12 +88,7 @@ class PresetSettings:
     """Sizes."""
 
     preset = parameters.OneOf(
-        "demo",
-        "small",
-        "base",
-        "large",
-        default="demo",
-        description="sizes of model, vocabularies and training",
+        *PRESETS, default="demo", description="sizes of model, vocabularies and training"
     )
 
 

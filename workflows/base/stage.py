@@ -58,6 +58,14 @@ class Step(RunSettings, luigi.Task):
         """The upstream stages, each by a name for its manifest's hash."""
         return {}
 
+    def cloned(self, *stages: "type[Stage]") -> dict[str, "Stage"]:
+        """These stages, with the parameters that they share with this one, by their names."""
+        return {stage.__name__: self.clone(stage) for stage in stages}
+
+    def values(self, *names: str) -> dict[str, Any]:
+        """These parameters with their values."""
+        return {name: getattr(self, name) for name in names}
+
     def upstream(self) -> list["Stage"]:
         """All upstream stages, each once, and each after those that it requires."""
         found: dict[str, Stage] = {}

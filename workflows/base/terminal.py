@@ -5,10 +5,6 @@ import functools
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
 
 _CONNECT_SECONDS = 5
 

@@ -29,6 +29,8 @@ OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS = "other data", "other model size", "othe
 NO_ENTITIES = "no entities of Wikipedia"
 SAYS_NOTHING = (EXAMPLE_DATA, DEMO_SIZE)
 NO_DIFFERENCE = (*SAYS_NOTHING, OTHER_DATA)
+CLASSIFIER_RATE = "Learning rate of the classifier"
+LINEAR, NO_CLIPPING = "linear", "none"  # neither training has a setting for these
 NAMED_PARTS = 2  # files of a corpus; a dump of the English Wikipedia has dozens
 
 # Appendix of the paper, which counts CoNLL-2003's -DOCSTART- lines, too: 14,041 + 946, 3,250 + 216, 3,453 + 231.
@@ -237,35 +239,41 @@ def _of_size(cell: Cell) -> Iterator[Caveat]:
 
 
 def _of_settings(cell: Cell) -> Iterator[Caveat]:
-    """From the values that were used: the name of a preset tells neither what was changed nor what a search kept."""
+    """From the values that were used: the name of a preset tells neither what was changed nor what a search kept.
+
+    The paper has one learning rate, so the classifier's is held against that of the rest.
+    """
+    used = used_values(cell)
+    paper = {CLASSIFIER_RATE: used["Learning rate"], "Patience": 0} | fine_tuning(cell["task"])
     exempt = SEARCHED if cell["preset"] == TUNED else ()
     differences = [
-        f"{name} {used:g}, not {wanted:g}"
-        for name, (used, wanted) in _settings(cell).items()
-        if used != wanted and name not in exempt
+        f"{name} {value:g}, not {paper[name]:g}"
+        for name, value in used.items()
+        if value != paper[name] and name not in exempt
     ]
     if differences:
         yield Caveat(OTHER_SETTINGS, f"preset {cell['preset']}: {', '.join(differences)}")
 
 
-def _settings(cell: Cell) -> dict[str, tuple[float, float]]:
-    """Each hyper-parameter of fine-tuning as it was used and as it is in the paper (Tables 11 and 12).
+def used_values(cell: Cell) -> dict[str, Any]:
+    """Each hyper-parameter of a fine-tuning as it was used, by the names of the paper (Tables 11 and 12).
 
-    The paper has one learning rate, so the classifier's is held against that of the rest. `tokens_per_batch` is left
-    out: it bounds memory.
+    `tokens_per_batch` is left out: it bounds memory.
     """
-    paper, used = fine_tuning(cell["task"]), cell["configuration"]["hyperparameters"]
+    used, model = cell["configuration"]["hyperparameters"], cell["configuration"]["model"]
     return {
-        "Learning rate": (used["learning_rate"], paper.learning_rate),
-        "Learning rate of the classifier": (used["head_learning_rate"], used["learning_rate"]),
-        "Batch size": (used["batch_size"], paper.batch_size),
-        "Training epochs": (used["epochs"], paper.epochs),
-        "Patience": (used["patience"], 0),
-        "Maximum word length": (used["max_words"], paper.max_words),
-        "Warmup ratio": (used["warmup_ratio"], paper.warmup_ratio),
-        "Dropout": (cell["configuration"]["model"]["hidden_dropout_prob"], paper.dropout),
-        "Weight decay": (used["weight_decay"], paper.weight_decay),
-        "Adam β1": (used["betas"][0], paper.betas[0]),
-        "Adam β2": (used["betas"][1], paper.betas[1]),
-        "Adam ε": (used["epsilon"], paper.epsilon),
+        "Learning rate": used["learning_rate"],
+        CLASSIFIER_RATE: used["head_learning_rate"],
+        "Batch size": used["batch_size"],
+        "Training epochs": used["epochs"],
+        "Patience": used["patience"],
+        "Maximum word length": used["max_words"],
+        "Learning rate decay": LINEAR,
+        "Warmup ratio": used["warmup_ratio"],
+        "Dropout": model["hidden_dropout_prob"],
+        "Weight decay": used["weight_decay"],
+        "Gradient clipping": NO_CLIPPING,
+        "Adam β1": used["betas"][0],
+        "Adam β2": used["betas"][1],
+        "Adam ε": used["epsilon"],
     }

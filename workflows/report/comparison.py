@@ -14,7 +14,7 @@ from typing import Any
 
 from tasks.finetuning.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
 from workflows.report.caveats import DONE, STATES, Cell, Origin, marks_of, meaning_of, origin_of, weights_text
-from workflows.report.paper_settings import SettingTable, setting_tables
+from workflows.report.paper_settings import SettingTable, ShownTable, setting_tables, shown
 
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
 SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
@@ -108,17 +108,7 @@ class ResultRow:
     ours: OurRow | None
 
 
-@dataclass(frozen=True)
-class ResultTable:
-    """A table of results; `headers` are the columns with a star where the paper's test set was hidden."""
-
-    number: int
-    label: str
-    title: str
-    columns: tuple[str, ...]
-    headers: tuple[str, ...]
-    rows: tuple[ResultRow, ...]
-    notes: tuple[str, ...]
+ResultTable = ShownTable[ResultRow]
 
 
 @dataclass(frozen=True)
@@ -175,22 +165,14 @@ def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None)
 
 
 def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
-    """A table of the paper with ours."""
+    """A table of the paper with ours; a star stands at columns whose test set was hidden."""
     hidden = [*map(_is_hidden, table.measures)]
     notes = [HIDDEN_NOTE] * any(hidden)
     if any(measure.task == "cloze_qa" for measure in table.measures):
         notes.append(CHOICE_NOTE)
-    return ResultTable(
-        number=table.number,
-        label=table.label,
-        title=table.title,
-        columns=table.columns,
-        headers=tuple(column + "*" * each for column, each in zip(table.columns, hidden, strict=True)),
-        rows=tuple(
-            ResultRow(row.name, _printed(table, row), our_row(table, row, cells)) for row in table.rows
-        ),
-        notes=tuple(notes),
-    )
+    headers = [column + "*" * each for column, each in zip(table.columns, hidden, strict=True)]
+    rows = [ResultRow(row.name, _printed(table, row), our_row(table, row, cells)) for row in table.rows]
+    return shown(table, headers, rows, notes)
 
 
 def _is_hidden(measure: Measure) -> bool:
@@ -273,17 +255,12 @@ def experiment(cell: Cell) -> Experiment:
     """A cell as the list of all experiments shows it."""
     metrics, hyper = cell["metrics"], cell["configuration"].get("hyperparameters", {})
     splits = {split: metrics[split] for split in ("dev", "test") if split in metrics}
+    own = ("task", "variant", "seed", "state", "reason", "folder", "preset")
     return Experiment(
-        task=cell["task"],
-        variant=cell["variant"],
-        seed=cell["seed"],
-        state=cell["state"],
-        reason=cell["reason"],
-        folder=cell["folder"],
+        **{name: cell[name] for name in own},
         data=cell["data"]["name"],
         is_example=cell["data"]["is_example"],
         weights=weights_text(cell["weights"]),
-        preset=cell["preset"],
         kept_epoch=metrics.get("kept_epoch"),
         epochs=hyper.get("epochs"),
         learning_rate=hyper.get("learning_rate"),

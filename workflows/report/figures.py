@@ -18,6 +18,7 @@ COMPARED = {
     "commonest_top_1": ("commonest", 2, "dash"),
     "most_frequent_top_1": ("most frequent", 3, "dot"),
 }
+SHARES = {"tickformat": ".0%", "rangemode": "tozero"}  # an axis
 Figure = dict[str, Any]
 
 
@@ -101,13 +102,7 @@ def shares(parts: Mapping[str, Mapping[str, Any]], title: str, of: str) -> Figur
         counts = [[end, count] for end, (_, count) in zip(ends, bars, strict=True)]
         trace = {"x": middles, "y": share, "name": part, "customdata": counts, "hovertemplate": hover}
         traces.append({**shape, **trace, "meta": {"colour": number}})
-    return figure(
-        traces,
-        title,
-        f"share of {of}",
-        yaxis={"tickformat": ".0%", "rangemode": "tozero"},
-        layout={"bargap": 0},
-    )
+    return figure(traces, title, f"share of {of}", yaxis=SHARES, layout={"bargap": 0})
 
 
 def curves(
@@ -118,8 +113,7 @@ def curves(
         line([(row["step"], row.get(name)) for row in log], run, RUNS.get(run, 0), markers=markers)
         for run, log in logs.items()
     ]
-    axis = {"tickformat": ".0%", "rangemode": "tozero"} if measure == "accuracy" else {}
-    return figure(traces, "step", measure, yaxis=axis)
+    return figure(traces, "step", measure, yaxis=SHARES if measure == "accuracy" else {})
 
 
 def beside_baselines(runs: Mapping[str, Sequence[Mapping[str, Any]]], group: str) -> Figure:
@@ -131,8 +125,7 @@ def beside_baselines(runs: Mapping[str, Sequence[Mapping[str, Any]]], group: str
             [(row["step"], row.get(f"{group}_{name}")) for row in lines], title, colour, markers=True
         )
         traces.append({**trace, "line": {"dash": dash}})
-    axis = {"tickformat": ".0%", "rangemode": "tozero"}
-    return figure(traces, "step", "right at the first place", yaxis=axis)
+    return figure(traces, "step", "right at the first place", yaxis=SHARES)
 
 
 def throughput(speeds: Mapping[str, Mapping[str, Any]]) -> Figure:
@@ -155,8 +148,7 @@ def fine_tuning(cells: Iterable[Mapping[str, Any]]) -> Figure:
             trace = line(points, f"{cell['variant']}, seed {cell['seed']}", colour, markers=True)
             trace["meta"] |= {"choice": cell["task"].replace("_", " ")}
             traces.append(trace)
-    axis = {"tickformat": ".0%", "rangemode": "tozero"}
-    return figure(traces, "epoch", "F1 on dev", yaxis=axis, xaxis={"tickformat": "d"})
+    return figure(traces, "epoch", "F1 on dev", yaxis=SHARES, xaxis={"tickformat": "d"})
 
 
 def line(

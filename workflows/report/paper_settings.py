@@ -1,9 +1,9 @@
 """The paper's 4 tables of hyper-parameters with the values that our experiments really used."""
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from model.luke.config import MASKED_SHARE, PRESETS
 from model.pretraining.recipes import RECIPES
@@ -18,16 +18,14 @@ from tasks.finetuning.paper import (
     fine_tuning,
 )
 from tasks.finetuning.paper import Cell as Value
-from workflows.report.caveats import DONE, Cell
+from workflows.report.caveats import CLASSIFIER_RATE, DONE, LINEAR, NO_CLIPPING, Cell, used_values
 
+RowType = TypeVar("RowType")
 Used = Sequence[tuple[str, Value]]
 """The values of one hyper-parameter, each with what used it."""
-# What neither training has a setting for.
-LINEAR, NO_CLIPPING = "linear", "none"
 NOT_RECORDED = ("Training time", "Number of GPUs")
 DEV_SCORE = "Dev score"  # a result and no setting
 NOT_RECORDED_NOTE = "Times and numbers of GPUs of our own runs are no part of a result, and are not recorded."
-ADAM = {"Adam β1": 0, "Adam β2": 1}
 
 
 @dataclass(frozen=True)
@@ -41,16 +39,29 @@ class SettingRow:
 
 
 @dataclass(frozen=True)
-class SettingTable:
-    """A table of hyper-parameters; `headers` are the columns, "paper" where there is only one."""
+class ShownTable(Generic[RowType]):
+    """A table of the paper with ours: `headers` are what stands above its columns."""
 
     number: int
     label: str
     title: str
     columns: tuple[str, ...]
     headers: tuple[str, ...]
-    rows: tuple[SettingRow, ...]
+    rows: tuple[RowType, ...]
     notes: tuple[str, ...]
+
+
+SettingTable = ShownTable[SettingRow]
+
+
+def shown(
+    table: Table, headers: Sequence[str], rows: Iterable[RowType], notes: Sequence[str]
+) -> ShownTable[RowType]:
+    """A table of the paper with these headers, rows and notes."""
+    columns = table.columns
+    return ShownTable(
+        table.number, table.label, table.title, columns, tuple(headers), tuple(rows), tuple(notes)
+    )
 
 
 def pretraining_configuration(
@@ -91,7 +102,8 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
         "Dropout": [("", model["hidden_dropout_prob"])],
         "Weight decay": [("", recipe["weight_decay"])],
         "Gradient clipping": [("", NO_CLIPPING)],
-        **{name: [("", recipe["betas"][index])] for name, index in ADAM.items()},
+        "Adam β1": [("", recipe["betas"][0])],
+        "Adam β2": [("", recipe["betas"][1])],
         "Adam ε": [("", recipe["epsilon"])],
     }
     steps = " + ".join(f"{phase['steps']:,}" for phase in phases)
@@ -107,29 +119,21 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
 
 def _used_by_tasks(done: Sequence[Cell]) -> dict[str, list[Used]]:
     """For each row of Table 11 and each task what the variants used."""
-    getters: dict[str, Callable[[Mapping[str, Any]], Value]] = {
-        "Learning rate": _rates,
-        "Batch size": lambda hyper: hyper["batch_size"],
-        "Training epochs": lambda hyper: hyper["epochs"],
-    }
+    cells = [[cell for cell in done if cell["task"] == task] for task in DATASETS]
     used: dict[str, list[Used]] = {
-        name: [
-            [
-                (cell["variant"], get(cell["configuration"]["hyperparameters"]))
-                for cell in done
-                if cell["task"] == task
-            ]
-            for task in DATASETS
-        ]
-        for name, get in getters.items()
+        name: [[(cell["variant"], used_values(cell)[name]) for cell in of_task] for of_task in cells]
+        for name in ("Batch size", "Training epochs")
     }
+    used["Learning rate"] = [
+        [(cell["variant"], _rates(used_values(cell))) for cell in each] for each in cells
+    ]
     used |= {name: [[] for _ in DATASETS] for name in NOT_RECORDED}
     return used | {DEV_SCORE: [[("luke", _dev_scores(task, done))] for task in DATASETS]}
 
 
-def _rates(hyper: Mapping[str, Any]) -> Value:
+def _rates(used: Mapping[str, Any]) -> Value:
     """The learning rate, and the classifier's where it has another (the paper's has not)."""
-    rate, head = hyper["learning_rate"], hyper["head_learning_rate"]
+    rate, head = used["Learning rate"], used[CLASSIFIER_RATE]
     return rate if rate == head else f"{number_text(rate)}, classifier {number_text(head)}"
 
 
@@ -138,34 +142,17 @@ def _dev_scores(task: str, done: Sequence[Cell]) -> str | None:
     cells = [cell["metrics"]["dev"] for cell in done if (cell["task"], cell["variant"]) == (task, "luke")]
     if not cells:
         return None
-    short = {metric: name for name, metric in METRICS.items()}
+    names = [score.split()[1] for score in str(fine_tuning(task)[DEV_SCORE]).split("/")]
     return "/".join(
-        f"{100 * statistics.fmean(scores[metric] for scores in cells):.1f} {short[metric]}"
-        for metric in fine_tuning(task).dev_scores
+        f"{100 * statistics.fmean(scores[METRICS[name]] for scores in cells):.1f} {name}" for name in names
     )
 
 
 def _used_by_all(done: Sequence[Cell]) -> dict[str, list[Used]]:
     """For each row of Table 12 what the tasks used."""
-    named: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Value]] = {
-        "Maximum word length": lambda hyper, model: hyper["max_words"],
-        "Learning rate decay": lambda hyper, model: LINEAR,
-        "Warmup ratio": lambda hyper, model: hyper["warmup_ratio"],
-        "Dropout": lambda hyper, model: model["hidden_dropout_prob"],
-        "Weight decay": lambda hyper, model: hyper["weight_decay"],
-        "Gradient clipping": lambda hyper, model: NO_CLIPPING,
-        "Adam β1": lambda hyper, model: hyper["betas"][ADAM["Adam β1"]],
-        "Adam β2": lambda hyper, model: hyper["betas"][ADAM["Adam β2"]],
-        "Adam ε": lambda hyper, model: hyper["epsilon"],
-    }
     return {
-        name: [
-            [
-                (cell["task"], get(cell["configuration"]["hyperparameters"], cell["configuration"]["model"]))
-                for cell in done
-            ]
-        ]
-        for name, get in named.items()
+        name: [[(cell["task"], used_values(cell)[name]) for cell in done]]
+        for name in FINE_TUNING_COMMON.column("Value")
     }
 
 
@@ -178,10 +165,7 @@ def _setting_table(table: Table, used: Mapping[str, Sequence[Used]], notes: Sequ
             for paper, each in zip(row.values, used[row.name], strict=True)
         ]
         rows.append(SettingRow(row.name, tuple(map(number_text, row.values)), tuple(ours), tuple(differs)))
-    headers = table.columns if len(table.columns) > 1 else ("paper",)
-    return SettingTable(
-        table.number, table.label, table.title, table.columns, headers, tuple(rows), tuple(notes)
-    )
+    return shown(table, table.columns if len(table.columns) > 1 else ["paper"], rows, notes)
 
 
 def agreed(used: Used) -> str:

@@ -133,16 +133,9 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
 
     def record(self, cell: Cell, failures: dict[FineTuning, str]) -> dict[str, Any]:
         """What came of a cell, as the report reads it."""
-        task, variant, seed = _name(cell)
-        record: dict[str, Any] = {
-            "task": task,
-            "variant": variant,
-            "seed": seed,
-            "state": "done",
-            "reason": "",
-        }
-        empty = {"folder": "", "data": {"name": "", "is_example": False}, "weights": {}, "preset": ""}
-        record |= {**empty, "configuration": {}, "metrics": {}}
+        record: dict[str, Any] = dict(zip(("task", "variant", "seed"), _name(cell), strict=True))
+        record |= {"state": "done", "reason": "", "folder": "", "data": {"name": "", "is_example": False}}
+        record |= {"weights": {}, "preset": "", "configuration": {}, "metrics": {}}
         if cell.missing:
             return record | {"state": cell.missing.state, "reason": str(cell.missing)}
         assert cell.stage

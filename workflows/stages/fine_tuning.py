@@ -135,7 +135,7 @@ class TaskStage(TaskSettings, TorchStage):
             "mentions": _sha256_of_table(mentions) if mentions else None,
         }
         return {
-            **{"task": self.task, "variant": self.variant, "seed": self.seed, "profile": self.profile},
+            **self.values("task", "variant", "seed", "profile"),
             "preset": self.preset_name(),
             "data": folder_identity(self.data_folder(), "--data"),
             "tokenizer": self.tokenizer_identity(),

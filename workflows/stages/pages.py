@@ -19,11 +19,7 @@ class ExtractPages(CorpusStage, beam.BeamStage):
         return {"FetchDump": self.fetched()}
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {
-            "profile": self.profile,
-            "block_size": self.block_size,
-            "allow_truncated": self.allow_truncated,
-        }
+        return self.values("profile", "block_size", "allow_truncated")
 
     def work(self) -> Result:
         from pipeline.jobs import extract_pages

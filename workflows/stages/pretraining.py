@@ -57,17 +57,11 @@ class Pretraining(TorchStage):
     entities: ClassVar[bool]
 
     def requires(self) -> dict[str, Stage]:
-        return {"BuildSequences": self.clone(BuildSequences)}
+        return self.cloned(BuildSequences)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {
-            "preset": self.preset,
-            "profile": self.profile,
-            "seed": self.seed,
-            "base_model": base_model_identity(self.base_model),
-            "tokens_per_batch": self.tokens_per_batch,
-            "precision": self.precision,
-        }
+        chosen = self.values("preset", "profile", "seed", "tokens_per_batch", "precision")
+        return {**chosen, "base_model": base_model_identity(self.base_model)}
 
     def work(self) -> Result:
         from model.pretraining.phases import Settings
@@ -117,8 +111,7 @@ class Pretrain(MentionSettings, Pretraining):
     entities = True
 
     def requires(self) -> dict[str, Stage]:
-        mentions = self.clone(BuildMentionTable)
-        return {**super().requires(), "BuildMentionTable": mentions, **self.tokenizer_requires()}
+        return super().requires() | self.cloned(BuildMentionTable) | self.tokenizer_requires()
 
     def commonest(self) -> Path:
         """The labels that the mention table gives to the held-out mentions."""
@@ -150,12 +143,7 @@ class ExportHuggingFace(MentionSettings, TorchStage):
     lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 
     def requires(self) -> dict[str, Stage]:
-        return {
-            "Pretrain": self.clone(Pretrain),
-            "BuildEntityVocab": self.clone(BuildEntityVocab),
-            "BuildSequences": self.clone(BuildSequences),
-            **self.tokenizer_requires(),
-        }
+        return self.cloned(Pretrain, BuildEntityVocab, BuildSequences) | self.tokenizer_requires()
 
     def check_needs(self) -> None:
         """The words are RoBERTa's, as those of transformers' LUKE are."""
@@ -168,7 +156,7 @@ class ExportHuggingFace(MentionSettings, TorchStage):
             )
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"tokenizer": self.tokenizer_identity(), "lite": self.lite}
+        return {"tokenizer": self.tokenizer_identity(), **self.values("lite")}
 
     def figures(self) -> dict[str, Any]:
         """What the model card says of the corpus."""

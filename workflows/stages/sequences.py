@@ -23,7 +23,7 @@ class TrainTokenizer(PresetSettings, CorpusStage):
     FOLDER = "tokenizer"
 
     def requires(self) -> dict[str, Stage]:
-        return {"ExtractPages": self.clone(ExtractPages)}
+        return self.cloned(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {"vocab_size": TOKENIZER_SIZES[self.preset]}
@@ -46,7 +46,7 @@ class TokenizedStage(TokenizerSettings, CorpusStage):
         return "" if self.base_model == SCRATCH else hub.model_folder(self.base_model, "--base-model")
 
     def tokenizer_requires(self) -> dict[str, Stage]:
-        return {} if self.given_tokenizer() else {"TrainTokenizer": self.clone(TrainTokenizer)}
+        return {} if self.given_tokenizer() else self.cloned(TrainTokenizer)
 
     def tokenizer_folder(self) -> str:
         return self.given_tokenizer() or storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
@@ -75,27 +75,19 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         from pipeline.sequences.sentences import find_splitter
 
         find_splitter(self.sentence_splitter)
-        Limits(**self.limits())
+        Limits(**self.values(*LIMITS))
 
     def requires(self) -> dict[str, Stage]:
-        return {
-            "ExtractPages": self.clone(ExtractPages),
-            "BuildEntityVocab": self.clone(BuildEntityVocab),
-            **self.tokenizer_requires(),
-        }
-
-    def limits(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in LIMITS}
+        return self.cloned(ExtractPages, BuildEntityVocab) | self.tokenizer_requires()
 
     def bytes_parameters(self) -> dict[str, Any]:
         from pipeline.sequences.sentences import splitter_identity
 
         return {
-            "profile": self.profile,
-            "limits": self.limits(),
+            **self.values("profile", "held_out"),
+            "limits": self.values(*LIMITS),
             "tokenizer": self.tokenizer_identity(),
             "sentence_splitter": splitter_identity(self.sentence_splitter),
-            "held_out": self.held_out,
         }
 
     def work(self) -> Result:
@@ -108,7 +100,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
             tokenizer=self.tokenizer_folder(),
             aliases=storage.join(vocab.folder, ALIASES),
             language=self.clone(FetchDump).manifest().facts["site"]["language"],
-            limits=Limits(**self.limits()),
+            limits=Limits(**self.values(*LIMITS)),
             profile=self.profile,
             splitter=self.sentence_splitter,
             held_out=self.held_out,

@@ -53,10 +53,10 @@ class ResolveRedirects(SparkStage):
     VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
-        return {"ExtractPages": self.clone(ExtractPages)}
+        return self.cloned(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"profile": self.profile}
+        return self.values("profile")
 
     def work(self) -> Result:
         from pipeline.jobs import redirects
@@ -71,7 +71,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
     VERSION = 4
 
     def requires(self) -> dict[str, Stage]:
-        return {"ExtractPages": self.clone(ExtractPages), "ResolveRedirects": self.clone(ResolveRedirects)}
+        return self.cloned(ExtractPages, ResolveRedirects)
 
     def size(self) -> int:
         return VOCAB_SIZES[self.preset] if self.vocab_size == AUTO else int(self.vocab_size)
@@ -88,8 +88,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
             return {"entity_vocab": _sha256("--entity-vocab", vocab_file(self.entity_vocab))}
         return {
             "vocab_size": self.size(),
-            "min_count": self.min_count,
-            "disambiguation": self.disambiguation,
+            **self.values("min_count", "disambiguation"),
             "missing_pages": self.takes_missing_pages(),
             "white_list": _sha256("--white-list", self.white_list) if self.white_list else "",
         }
@@ -147,18 +146,10 @@ class BuildMentionTable(MentionSettings, SparkStage):
     VERSION = 4
 
     def requires(self) -> dict[str, Stage]:
-        return {
-            "ExtractPages": self.clone(ExtractPages),
-            "ResolveRedirects": self.clone(ResolveRedirects),
-            "BuildEntityVocab": self.clone(BuildEntityVocab),
-        }
+        return self.cloned(ExtractPages, ResolveRedirects, BuildEntityVocab)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {
-            "profile": self.profile,
-            "min_links": self.min_links,
-            "max_mention_characters": self.max_mention_characters,
-        }
+        return self.values("profile", "min_links", "max_mention_characters")
 
     def work(self) -> Result:
         from pipeline.jobs import mention_table

@@ -32,8 +32,9 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
         return f"{self.task}, {self.variant}: dev {facts['metric']} {facts['dev']:.3f} with {setting}"
 
     def bytes_parameters(self) -> dict[str, Any]:
-        grid = {name: list(getattr(self, name)) for name in ("learning_rates", "batch_sizes", "epoch_counts")}
-        return super().bytes_parameters() | grid | {"tuning_patience": self.tuning_patience}
+        searched = self.values("learning_rates", "batch_sizes", "epoch_counts")
+        grid = {name: list(values) for name, values in searched.items()}
+        return super().bytes_parameters() | grid | self.values("tuning_patience")
 
     def settings(self) -> list[dict[str, Any]]:
         """The grid, as rows of learning rate, batch size and epochs."""

@@ -1,4 +1,4 @@
-"""What the oracle may import; `tests/benchmarks/test_agreement.py` holds the extraction against it."""
+"""What the oracle may import; `test_agreement.py` holds the extraction against it."""
 
 from tests.support import ROOT
 

@@ -120,11 +120,8 @@ def test_transformers_computes_the_same(folder: Path, task: str, tmp_path: Path)
 
 def batch_of(module: ModuleType, predictor: Predictor, dataset: Any) -> Any:
     """The first six inputs that a model gets for a data set."""
-    features = module.featurize(
-        dataset, predictor.tokenizer, predictor.labels,
-        markers=predictor.markers, max_words=96, profile="fixed",
-    )  # fmt: skip
-    return module.collate(features.items[:6], entities=True, pad_id=predictor.tokenizer.pad_id)
+    features = module.featurize(dataset, replace(predictor.inputs, max_words=96, profile="fixed"))
+    return module.collate(features.items[:6], entities=True, pad_id=predictor.inputs.tokenizer.pad_id)
 
 
 def test_their_tokenizer_marks_the_mentions_of_exported_models(folder: Path, tmp_path: Path) -> None:
@@ -136,9 +133,7 @@ def test_their_tokenizer_marks_the_mentions_of_exported_models(folder: Path, tmp
     found = tokenizer("<ent> Ada <ent> met <ent2> Bob <ent2> .")["input_ids"]
     record = {"token": ["Ada", "met", "Bob", "."], "h": {"pos": [0, 1]}, "t": {"pos": [2, 3]}}
     dataset = relation_classification.from_records([Record("input", record)])
-    features = relation_classification.featurize(
-        dataset, ours.tokenizer, ours.labels, markers=ours.markers, max_words=96, profile="fixed"
-    )
+    features = relation_classification.featurize(dataset, replace(ours.inputs, max_words=96, profile="fixed"))
     assert features.items[0].word_ids.tolist() == found
 
 
@@ -165,6 +160,6 @@ def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
             tmp_path / "out", variant="luke", preset="quick", seed=1, device="cpu", profile="fixed",
             progress=False, allow_no_predictions=True,
         )  # fmt: skip
-    tokenizer = load(tmp_path / "out", device="cpu").tokenizer
+    tokenizer = load(tmp_path / "out", device="cpu").inputs.tokenizer
     upper, lower = tokenizer.encode(["LINCOLN", "lincoln"], [True, True])
     assert upper != lower

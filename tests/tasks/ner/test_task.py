@@ -18,7 +18,7 @@ from tasks.ner import task
 from tasks.ner.columns import ColumnFile
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, tags_of_spans
-from tasks.task import Features
+from tasks.task import Features, InputSettings
 from tests.support import ROOT
 from tests.support.properties import given, st
 
@@ -52,14 +52,8 @@ def words(text: str, start: int = 0) -> list[tuple[str, str]]:
 def featurize(
     dataset: ColumnFile, tokenizer: WordTokenizer, *, max_words: int = 64, profile: str = "fixed"
 ) -> Features:
-    return task.featurize(
-        dataset,
-        tokenizer,
-        task.label_names({"train": dataset}),
-        markers={},
-        max_words=max_words,
-        profile=profile,
-    )
+    labels = task.label_names({"train": dataset})
+    return task.featurize(dataset, InputSettings(tokenizer, labels, {}, max_words, profile))
 
 
 def test_examples_are_what_their_description_says() -> None:
@@ -135,7 +129,7 @@ def test_a_sentence_longer_than_the_model_is_read_in_parts(tmp_path: Path, token
 def test_long_and_unknown_entities_are_counted_misses(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     sentence = [("a", "I-PER")] * 17 + [("b", "O")] + [("c", "I-LOC")] * 16
     dataset = column_file(tmp_path, [[sentence]])
-    features = task.featurize(dataset, tokenizer, ("O", "PER"), markers={}, max_words=512, profile="fixed")
+    features = task.featurize(dataset, InputSettings(tokenizer, ("O", "PER"), {}, 512, "fixed"))
     assert features.counts["entities_out_of_reach"] == features.counts["entities_of_unknown_type"] == 1
     assert all(not feature.labels.any() for feature in features.items)
     everything = [np.eye(2)[np.zeros(len(feature.spans), dtype=int)] for feature in features.items]

@@ -19,7 +19,7 @@ from tasks import cloze_qa
 from tasks.finetuning.finetune import finetune
 from tasks.io.records import Record
 from tasks.questions import cloze, cloze_input
-from tasks.task import Hyperparameters
+from tasks.task import Hyperparameters, InputSettings
 from tests.support import ROOT
 from tests.support.models import TINY
 
@@ -61,7 +61,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
 
 def featurize(dataset: cloze.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
     arguments = {"max_words": 96, "profile": "fixed", **changes}
-    return cloze.featurize(dataset, tokenizer, ("answer",), markers=MARKERS, **arguments)
+    return cloze.featurize(dataset, InputSettings(tokenizer, ("answer",), MARKERS, **arguments))
 
 
 def numbered(query: dict[str, Any], number: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tasks import extractive_qa
 from tasks.entities.annotations import Mention
 from tasks.io.records import Record
 from tasks.questions import extractive, extractive_format, extractive_input
+from tasks.task import InputSettings
 from tests.support import ROOT
 from tests.support.models import TINY, shake
 
@@ -44,7 +45,7 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
 
 def featurize(dataset: extractive.Dataset, tokenizer: WordTokenizer, **changes: Any) -> Any:
     arguments = {"max_words": 64, "profile": "fixed", **changes}
-    return extractive.featurize(dataset, tokenizer, ("start", "end"), markers={}, **arguments)
+    return extractive.featurize(dataset, InputSettings(tokenizer, ("start", "end"), {}, **arguments))
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -16,6 +17,7 @@ from tasks.ner import task as ner
 from tasks.questions import extractive
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
+from tasks.task import InputSettings
 from tasks.typing_and_relations import entity_typing, relation_classification
 from tests.support.fine_tuned import EXAMPLES, fine_tune, name_of, pretrained
 
@@ -38,11 +40,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def batch_of(predictor: Predictor, count: int) -> object:
     dataset = predictor.task.read(split_file(EXAMPLES / name_of(predictor.task), "dev"))
-    features = predictor.task.featurize(
-        dataset, predictor.tokenizer, predictor.labels,
-        markers=predictor.markers, max_words=96, profile="fixed",
-    )  # fmt: skip
-    return predictor.task.collate(features.items[:count], entities=True, pad_id=predictor.tokenizer.pad_id)
+    features = predictor.task.featurize(dataset, replace(predictor.inputs, max_words=96, profile="fixed"))
+    return predictor.task.collate(
+        features.items[:count], entities=True, pad_id=predictor.inputs.tokenizer.pad_id
+    )
 
 
 @pytest.mark.parametrize("task", TASK_MODULES)
@@ -56,8 +57,8 @@ def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> N
     assert not info["missing_keys"]
     assert not info["unexpected_keys"]
     predictor = load(folder / f"{name_of(task)}-luke", device="cpu")
-    assert [theirs.config.id2label[number] for number in range(len(predictor.labels))] == list(
-        predictor.labels
+    assert [theirs.config.id2label[number] for number in range(len(predictor.inputs.labels))] == list(
+        predictor.inputs.labels
     )
     batch = batch_of(predictor, 6)
     inputs = batch.inputs
@@ -84,7 +85,7 @@ def test_transformers_gives_the_same_logits(folder: Path, task: ModuleType) -> N
 def test_the_exported_folder_answers_alike(folder: Path, task: ModuleType) -> None:
     ours = load(folder / f"{name_of(task)}-luke", device="cpu")
     theirs = load(folder / "exported" / name_of(task), device="cpu")
-    assert (theirs.task, theirs.labels) == (ours.task, ours.labels)
+    assert (theirs.task, theirs.inputs.labels) == (ours.task, ours.inputs.labels)
     if task is ner:
         sentences = ner.read(EXAMPLES / "ner" / "dev.txt").sentences
         questions = [{"words": list(sentence.words)} for sentence in sentences]
@@ -107,9 +108,8 @@ def test_their_tokenizer_and_model_classify_alike(folder: Path, task: ModuleType
     ours = load(folder / f"{name_of(task)}-luke", device="cpu")
     examples = task.read(EXAMPLES / name_of(task) / "dev.json").examples
     features = ours.task.featurize(
-        task.Dataset(Path("dev"), examples), ours.tokenizer, ours.labels,
-        markers=ours.markers, max_words=96, profile="fixed",
-    ).items  # fmt: skip
+        task.Dataset(Path("dev"), examples), replace(ours.inputs, max_words=96, profile="fixed")
+    ).items
     for example, feature in zip(examples, features, strict=True):
         spans = [example.span] if task is entity_typing else [example.head, example.tail]
         inputs = tokenizer(
@@ -120,7 +120,7 @@ def test_their_tokenizer_and_model_classify_alike(folder: Path, task: ModuleType
         assert inputs["input_ids"][0].tolist() == feature.word_ids.tolist()
         with torch.inference_mode():
             logits = model(**inputs).logits[0].numpy()
-            batch = task.collate([feature], entities=True, pad_id=ours.tokenizer.pad_id)
+            batch = task.collate([feature], entities=True, pad_id=ours.inputs.tokenizer.pad_id)
             assert np.abs(logits - task.logits(ours.module, batch)[0]).max() < 1e-5
 
 
@@ -153,9 +153,9 @@ def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, vari
     assert predictor.entities == (variant not in ("luke_no_entities", "roberta"))
     dataset = extractive.from_records([Record("x", QUESTION), Record("y", {**QUESTION, "entities": []})])
     items = extractive.featurize(
-        dataset, predictor.tokenizer, (), markers={}, max_words=96, profile="fixed"
+        dataset, InputSettings(predictor.inputs.tokenizer, (), {}, 96, "fixed")
     ).items
-    batch = extractive.collate(items, entities=predictor.entities, pad_id=predictor.tokenizer.pad_id)
+    batch = extractive.collate(items, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id)
     inputs = {"input_ids": batch.inputs.word_ids, "attention_mask": batch.inputs.word_mask.long()}
     if predictor.entities:
         inputs |= {

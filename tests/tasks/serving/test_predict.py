@@ -145,7 +145,7 @@ def test_models_without_entities_answer(folder: Path) -> None:
     predictor = load(fine_tune("relation_classification", folder, "roberta"), device="cpu")
     assert not predictor.entities
     [answer] = predictor.predict([{"text": "Ada met Bob .", "head": [0, 3], "tail": [8, 11]}])
-    assert answer["relation"] in predictor.labels
+    assert answer["relation"] in predictor.inputs.labels
 
 
 def test_command_line(

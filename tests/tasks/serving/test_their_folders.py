@@ -25,7 +25,7 @@ from tasks.ner.columns import Sentence
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, select_spans
 from tasks.serving.predict import load
-from tasks.task import Hyperparameters
+from tasks.task import Hyperparameters, InputSettings
 from tests.support.fine_tuned import EXAMPLES, pretrained
 from tests.support.models import TINY, luke_of_transformers
 
@@ -199,7 +199,7 @@ def test_entity_recognition_answers_as_transformers_does(
     labels = [none if label == "O" else label for label in LABELS["ner"]]
     theirs = fine_tuned("ner", tokenizer, tmp_path / "luke", entities, labels)
     ours = load(tmp_path / "luke", device="cpu")
-    assert ours.labels == (none, "LOC", "PER", "ORG")
+    assert ours.inputs.labels == (none, "LOC", "PER", "ORG")
     sentences = short_sentences()
     answers = ours.predict([{"words": list(sentence.words)} for sentence in sentences])
     for sentence, answer in zip(sentences, answers, strict=True):
@@ -226,7 +226,7 @@ def test_marked_mentions_are_answered_as_transformers_does(
     labels = LABELS[task]
     theirs = fine_tuned(task, tokenizer, tmp_path / "luke", entities, labels)
     ours = load(tmp_path / "luke", device="cpu")
-    assert ours.labels == labels
+    assert ours.inputs.labels == labels
     found = []
     for example in ours.task.read(EXAMPLES / task / "dev.json").examples:
         spans = [example.span] if task == "entity_typing" else [example.head, example.tail]
@@ -253,7 +253,7 @@ def test_features_of_entity_recognition_are_those_of_transformers(tokenizer: Pat
     words = WordTokenizer.load(tokenizer)
     for sentence in sentences:
         alone = ner.from_records([Record("x", {"words": list(sentence.words)})])
-        items = ner.featurize(alone, words, LABELS["ner"], markers={}, max_words=96, profile="fixed").items
+        items = ner.featurize(alone, InputSettings(words, LABELS["ner"], {}, 96, "fixed")).items
         batches = [ner.collate([item], entities=True, pad_id=words.pad_id) for item in items]
         text, places = text_of(sentence)
         spans = enumerate_spans(len(places), 16)
@@ -277,5 +277,5 @@ def test_a_class_0_of_another_name_is_taken_for_none(
     tokenizer: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fine_tuned("ner", tokenizer, tmp_path / "luke", OURS, ("nothing", "PER"))
-    assert load(tmp_path / "luke", device="cpu").labels == ("nothing", "PER")
+    assert load(tmp_path / "luke", device="cpu").inputs.labels == ("nothing", "PER")
     assert "luke: no class of id2label is named o or nil; class 0, nothing, is taken for it" in caplog.text

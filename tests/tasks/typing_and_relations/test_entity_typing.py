@@ -11,6 +11,7 @@ import torch
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
 from tasks import entity_typing as command
+from tasks.task import InputSettings
 from tasks.typing_and_relations import entity_typing
 from tests.support import ROOT
 from tests.support.models import TINY
@@ -45,7 +46,7 @@ def featurize(
 ) -> entity_typing.Features:
     arguments = {"max_words": 64, "profile": "fixed", **changes}
     return entity_typing.featurize(
-        dataset, tokenizer, entity_typing.GENERAL_TYPES, markers={"[ENTITY]": 999}, **arguments
+        dataset, InputSettings(tokenizer, entity_typing.GENERAL_TYPES, {"[ENTITY]": 999}, **arguments)
     )
 
 

@@ -13,6 +13,7 @@ from model.exchange.load import load_strictly
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer, train_tokenizer
 from tasks.io.excerpts import boundaries
+from tasks.task import InputSettings
 from tasks.typing_and_relations import entity_typing, relation_classification
 from tasks.typing_and_relations.markers import add_word_markers, fit, marked_input
 from tests.support.models import TINY, luke_of_transformers
@@ -72,7 +73,8 @@ def test_every_marker_stands_at_its_span(found: list[tuple[int, int]]) -> None:
 
 def test_each_segment_has_a_leading_space(tokenizer: WordTokenizer) -> None:
     text = "two(three)four"
-    word_ids, ends = marked_input(text, [(4, 9), (10, 14)], [900, 901], tokenizer, 100, Counter())
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "fixed")
+    word_ids, ends = marked_input(text, [(4, 9), (10, 14)], inputs, Counter())
     words = tokenizer.encode(["two(", "three", ")", "four", ""], [True] * 5)
     expected = [tokenizer.cls_id, *words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901]
     assert word_ids.tolist() == [*expected, tokenizer.sep_id]
@@ -98,8 +100,9 @@ def test_what_is_cut_is_context_first(lengths: list[int], room: int) -> None:
 
 
 def test_a_model_too_short_for_markers_is_refused(tokenizer: WordTokenizer) -> None:
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 1, "[TAIL]": 2}, 5, "fixed")
     with pytest.raises(ValueError, match="no room for the markers"):
-        marked_input(TEXT, [(0, 3), (4, 7)], [1, 2], tokenizer, 3, Counter())
+        marked_input(TEXT, [(0, 3), (4, 7)], inputs, Counter())
 
 
 def test_markers_start_as_copies_and_learn_alone(tokenizer: WordTokenizer) -> None:

@@ -16,6 +16,7 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks import relation_classification as command
 from tasks.io.data_folder import label_file, read_label_file, split_file
+from tasks.task import InputSettings
 from tasks.typing_and_relations import relation_classification
 from tests.support import ROOT
 from tests.support.models import TINY
@@ -82,7 +83,7 @@ def test_features_of_semeval_hold_the_words_and_both_mentions(shared: Path) -> N
     roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
     dataset = datasets["test"]
     features = relation_classification.featurize(
-        dataset, roberta, union, markers=MARKERS, max_words=512, profile="fixed"
+        dataset, InputSettings(roberta, union, MARKERS, 512, "fixed")
     )
     assert features.counts == {"mentions_cut": 0, "contexts_cut": 0, "labels_unknown": 0}
     for example, feature in zip(dataset.examples, features.items, strict=True):
@@ -103,7 +104,7 @@ def test_unknown_labels(tmp_path: Path, shared: Path) -> None:
         relation_classification.label_names({"train": dataset}, ("no_relation",))
     roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
     features = relation_classification.featurize(
-        dataset, roberta, ("no_relation", "org:x"), markers=MARKERS, max_words=99, profile="fixed"
+        dataset, InputSettings(roberta, ("no_relation", "org:x"), MARKERS, 99, "fixed")
     )
     assert features.counts["labels_unknown"] == 1
     assert [int(feature.label) for feature in features.items] == [0, IGNORED]

@@ -52,8 +52,8 @@ def test_the_grid_is_the_papers(tmp_path: Path) -> None:
     assert Tune(workdir=str(tmp_path)).settings() == expected
     for task in ("entity_typing", "relation_classification", "ner", "cloze_qa"):
         paper = fine_tuning(task)
-        found = {"learning_rate": paper.learning_rate, "batch_size": paper.batch_size, "epochs": paper.epochs}
-        assert found in expected
+        names = {"learning_rate": "Learning rate", "batch_size": "Batch size", "epochs": "Training epochs"}
+        assert {name: paper[row] for name, row in names.items()} in expected
 
 
 def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:

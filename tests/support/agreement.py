@@ -1,10 +1,11 @@
-"""How far the fast extraction agrees with the oracle of the tests, difference by difference.
+"""How far the fast extraction agrees with the oracle, difference by difference.
 
 Agreement is intersection over union: of the multisets of (page, target, anchor), and of (page, paragraph text).
 A difference belongs to the first cause whose change to the oracle's input (with all changes before it) makes it go
 away, so that every class can be computed again. The verdict says who is wrong by MediaWiki's rules.
 """
 
+import argparse
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -14,13 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.corpus.dumps import articles
-from benchmarks.harness import oracle
-from benchmarks.harness.options import Options
-from benchmarks.harness.report import Report, progress
+from benchmarks.harness.report import table
 from benchmarks.harness.workloads import Record
 from pipeline.dump.pages import Page, read_site_info
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
+from tests.support import oracle
 
 ORACLE, BOTH = "the oracle's fault", "both defensible"
 KINDS = ("links", "paragraphs")
@@ -52,10 +52,10 @@ class Cause(NamedTuple):
 
 
 def _tables(text: str) -> str:
-    for table in (_WIKI_TABLE, _HTML_TABLE):
+    for pattern in (_WIKI_TABLE, _HTML_TABLE):
         count = 1
         while count:
-            text, count = table.subn("\n", text)
+            text, count = pattern.subn("\n", text)
     return text
 
 
@@ -204,22 +204,15 @@ def class_rows(dump: str, differences: list[Difference], examples: int) -> Itera
 
 
 def main() -> None:
-    parser = Options("corpus.agreement", __doc__)
+    parser = argparse.ArgumentParser("python -m tests.support.agreement", description=__doc__)
     parser.add_argument("dumps", nargs="+")
     parser.add_argument("--examples", type=int, default=1, help="differences to show for each class")
-    options = parser.read()
-    report = Report("Extraction beside the oracle", options, ("mwparserfromhell",))
-    tallied: list[Record] = []
-    classes: list[Record] = []
+    options = parser.parse_args()
     for path in options.dumps:
         name = Path(path).name
         tallies, differences = measure(path)
-        tallied += [tally_row(name, kind, tally) for kind, tally in tallies.items()]
-        classes += class_rows(name, differences, options.examples)
-        progress(name)
-    report.add("Agreement", tallied)
-    report.add("Differences", classes)
-    report.finish()
+        print(table([tally_row(name, kind, tally) for kind, tally in tallies.items()]))
+        print(table([*class_rows(name, differences, options.examples)]))
 
 
 if __name__ == "__main__":

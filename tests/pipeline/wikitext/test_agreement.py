@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.corpus.agreement import FAULTS, measure
-from benchmarks.harness import oracle
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.wikitext.extract import extract
+from tests.support import oracle
+from tests.support.agreement import FAULTS, measure
 
 SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (6, "File"), (14, "Category")))
 
