@@ -107,6 +107,7 @@ class PageExtractor:
         count = {table: writer.count for table, writer in writers.items()}
         files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())
         facts = {"pages_read": counts.pop("pages_read", 0)}
+        del count["templates"]  # a name has a row in each block
         return storage.Result(files, {**count, "links": links}, +counts, facts)
 
 
