@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
+from pipeline.wikitext.blocks import keep_bars, split_blocks
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
 
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
@@ -18,10 +19,8 @@ _TOKENS = r"""<!--
 _LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
 _END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
-_HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
-_POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
-_POEM_LINE = re.compile(r"\n[ :]*")
-_POEM_END = re.compile(r"</poem\s*>", re.IGNORECASE | re.ASCII)
+_KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
+_LEFT_TAG = re.compile(rf"</?(?:{_KNOWN_TAGS})(?![\w-])[^<>]*>", re.IGNORECASE | re.ASCII)
 _BLANKS = re.compile(r"[ \t]*")
 _HOLDS_LINKS = ("templates", "tables", "references", "galleries", "files")
 
@@ -63,28 +62,20 @@ def cut(text: str, wanted: Tokens) -> tuple[str, Counter[str]]:
     """
     text = without_controls(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    text = _break_poems(_HEADING_TAGS.sub(_heading, text))
-    regions = _Cutter(text, wanted).run()
+    text = split_blocks(text)
     drops: Counter[str] = Counter()
+    text = _cut_once(text, wanted, drops)
+    if "<" in text and _LEFT_TAG.search(text):  # its attributes held comments or templates
+        text = _cut_once(text, wanted, drops)
+    return keep_bars(text).replace("<", ANGLE), drops
+
+
+def _cut_once(text: str, wanted: Tokens, drops: Counter[str]) -> str:
+    regions = _Cutter(text, wanted).run()
     for region in regions:
         if region.kind:
             _count_losses(drops, text, region)
-    return "".join(_pieces(text, regions)).replace("<", ANGLE), drops
-
-
-def _heading(tags: re.Match[str]) -> str:
-    level = "=" * int(tags[1])
-    return f"\n{level}{tags[2]}{level}\n"
-
-
-def _break_poems(text: str) -> str:
-    """The lines of a poem stay lines."""
-    pieces: list[str] = []
-    position = 0
-    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
-        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
-        position = last.start()
-    return "".join((*pieces, text[position:])) if pieces else text
+    return "".join(_pieces(text, regions))
 
 
 def _pieces(text: str, regions: list[Region]) -> Iterator[str]:
@@ -134,7 +125,7 @@ class _Cutter:
             if left.kind == "templates":
                 self.regions.append(Region(left.start, left.end, " ", "markup:unclosed_template"))
             elif left.kind == "tables" and self.text[left.start] != "<":
-                self.regions.append(Region(left.start, left.end, "|", ""))
+                self.regions.append(Region(left.start, left.end, f"{GONE}\n|-", ""))
             elif left.kind == "files" and left.start >= covered:
                 line_end = self.text.find("\n", left.start)
                 covered = line_end if line_end >= 0 else len(self.text)
@@ -281,7 +272,7 @@ class _Cutter:
             self.regions.append(Region(start, end, CUT if inline else BREAK, lost))
             return end
         if name == "nowiki":
-            literal = protect(self.text[end : last.start()].replace("\n", " "))
+            literal = protect(self.text[end : last.start()].replace("\n", " ").replace(BREAK, ":"))
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
             inline = name in INLINE_CONTENT or "inline" in self.text[start:end]

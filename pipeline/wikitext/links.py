@@ -1,8 +1,8 @@
 """The links of a page: where they lead, what they show, and where their text is.
 
 A link that is an annotation becomes its text between ``OPEN`` and ``CLOSE``; its title goes to a list, in order.
-One regular expression reads all plain links of a page. Lines whose brackets it leaves over go to
-mwparserfromhell, which says what nested and unbalanced brackets mean.
+One regular expression reads all plain links of a page. Where brackets are left over, ``brackets`` reads the page again
+as MediaWiki does; in profile "paper" mwparserfromhell, which the paper's code used, reads those lines.
 """
 
 import re
@@ -13,15 +13,20 @@ from itertools import chain
 import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
 
-from pipeline.wikitext.lines import without_quotes
-from pipeline.wikitext.link_rules import PROTOCOLS, LinkRules
-from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, OPEN, protect
+from pipeline.mediawiki.tags import PROTOCOLS
+from pipeline.wikitext.brackets import plain_label, read_brackets
+from pipeline.wikitext.link_rules import LinkRules
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, protect
 
 # mwparserfromhell's time grows with the square of the open brackets, so what it sees is bounded.
 PARSER_LIMIT = 4_000  # characters of one stretch of lines
 PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets
 _IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
-_EXTERNAL_LINK = re.compile(rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*([^\[\]\n]*)\]")
+# A label may hold brackets, but where another address begins it is the shorter link that is one: time stays linear.
+_EXTERNAL_LINK = re.compile(
+    rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*((?:[^\[\]\n]|\[(?!{PROTOCOLS}))*)\]"
+)
+_TEMPLATE_LABEL = re.compile(rf"\|[{CUT} ]*{GONE}[{GONE}{CUT} ]*\]\]")
 _LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
 
 
@@ -39,19 +44,39 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
         >>> mark_links("See [[ape]]s, [[B|a ''bee'']] and [[de:D]].", rules, Counter())
         ('See \x01apes\x02, \x01a bee\x02 and \x04.', ['Ape', 'B'])
     """
-    marked, targets = _mark_plain(text, rules, drops)
+    if not rules.paper:
+        marked, targets = _mark_as_mediawiki(text, rules, drops)
+    else:
+        marked, targets = _mark_plain(text, rules, drops)
     if "[" in marked:
         marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
-    if ("[" in marked or "]]" in marked) and _LEFT_OVER.search(marked):
+    if rules.paper and ("[" in marked or "]]" in marked) and _LEFT_OVER.search(marked):
         marked, targets = _mark_left_over(text, marked, targets, rules, drops)
     if rules.prefix:
         marked = rules.prefix.sub(rf"{OPEN}\1", marked)
     return marked, targets
 
 
+def _mark_as_mediawiki(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
+    if GONE in text:
+        text = _TEMPLATE_LABEL.sub("]]", text)  # a label that is only a template shows the title
+    dropped: Counter[str] = Counter()
+    marked, targets = _mark_plain(text, rules, dropped)
+    if "[[" in marked:
+        dropped.clear()
+        marked, targets = read_brackets(text, rules, dropped)
+    drops.update(dropped)
+    return marked, targets
+
+
 def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
     pieces = rules.pattern.split(text)  # text, title, label and trail of a link, text, title, ...
     links = rules.resolve_all(pieces[1::4])
+    if "" in pieces[2::4] and not rules.paper:  # the bar would have been filled in when the page was saved
+        links = [
+            ("", "invalid_title", link[2]) if label == "" and not link[1] else link
+            for label, link in zip(pieces[2::4], links, strict=True)
+        ]
     # What a link shows without a label has no quotes and no breaks that are marks.
     labels = [label or shown for label, (_, _, shown) in zip(pieces[2::4], links, strict=True)]
     labels = [plain_label(label) if "''" in label or BREAK in label else label for label in labels]
@@ -211,8 +236,3 @@ def _behind_last_bar(nodes: Sequence[object]) -> Sequence[object]:
         if isinstance(node, Text) and "|" in node.value:
             return [Text(node.value.rpartition("|")[2]), *nodes[index + 1 :]]
     return nodes
-
-
-def plain_label(label: str) -> str:
-    """A label's text: its bold and italics are marks of its own, apostrophes left over are letters."""
-    return without_quotes(label.replace(BREAK, " ")).replace("''", protect("'") * 2)
