@@ -6,7 +6,13 @@ from functools import cached_property
 from typing import Any
 
 from pipeline.mediawiki.characters import BLANKS, fold_name
-from pipeline.mediawiki.languages import CANONICAL_NAMESPACES, namespace_aliases, own_prefixes
+from pipeline.mediawiki.languages import (
+    CANONICAL_NAMESPACES,
+    INTERWIKI_PREFIXES,
+    LANGUAGE_CODES,
+    namespace_aliases,
+    own_prefixes,
+)
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,12 @@ class SiteInfo:
     def spellings(self, key: int) -> frozenset[str]:
         """All names of a namespace, in lower case."""
         return frozenset(name for name, known in self._keys.items() if known == key)
+
+    @cached_property
+    def other_prefixes(self) -> frozenset[str]:
+        """What stands before the colon of titles in other namespaces and wikis, in lower case."""
+        names = {name for name, key in self._keys.items() if key}
+        return frozenset(names | LANGUAGE_CODES | INTERWIKI_PREFIXES)
 
     @cached_property
     def own_prefixes(self) -> frozenset[str]:

@@ -9,6 +9,10 @@ import re
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_TAGS, KINDS, PROTOCOLS
 from pipeline.wikitext.placeholders import BREAK, CUT, GONE, protect
 
+# Looked for first, since few pages have any.
+_SOME_TAG = re.compile(r"<(?:[hH][1-6]|[pP][oO][eE][mM])\b")
+_SOME_TERM = re.compile(r";(?<=[\n*#:];)")
+_SOME_BAR = re.compile(r"\n[|!]")
 _HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
 _POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
 _POEM_LINE = re.compile(r"\n[ :]*")
@@ -28,7 +32,9 @@ _NO_TEXT = f"{GONE}{CUT} \t"
 
 def split_blocks(text: str) -> str:
     """The source with headings in tags as headings, and with the lines of poems and the terms of lists apart."""
-    return _split_terms(_break_poems(_HEADING_TAGS.sub(_heading, text)))
+    if _SOME_TAG.search(text):
+        text = _break_poems(_HEADING_TAGS.sub(_heading, text))
+    return _split_terms(text) if text[:1] == ";" or _SOME_TERM.search(text) else text
 
 
 def _heading(tags: re.Match[str]) -> str:
@@ -81,7 +87,7 @@ def keep_bars(text: str) -> str:
     rows if they follow it at once, or if a line that separates rows is among the lines around them; and then up to the
     table's end.
     """
-    if "\n|" not in text and "\n!" not in text and text[:1] not in ("|", "!"):
+    if text[:1] not in ("|", "!") and not _SOME_BAR.search(text):
         return text
     lines = text.split("\n")
     before_mark = _before_marks(lines)

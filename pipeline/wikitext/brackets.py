@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipeline.wikitext.lines import without_quotes
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, OPEN, protect
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, protect
 
 _LINK = re.compile(r"([^\[\]|\n]*)(?:\|(.*?))?\]\]", re.DOTALL)
 _AROUND = re.compile(r"([^\[\]|\n]+)\|")
@@ -77,7 +77,7 @@ class _Reader:
 
     def label(self, label: str | None, shown: str, *, literal: bool) -> str:
         """What a link shows; in the label of a link MediaWiki looks for no other."""
-        if not label:
+        if not label or is_template(label):
             return shown
         label = plain_label(label.replace("\n", " "))
         return label.replace("[", protect("[")).replace("]", protect("]")) if literal else label
@@ -105,6 +105,11 @@ class _Reader:
         else:
             self.parts[opened.part] = opened.rest
         self.drops[f"links:{reason or 'around_link'}"] += 1
+
+
+def is_template(label: str) -> bool:
+    """Whether a label is only a template, in whose place the title is shown."""
+    return GONE in label and not label.strip(f"{GONE}{CUT} \n")
 
 
 def plain_label(label: str) -> str:

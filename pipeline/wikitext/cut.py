@@ -12,7 +12,8 @@ from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, wit
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
 # table begins a line is looked at by code.
 _TOKENS = r"""<!--
-    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>[^<>]*)>
+    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>
+        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+)*+)>
     |\{\{(?P<template>[^{}<]*)\}\}(?!\})
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""

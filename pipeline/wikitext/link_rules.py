@@ -37,7 +37,9 @@ _MAX_TITLE_BYTES = 255
 # What can be in no link's title, nor behind "#": templates, whose text is not known, tags and what <nowiki> protects; a
 # "<" that begins no tag is text, as it is in MediaWiki.
 _NOT_IN_TITLES = re.compile(f"(?!{ANGLE})[{{}}\x00-\x08\x0b-\x1f\x7f\ufffd]")
+_ESCAPED_CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)|&#(?:0*(?:9|1[03])|x0*[9ad]);", re.IGNORECASE)
 _ADDRESS = re.compile(rf"\s*{PROTOCOLS}")
+_LINE_MARKS = ("*", "#", ":", ";", "=", "|", "!", " ")  # what a link shows begins no list
 _WITHOUT_TEXT = ("category", "file", "interlanguage")
 _IMAGE_OPTION = re.compile(
     r"\s*(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
@@ -57,7 +59,7 @@ def classify(raw: str, site: SiteInfo, *, paper: bool = False) -> tuple[str, str
     if not paper:
         if _ADDRESS.match(raw):
             return "", "address"
-        if _NOT_IN_TITLES.search(raw):
+        if _NOT_IN_TITLES.search(raw) or _ESCAPED_CONTROL.search(raw):
             return "", "invalid_title"
     raw = reveal(raw).replace(CUT, "").replace(GONE, "").strip()
     title, fragment = normalize_title(raw, site)
@@ -155,7 +157,7 @@ class LinkRules:
             return "[["
         drops[f"links:{reason}"] += 1
         if reason not in _WITHOUT_TEXT:
-            return label
+            return label if self.paper or label[:1] not in _LINE_MARKS else f"{CUT}{label}"
         if reason != "file":
             return CUT
         return f"{BREAK}{caption(label)}{BREAK}" if self.paper else GONE

@@ -14,7 +14,7 @@ import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
 
 from pipeline.mediawiki.tags import PROTOCOLS
-from pipeline.wikitext.brackets import plain_label, read_brackets
+from pipeline.wikitext.brackets import is_template, plain_label, read_brackets
 from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, protect
 
@@ -26,7 +26,6 @@ _IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
 _EXTERNAL_LINK = re.compile(
     rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*((?:[^\[\]\n]|\[(?!{PROTOCOLS}))*)\]"
 )
-_TEMPLATE_LABEL = re.compile(rf"\|[{CUT} ]*{GONE}[{GONE}{CUT} ]*\]\]")
 _LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
 
 
@@ -58,8 +57,6 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
 
 
 def _mark_as_mediawiki(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
-    if GONE in text:
-        text = _TEMPLATE_LABEL.sub("]]", text)  # a label that is only a template shows the title
     dropped: Counter[str] = Counter()
     marked, targets = _mark_plain(text, rules, dropped)
     if "[[" in marked:
@@ -72,13 +69,11 @@ def _mark_as_mediawiki(text: str, rules: LinkRules, drops: Counter[str]) -> tupl
 def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
     pieces = rules.pattern.split(text)  # text, title, label and trail of a link, text, title, ...
     links = rules.resolve_all(pieces[1::4])
-    if "" in pieces[2::4] and not rules.paper:  # the bar would have been filled in when the page was saved
-        links = [
-            ("", "invalid_title", link[2]) if label == "" and not link[1] else link
-            for label, link in zip(pieces[2::4], links, strict=True)
-        ]
+    written: Sequence[str | None] = pieces[2::4]
+    if not rules.paper:
+        written, links = _read_labels(written, links)
     # What a link shows without a label has no quotes and no breaks that are marks.
-    labels = [label or shown for label, (_, _, shown) in zip(pieces[2::4], links, strict=True)]
+    labels = [label or shown for label, (_, _, shown) in zip(written, links, strict=True)]
     labels = [plain_label(label) if "''" in label or BREAK in label else label for label in labels]
     reasons = [reason for _, reason, _ in links]
     pieces[1::4] = ["" if reason else OPEN for reason in reasons]
@@ -90,6 +85,20 @@ def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, 
         trail if reason else trail + CLOSE for reason, trail in zip(reasons, pieces[3::4], strict=True)
     ]
     return "".join(pieces), [target for target, reason, _ in links if not reason]
+
+
+def _read_labels(
+    written: Sequence[str | None], links: list[tuple[str, str, str]]
+) -> tuple[Sequence[str | None], list[tuple[str, str, str]]]:
+    """(labels, links): a label that is only a template is none; a link with an empty one is none."""
+    if GONE in "".join(filter(None, written)):
+        written = [None if label and is_template(label) else label for label in written]
+    if "" in written:  # MediaWiki fills it in when the page is saved
+        links = [
+            ("", "invalid_title", link[2]) if label == "" and not link[1] else link
+            for label, link in zip(written, links, strict=True)
+        ]
+    return written, links
 
 
 def _mark_left_over(
@@ -202,6 +211,8 @@ class TreeReader:
             self.around_link(inside, reason)
             return
         text = "".join(str(node.value if isinstance(node, Text) else node) for node in flat(inside))
+        if not self.rules.paper and is_template(text):
+            text = ""
         label = plain_label(text.replace("\n", " ")) if text else shown
         if reason:
             self.parts.append(self.rules.show(reason, label, self.drops))
