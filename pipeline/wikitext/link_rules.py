@@ -34,12 +34,14 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f]+")
 _SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
 _INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")  # for profile "paper"
 _MAX_TITLE_BYTES = 255
+_LONG_TITLE = 500  # characters; a title with any number of the wiki's own prefixes is no longer
 # What can be in no link's title, nor behind "#": templates, whose text is not known, tags and what <nowiki> protects; a
 # "<" that begins no tag is text, as it is in MediaWiki.
 _NOT_IN_TITLES = re.compile(f"(?!{ANGLE})[{{}}\x00-\x08\x0b-\x1f\x7f\ufffd]")
 _ESCAPED_CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)|&#(?:0*(?:9|1[03])|x0*[9ad]);", re.IGNORECASE)
-_ADDRESS = re.compile(rf"\s*{PROTOCOLS}")
+_ADDRESS_TARGET = re.compile(rf"\s*{PROTOCOLS}")
 _LINE_MARKS = ("*", "#", ":", ";", "=", "|", "!", " ")  # what a link shows begins no list
+ADDRESS = "address"  # instead of a reason: the brackets are those of a link to an address
 _WITHOUT_TEXT = ("category", "file", "interlanguage")
 _IMAGE_OPTION = re.compile(
     r"\s*(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
@@ -49,33 +51,30 @@ _IMAGE_OPTION = re.compile(
 )
 
 
-def classify(raw: str, site: SiteInfo, *, paper: bool = False) -> tuple[str, str]:
-    """(title, "") of a link to an article, or ("", reason) of any other link.
+def read_target(raw: str, site: SiteInfo, *, paper: bool = False) -> tuple[str, str]:
+    """(title, "") of a link to an article by its target as it is written, or ("", reason) of any other link.
 
-    Reasons: category, file, interlanguage (these give no text), other_namespace, interwiki, same_page, address,
-    invalid_title: MediaWiki makes no link of it. Profile "paper" knows the last but for what is plainly no title,
-    reads over tags and templates in titles and keeps fragments.
+    Reasons: category, file, interlanguage (these give no text), other_namespace, interwiki, same_page, invalid_title:
+    MediaWiki makes no link of it. Profile "paper" knows the last but for what is plainly no title, reads over tags and
+    templates in titles and keeps fragments.
     """
-    if not paper:
-        if _ADDRESS.match(raw):
-            return "", "address"
-        if _NOT_IN_TITLES.search(raw) or _ESCAPED_CONTROL.search(raw):
-            return "", "invalid_title"
+    if not paper and (_NOT_IN_TITLES.search(raw) or _ESCAPED_CONTROL.search(raw)):
+        return "", "invalid_title"
     raw = reveal(raw).replace(CUT, "").replace(GONE, "").strip()
     title, fragment = normalize_title(raw, site)
-    return _classify(title, fragment, site, colon=raw.startswith(":"), paper=paper)
+    return classify(title, fragment, site, colon=raw.startswith(":"), paper=paper)
 
 
-def _classify(title: str, fragment: str, site: SiteInfo, *, colon: bool, paper: bool) -> tuple[str, str]:
+def classify(title: str, fragment: str, site: SiteInfo, *, colon: bool, paper: bool) -> tuple[str, str]:
     """The same of a normalised title; ``colon`` says that nothing but a link in the text can be meant."""
     prefix, found, rest = title.partition(":")
     prefix = prefix.strip().lower()
     if key := site.namespace_of(title):
         special = {CATEGORY: "category", FILE: "file"}
         return "", "other_namespace" if colon else special.get(key, "other_namespace")
-    if found and prefix in site.own_prefixes and rest.strip():
+    if found and prefix in site.own_prefixes and rest.strip() and len(rest) <= _LONG_TITLE:
         title = normalize_title(rest, site)[0]
-        return _classify(title, fragment, site, colon=True, paper=paper)
+        return classify(title, fragment, site, colon=True, paper=paper)
     if found and prefix in LANGUAGE_CODES:
         return "", "interwiki" if colon else "interlanguage"
     if found and prefix in INTERWIKI_PREFIXES:
@@ -145,7 +144,9 @@ class LinkRules:
             return capitalize(raw, self.site), "", raw
         if reason := self.prefixes.get(raw.partition(":")[0]):
             return "", reason, ""
-        target, reason = classify(raw, self.site, paper=self.paper)
+        target, reason = read_target(raw, self.site, paper=self.paper)
+        if not self.paper and _ADDRESS_TARGET.match(raw):
+            target, reason = "", ADDRESS
         shown = reveal(raw).replace(BREAK, " ").strip().removeprefix(":")
         if "%" in shown:
             shown = _CONTROLS.sub(" ", unquote(shown, errors="replace"))
@@ -153,7 +154,7 @@ class LinkRules:
 
     def show(self, reason: str, label: str, drops: Counter[str]) -> str:
         """The text of a link that is no annotation; of an address the brackets, which are read again."""
-        if reason == "address":
+        if reason == ADDRESS:
             return "[["
         drops[f"links:{reason}"] += 1
         if reason not in _WITHOUT_TEXT:

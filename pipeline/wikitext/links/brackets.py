@@ -9,7 +9,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from pipeline.wikitext.lines import without_quotes
-from pipeline.wikitext.link_rules import LinkRules
+from pipeline.wikitext.link_rules import ADDRESS, LinkRules
 from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, protect
 
 _LINK = re.compile(r"([^\[\]|\n]*)(?:\|(.*?))?\]\]", re.DOTALL)
@@ -59,7 +59,7 @@ class _Reader:
             label, rest = f"{label}]", rest[1:]
             rest = rest if rest.startswith("]]") else rest.removeprefix("]")
         target, reason, shown = self.rules.resolve(link[1])
-        if reason == "address":
+        if reason == ADDRESS:
             self.parts += protect("["), f"[{piece[: link.end() - 2]}]", protect("]")
         elif target and label != "":
             trail = self.rules.trail.match(rest)

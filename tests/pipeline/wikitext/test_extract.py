@@ -480,6 +480,7 @@ POISON = {
     "nested tables": "{|\n" * 50_000 + "|}\n" * 50_000,
     "magic words": "__A_" * 100_000,
     "ampersands": "&" * 500_000,
+    "own prefixes": "[[" + "en:" * 300_000 + "a]]" + "[[" + "en:" * 160 + "b]]",
     "open links with brackets": "[[a|[" * 100_000,
     "links with brackets": "[[a|[b]]]" * 100_000,
     "links around links": "[[a|" * 50_000 + "b" + "]]" * 50_000,
