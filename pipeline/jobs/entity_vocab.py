@@ -81,9 +81,11 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
     """
     pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
     annotations = keep(resolve_links(job.read("ExtractPages", "paragraphs/"), titles))
-    counted = keep(count_links(annotations, pages, missing=choice.missing_pages))
-    facts: dict[str, Any] = {"links_by_status": link_coverage(annotations)}
     site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
+    counted = keep(
+        count_links(annotations, pages, missing=choice.missing_pages, elsewhere=site.other_prefixes)
+    )
+    facts: dict[str, Any] = {"links_by_status": link_coverage(annotations)}
     if choice.given:
         entities = fit_entities(counted, titles, EntityVocab.load(choice.given, site.language))
         if not entities.ids:
@@ -115,14 +117,19 @@ def _why_empty(drops: Mapping[str, int]) -> str:
     return "no link ends at one of its articles, so there is no entity to learn; take more of the dump"
 
 
-def count_links(annotations: DataFrame, pages: DataFrame, *, missing: bool = False) -> DataFrame:
+def count_links(
+    annotations: DataFrame, pages: DataFrame, *, missing: bool = False, elsewhere: Collection[str] = ()
+) -> DataFrame:
     """Every page with its `link_count`: the annotations that end at it, after redirects.
 
-    With `missing`, linked titles that have no page are rows, too; their `page_id` is -1.
+    With `missing`, linked titles that have no page are rows, too; their `page_id` is -1. Titles with a prefix of
+    `elsewhere`, in lower case, are none: redirects can end in another namespace or wiki.
     """
     pages = pages.select("title", "page_id", "is_disambiguation")
     if missing:
-        absent = annotations.where("status = 'missing'").select(
+        prefix = F.lower(F.trim(F.substring_index("title", ":", 1)))
+        is_elsewhere = F.col("title").contains(":") & prefix.isin(*sorted(elsewhere))
+        absent = annotations.where((F.col("status") == "missing") & ~is_elsewhere).select(
             "title", F.lit(-1).cast("long").alias("page_id"), F.lit(False).alias("is_disambiguation")
         )
         pages = pages.unionByName(absent)

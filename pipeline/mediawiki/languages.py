@@ -32,16 +32,26 @@ MAGIC_WORDS = frozenset(f"__{word}__" for word in _switches["words"]) | frozense
 
 _namespaces = _read("namespaces")
 CANONICAL_NAMESPACES: dict[str, int] = _namespaces["canonical"]
+
+
+def _keys(names: dict[str, list[str]]) -> dict[str, int]:
+    kinds = {"file": FILE, "category": CATEGORY}
+    return {name: kinds.get(kind) or int(kind) for kind, names in names.items() for name in names}
+
+
 NAMESPACE_ALIASES: dict[str, dict[str, int]] = {
-    language: {**dict.fromkeys(names["file"], FILE), **dict.fromkeys(names["category"], CATEGORY)}
-    for language, names in _namespaces["local"].items()
+    language: _keys({**_namespaces["aliases"].get(language, {}), **_namespaces["local"].get(language, {})})
+    for language in sorted({*_namespaces["aliases"], *_namespaces["local"]})
 }
+WIKIPEDIA_ALIASES: dict[str, int] = _namespaces["wikipedia"]
+WIKI_ALIASES: dict[str, dict[str, int]] = {wiki: _keys(names) for wiki, names in _namespaces["wikis"].items()}
 
 DISAMBIGUATION_TEMPLATES: frozenset[str] = frozenset(_read("disambiguation")["templates"])
 
 _prefixes = _read("interwiki")
 LANGUAGE_CODES: frozenset[str] = frozenset(_prefixes["languages"])
 INTERWIKI_PREFIXES: frozenset[str] = frozenset(_prefixes["projects"])
+OWN_PREFIXES: dict[str, list[str]] = _prefixes["own"]
 
 _scripts = _read("scripts")
 UNSPACED_LANGUAGES: frozenset[str] = frozenset(_scripts["unspaced"])
@@ -56,6 +66,30 @@ def base_language(language: str) -> str:
     if code in LINK_TRAIL_LETTERS:
         return code
     return _OTHER_CODES.get(code, code.split("-")[0])
+
+
+def wiki_name(language: str, dbname: str) -> str:
+    """A wiki's database name; that of the language's Wikipedia where the dump is so old that it names none."""
+    return dbname or f"{language.lower().replace('-', '_')}wiki"
+
+
+def namespace_aliases(language: str, dbname: str) -> dict[str, int]:
+    """What a wiki's namespaces are called beside the names in its site information, in lower case, with their keys.
+
+    "$1" stands for the name of the project.
+    """
+    code, wiki = language.lower().replace("_", "-"), wiki_name(language, dbname)
+    aliases = dict(NAMESPACE_ALIASES.get(code if code in NAMESPACE_ALIASES else base_language(code), {}))
+    if wiki.endswith("wiki") and wiki.removesuffix("wiki").replace("_", "-") in LANGUAGE_CODES:
+        aliases.update(WIKIPEDIA_ALIASES)
+    aliases.update(WIKI_ALIASES.get(wiki, {}))
+    return aliases
+
+
+def own_prefixes(language: str, dbname: str) -> frozenset[str]:
+    """The interwiki prefixes by which a wiki means itself."""
+    codes = {language.lower(), *OWN_PREFIXES.get(wiki_name(language, dbname), ())}
+    return LANGUAGE_CODES.intersection(codes) | INTERWIKI_PREFIXES.intersection(codes)
 
 
 @cache

@@ -6,7 +6,13 @@ from functools import cached_property
 from typing import Any
 
 from pipeline.mediawiki.characters import BLANKS, fold_name
-from pipeline.mediawiki.languages import CANONICAL_NAMESPACES, NAMESPACE_ALIASES, base_language
+from pipeline.mediawiki.languages import (
+    CANONICAL_NAMESPACES,
+    INTERWIKI_PREFIXES,
+    LANGUAGE_CODES,
+    namespace_aliases,
+    own_prefixes,
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,9 @@ class SiteInfo:
     @cached_property
     def _keys(self) -> dict[str, int]:
         keys = dict(CANONICAL_NAMESPACES)
-        keys.update(NAMESPACE_ALIASES.get(base_language(self.language), {}))
+        project = fold_name(self._names.get(4, "project"))
+        for alias, key in namespace_aliases(self.language, self.dbname).items():
+            keys[alias.replace("$1", project)] = key
         keys.update({fold_name(name): key for key, name in self.namespaces if name})
         return keys
 
@@ -37,6 +45,21 @@ class SiteInfo:
         """The namespace key of a title by its prefix, local or canonical English, in any case; else 0."""
         prefix, colon, _ = title.partition(":")
         return self._keys.get(fold_name(prefix), 0) if colon else 0
+
+    def spellings(self, key: int) -> frozenset[str]:
+        """All names of a namespace, in lower case."""
+        return frozenset(name for name, known in self._keys.items() if known == key)
+
+    @cached_property
+    def other_prefixes(self) -> frozenset[str]:
+        """What stands before the colon of titles in other namespaces and wikis, in lower case."""
+        names = {name for name, key in self._keys.items() if key}
+        return frozenset(names | LANGUAGE_CODES | INTERWIKI_PREFIXES)
+
+    @cached_property
+    def own_prefixes(self) -> frozenset[str]:
+        """The interwiki prefixes by which the wiki means itself, in lower case."""
+        return own_prefixes(self.language, self.dbname)
 
     def namespace_name(self, key: int) -> str | None:
         """The local name of a namespace, or None where ``<siteinfo>`` lists none."""

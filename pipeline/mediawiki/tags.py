@@ -1,4 +1,4 @@
-"""The tags that MediaWiki knows, by what becomes of them and of their content."""
+"""The tags that MediaWiki knows, by what becomes of them and of their content; and what begins an address."""
 
 # ruff: noqa: SIM905
 
@@ -24,4 +24,10 @@ INLINE_TAGS = frozenset(
     """a abbr b bdi bdo big cite code data del dfn em font i ins kbd langconvert mark noinclude nowiki
     onlyinclude q rb rbc rp rt rtc ruby s samp section small span strike strong sub sup time translate tt tvar u
     var wbr""".split()
+)
+
+# What an address begins with.
+PROTOCOLS = (
+    r"(?i:(?:https?|ftps?|sftp|ircs?|git|svn|ssh|gopher|telnet|nntp|redis|worldwind|mms)://"
+    r"|(?:mailto|news|tel|sms|sips?|xmpp|urn|geo|magnet|bitcoin|matrix):|(?=//))"
 )

@@ -12,6 +12,14 @@ _UNSEEN = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069\x00-\x08\x0b\x0c\x
 _REDIRECT = re.compile(
     r"\s*[#\uff03]\s*([^\s:#\[\]]{1,40})\s*:?\s*\[\[([^\[\]|\n]{1,500})(?:\|[^\]\n]{0,2000})?\]\]"
 )
+# What MediaWiki allows in no title: markup, control characters, signatures, escapes and references that are left when
+# one layer of them was decoded, parts of relative paths.
+_ILLEGAL = re.compile(
+    "[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]|~~~|%[0-9A-Fa-f]{2}"
+    "|&(?:[A-Za-z0-9\x80-\U0010ffff]+|#[0-9]+|#[xX][0-9A-Fa-f]+);"
+    r"|(?:\A|/)\.{1,2}(?:/|\Z)"
+)
+_MAX_BYTES = 255
 _TEMPLATE_NAME = re.compile(r"\{\{[ \t\n_]*([^{}|<>\[\]#\n]{1,80})")
 
 
@@ -55,6 +63,13 @@ def capitalize(text: str, site: SiteInfo) -> str:
     # MediaWiki leaves letters alone whose capital is more than one character, and Georgian.
     upper = first.upper()
     return text if len(upper) != 1 or "\u10d0" <= first <= "\u10ff" else upper + text[1:]
+
+
+def is_valid_title(title: str) -> bool:
+    """Whether MediaWiki lets a page of the main namespace have this title, which is normalised."""
+    if not title or title.startswith(":") or _ILLEGAL.search(title):
+        return False
+    return len(title) * 4 <= _MAX_BYTES or len(title.encode("utf-8", "surrogatepass")) <= _MAX_BYTES
 
 
 def redirect_target(text: str, site: SiteInfo) -> tuple[str, str] | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pipeline.mediawiki.tags import BLOCK_TAGS, INLINE_CONTENT, INLINE_TAGS, KINDS
+from pipeline.wikitext.blocks import keep_bars, split_blocks
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, protect, without_controls
 from pipeline.wikitext.templates.losses import Losses, count_loss
 from pipeline.wikitext.templates.rules import Arguments, Rule
@@ -14,17 +15,16 @@ from pipeline.wikitext.templates.table import TemplateTable, silent
 # Each alternative begins with a literal, so that the search looks for five characters and skips all others; that a
 # table begins a line is looked at by code.
 _TOKENS = r"""<!--
-    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>[^<>]*)>
+    |<(?P<slash>/?)(?P<tag>[A-Za-z][A-Za-z0-9]*)(?![\w-])(?P<attributes>
+        [^<>{]*+(?:(?:<!--(?:[^<>-]|-(?!->))*+-->|\{\{[^{}]*+\}\}|\{)[^<>{]*+)*+)>
     |\{\{(?P<template>[^{}<]*)\}\}(?!\})
     |\{(?P<open>\{+) | \}(?P<shut>\}+)
     |\{(?P<table>\|) | \|(?P<table_end>\})(?!\}(?!\}))"""
 _LINKS = r" | \[(?:https?:)?//[^\[\]\n]*\] | \[(?P<link>\[) | \](?P<link_end>\])"
 _INDENT = 64  # blanks and list marks before a table; more are not looked at
 _END_TAGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE | re.ASCII) for name in (*KINDS, "nowiki")}
-_HEADING_TAGS = re.compile(r"<h([1-6])\b[^<>]*>([^\n]{0,500}?)</h\1\s*>", re.IGNORECASE | re.ASCII)
-_POEM = re.compile(r"<poem\b", re.IGNORECASE | re.ASCII)
-_POEM_LINE = re.compile(r"\n[ :]*")
-_POEM_END = re.compile(r"</poem\s*>", re.IGNORECASE | re.ASCII)
+_KNOWN_TAGS = "|".join(sorted({*KINDS, *INLINE_TAGS, *BLOCK_TAGS, "table"}))
+_LEFT_TAG = re.compile(rf"</?(?:{_KNOWN_TAGS})(?![\w-])[^<>]*>", re.IGNORECASE | re.ASCII)
 _BLANKS = re.compile(r"[ \t]*")
 _NAME = re.compile(r"[^|{}<]*")  # of a template, behind its braces
 _DEEPEST = 40  # templates in one another that show text, as in MediaWiki
@@ -74,36 +74,30 @@ def cut(
     """
     text = without_controls(text)
     text = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-    text = _break_poems(_HEADING_TAGS.sub(_heading, text))
-    regions = _Cutter(text, wanted, templates).run()
+    text = split_blocks(text)
     drops: Counter[str] = Counter()
     losses: Losses = {}
+    text = _cut_once(text, wanted, templates, drops, losses)
+    if "<" in text and _LEFT_TAG.search(text):  # its attributes held comments or templates
+        text = _cut_once(text, wanted, templates, drops, losses)
+    return keep_bars(text).replace("<", ANGLE), drops, losses
+
+
+def _cut_once(
+    text: str, wanted: Tokens, templates: TemplateTable | None, drops: Counter[str], losses: Losses
+) -> str:
+    regions = _Cutter(text, wanted, templates).run()
     for region in regions:
         if region.kind:
             _count_losses(drops, text, region)
             if region.kind == "templates" and templates:
                 count_loss(losses, text, region.start, region.end, templates)
-    return "".join(_pieces(text, regions, 0, len(text))).replace("<", ANGLE), drops, losses
+    return "".join(_pieces(text, regions, 0, len(text)))
 
 
 def _as_value(shown: str) -> str:
     """What a template shows as part of another's argument: an equals sign or a bar there is none of that one's."""
     return protect("|") if shown == "|" else shown.replace("=", protect("="))
-
-
-def _heading(tags: re.Match[str]) -> str:
-    level = "=" * int(tags[1])
-    return f"\n{level}{tags[2]}{level}\n"
-
-
-def _break_poems(text: str) -> str:
-    """The lines of a poem stay lines."""
-    pieces: list[str] = []
-    position = 0
-    while (first := _POEM.search(text, position)) and (last := _POEM_END.search(text, first.end())):
-        pieces += text[position : first.start()], _POEM_LINE.sub(BREAK, text[first.start() : last.start()])
-        position = last.start()
-    return "".join((*pieces, text[position:])) if pieces else text
 
 
 def _pieces(text: str, regions: list[Region], position: int, last: int) -> Iterator[str]:
@@ -154,7 +148,7 @@ class _Cutter:
             if left.kind == "templates":
                 self.regions.append(Region(left.start, left.end, " ", "markup:unclosed_template"))
             elif left.kind == "tables" and self.text[left.start] != "<":
-                self.regions.append(Region(left.start, left.end, "|", ""))
+                self.regions.append(Region(left.start, left.end, f"{GONE}\n|-", ""))
             elif left.kind == "files" and left.start >= covered:
                 line_end = self.text.find("\n", left.start)
                 covered = line_end if line_end >= 0 else len(self.text)
@@ -338,7 +332,7 @@ class _Cutter:
             self.regions.append(Region(start, end, mark, lost))
             return end
         if name == "nowiki":
-            literal = protect(self.text[end : last.start()].replace("\n", " "))
+            literal = protect(self.text[end : last.start()].replace("\n", " ").replace(BREAK, ":"))
             self.regions.append(Region(start, last.end(), CUT + literal + CUT, ""))
         else:
             inline = name in INLINE_CONTENT or "inline" in self.text[start:end]

@@ -9,7 +9,7 @@ from collections import Counter
 from pipeline.mediawiki.characters import REFERENCE, referenced_character
 from pipeline.mediawiki.languages import MAGIC_WORDS
 from pipeline.wikitext.link_rules import LinkRules
-from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN, holds, reveal
+from pipeline.wikitext.placeholders import CUT, GONE, holds, reveal
 
 _HEADING = re.compile(rf"(={{1,6}})(.+?)\1[\s{CUT}{GONE}]*")
 _RULER = re.compile(r"-{4,}")
@@ -66,22 +66,10 @@ def _read_start(line: str) -> tuple[str, str] | None:
     if first == "|" or (first == "!" and ("|" in line or "!!" in line)):
         return "table_row", line  # of a table that has lost its beginning or end
     if marks := _LIST_MARKS.match(line) or _RULER.match(line):
-        text = line[marks.end() :]
-        return "", _split_term(text) if ";" in marks.group() else text
+        return "", line[marks.end() :]
     if line.isspace():
         return "", ""
     return ("", line) if first == " " else None
-
-
-def _split_term(text: str) -> str:
-    """``term : definition`` with a break for the first colon that is in no link and no address."""
-    colon = text.find(":")
-    while colon >= 0:
-        linked = text.rfind(OPEN, 0, colon) > text.rfind(CLOSE, 0, colon)
-        if not linked and not text.startswith("//", colon + 1):
-            return text[:colon] + BREAK + text[colon + 1 :]
-        colon = text.find(":", text.find(CLOSE, colon) if linked else colon + 1)
-    return text
 
 
 def without_quotes(line: str) -> str:

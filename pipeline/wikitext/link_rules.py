@@ -8,12 +8,10 @@ from unicodedata import is_normalized
 from urllib.parse import unquote
 
 from pipeline.mediawiki.languages import (
-    CANONICAL_NAMESPACES,
     CATEGORY,
     FILE,
     INTERWIKI_PREFIXES,
     LANGUAGE_CODES,
-    NAMESPACE_ALIASES,
     UNSPACED_LANGUAGES,
     VARIANTS,
     base_language,
@@ -21,24 +19,30 @@ from pipeline.mediawiki.languages import (
     link_trail,
 )
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.mediawiki.titles import capitalize, normalize_title
+from pipeline.mediawiki.tags import PROTOCOLS
+from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_title
 from pipeline.wikitext.cut import tokens
-from pipeline.wikitext.placeholders import BREAK, CUT, GONE, OPEN, protect, reveal
+from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, OPEN, protect, reveal
 from pipeline.wikitext.templates.table import TemplateTable
 
-# What an address begins with.
-PROTOCOLS = r"(?i:(?:https?|ftps?|news|ircs?|mailto):|(?=//))"
-
 _KNOWN_TITLES = 1 << 16
-# Titles with nothing to decode, split off, tidy or protect are taken as they are.
-_PLAIN = "[^\x00-\x1f\x7f-\xa0%&_:#<>{' \u1680-\u180e\u2000-\u206f\u3000\ufffd]+"
-_PLAIN_TITLE = re.compile(f"{_PLAIN}(?:[' ]{_PLAIN})*")
+# Titles with nothing to decode, split off, tidy, protect or refuse are taken as they are.
+_PLAIN = "[^\x00-\x1f\x7f-\xa0%&_:#<>{}~/' \u1680-\u180e\u2000-\u206f\u3000\ufffd]+"
+_PLAIN_TITLE = re.compile(rf"(?!\.){_PLAIN}(?:[' ]{_PLAIN})*")
 # The first letter is one of ASCII's, whose capital `resolve_all` knows.
 _PLAIN_TITLES = re.compile(f"^(?:((?=[!-~]){_PLAIN_TITLE.pattern})|.*)$", re.MULTILINE)
 _CONTROLS = re.compile("[\x00-\x1f\x7f]+")
 _SHORT_TITLE = 60  # characters, which no encoding makes longer than a title may be
-_INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
+_INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")  # for profile "paper"
 _MAX_TITLE_BYTES = 255
+_LONG_TITLE = 500  # characters; a title with any number of the wiki's own prefixes is no longer
+# What can be in no link's title, nor behind "#": templates, whose text is not known, tags and what <nowiki> protects; a
+# "<" that begins no tag is text, as it is in MediaWiki.
+_NOT_IN_TITLES = re.compile(f"(?!{ANGLE})[{{}}\x00-\x08\x0b-\x1f\x7f\ufffd]")
+_ESCAPED_CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)|&#(?:0*(?:9|1[03])|x0*[9ad]);", re.IGNORECASE)
+_ADDRESS_TARGET = re.compile(rf"\s*{PROTOCOLS}")
+_LINE_MARKS = ("*", "#", ":", ";", "=", "|", "!", " ")  # what a link shows begins no list
+ADDRESS = "address"  # instead of a reason: the brackets are those of a link to an address
 _WITHOUT_TEXT = ("category", "file", "interlanguage")
 _IMAGE_OPTION = re.compile(
     r"\s*(?:thumb|thumbnail|frame|framed|frameless|border|left|right|center|centre|none|upright.*|baseline|sub|super|top"
@@ -48,40 +52,44 @@ _IMAGE_OPTION = re.compile(
 )
 
 
-def classify(raw: str, site: SiteInfo, *, keep_fragment: bool = False) -> tuple[str, str]:
-    """(title, "") of a link to an article, or ("", reason) of any other link.
+def read_target(raw: str, site: SiteInfo, *, paper: bool = False) -> tuple[str, str]:
+    """(title, "") of a link to an article by its target as it is written, or ("", reason) of any other link.
 
-    Reasons: category, file, interlanguage (these give no text), other_namespace, interwiki, same_page,
-    invalid_title.
+    Reasons: category, file, interlanguage (these give no text), other_namespace, interwiki, same_page, invalid_title:
+    MediaWiki makes no link of it. Profile "paper" knows the last but for what is plainly no title, reads over tags and
+    templates in titles and keeps fragments.
     """
+    if not paper and (_NOT_IN_TITLES.search(raw) or _ESCAPED_CONTROL.search(raw)):
+        return "", "invalid_title"
     raw = reveal(raw).replace(CUT, "").replace(GONE, "").strip()
-    colon = raw.startswith(":")
     title, fragment = normalize_title(raw, site)
+    return classify(title, fragment, site, colon=raw.startswith(":"), paper=paper)
+
+
+def classify(title: str, fragment: str, site: SiteInfo, *, colon: bool, paper: bool) -> tuple[str, str]:
+    """The same of a normalised title; ``colon`` says that nothing but a link in the text can be meant."""
     prefix, found, rest = title.partition(":")
     prefix = prefix.strip().lower()
-    if found and prefix == site.language.lower() and prefix in LANGUAGE_CODES and rest.strip():
-        return classify(f"{rest}#{fragment}" if fragment else rest, site, keep_fragment=keep_fragment)
-    key = site.namespace_of(title)
-    if key:
+    if key := site.namespace_of(title):
         special = {CATEGORY: "category", FILE: "file"}
         return "", "other_namespace" if colon else special.get(key, "other_namespace")
+    if found and prefix in site.own_prefixes and rest.strip() and len(rest) <= _LONG_TITLE:
+        title = normalize_title(rest, site)[0]
+        return classify(title, fragment, site, colon=True, paper=paper)
     if found and prefix in LANGUAGE_CODES:
         return "", "interwiki" if colon else "interlanguage"
     if found and prefix in INTERWIKI_PREFIXES:
         return "", "interwiki"
     if not title:
         return "", "same_page" if fragment else "invalid_title"
-    too_long = len(title.encode("utf-8", "surrogatepass")) > _MAX_TITLE_BYTES
-    if not prefix or too_long or _INVALID_TITLE.search(title):
+    if not (_is_title_of_paper(title) if paper else is_valid_title(title)):
         return "", "invalid_title"
-    return f"{title}#{fragment}" if fragment and keep_fragment else title, ""
+    return f"{title}#{fragment}" if fragment and paper else title, ""
 
 
-def file_prefixes(site: SiteInfo) -> frozenset[str]:
-    """The lower-cased prefixes of the File namespace: local, older and canonical names."""
-    aliases = {**CANONICAL_NAMESPACES, **NAMESPACE_ALIASES.get(base_language(site.language), {})}
-    names = {name for name, key in aliases.items() if key == FILE}
-    return frozenset(names | {(site.namespace_name(FILE) or "file").lower()})
+def _is_title_of_paper(title: str) -> bool:
+    too_long = len(title.encode("utf-8", "surrogatepass")) > _MAX_TITLE_BYTES
+    return not (title.startswith(":") or too_long or _INVALID_TITLE.search(title))
 
 
 class LinkRules:
@@ -94,17 +102,17 @@ class LinkRules:
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
         self.templates = None if self.paper else TemplateTable(site.language)
-        self.tokens = tokens(() if self.paper else file_prefixes(site))
-        self.pattern = re.compile(
-            rf"\[\[(?!{PROTOCOLS})([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})"
-        )
+        self.tokens = tokens(() if self.paper else site.spellings(FILE))
+        # Of three brackets the first two are no link's beginning, since the third is in no title.
+        opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
+        self.pattern = re.compile(rf"{opening}([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})")
         self.variants = VARIANTS.get(base_language(site.language), ())
         self.line_joint = "" if base_language(site.language) in UNSPACED_LANGUAGES else " "
         # Prefixes of links without text that lead to nothing else, whatever follows.
         self.prefixes = {
             code: "interlanguage"
             for code in LANGUAGE_CODES
-            if code != site.language.lower() and not site.namespace_of(f"{code}:")
+            if code not in site.own_prefixes and not site.namespace_of(f"{code}:")
         }
         self.prefixes["Category"] = "category"
         self.resolve = lru_cache(_KNOWN_TITLES)(self._resolve)
@@ -138,17 +146,21 @@ class LinkRules:
             return capitalize(raw, self.site), "", raw
         if reason := self.prefixes.get(raw.partition(":")[0]):
             return "", reason, ""
-        target, reason = classify(raw, self.site, keep_fragment=self.paper)
+        target, reason = read_target(raw, self.site, paper=self.paper)
+        if not self.paper and _ADDRESS_TARGET.match(raw):
+            target, reason = "", ADDRESS
         shown = reveal(raw).replace(BREAK, " ").strip().removeprefix(":")
         if "%" in shown:
             shown = _CONTROLS.sub(" ", unquote(shown, errors="replace"))
         return target, reason, protect(shown)  # in a title, two apostrophes and the like are letters
 
     def show(self, reason: str, label: str, drops: Counter[str]) -> str:
-        """The text of a link that is no annotation."""
+        """The text of a link that is no annotation; of an address the brackets, which are read again."""
+        if reason == ADDRESS:
+            return "[["
         drops[f"links:{reason}"] += 1
         if reason not in _WITHOUT_TEXT:
-            return label
+            return label if self.paper or label[:1] not in _LINE_MARKS else f"{CUT}{label}"
         if reason != "file":
             return CUT
         return f"{BREAK}{caption(label)}{BREAK}" if self.paper else GONE

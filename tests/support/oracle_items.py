@@ -55,7 +55,9 @@ _MARK_IN_TEXT = re.compile(
     | (?P<brackets>\[{2,}|\]{2,}|\{{2,}|\}{2,}) | (?P<magic_word>__(?=[^\W_])\w{1,40}?__)""",
     re.VERBOSE,
 )
-_INVALID_TITLE = re.compile("[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]")
+_NOT_IN_TITLES = re.compile(
+    "[<>\\[\\]{}|\x00-\x1f\x7f\ufffd]|~~~|%[0-9A-Fa-f]{2}|&#?[0-9A-Za-z\x80-\U0010ffff]+;"
+)
 _SILENT_LINKS = ("category", "file", "interlanguage")
 
 
@@ -195,7 +197,9 @@ def wikilink(node: Wikilink, site: SiteInfo) -> Iterator[Item]:
     if reason in _SILENT_LINKS:
         yield BLOCK if reason == "file" else HIDDEN
         return
-    label = [] if node.text is None else list(walk(node.text, site))
+    if node.text == "" or any(isinstance(part, Template | Argument) for part in node.title.nodes):
+        target = ""  # MediaWiki fills in an empty label when it saves; a template's text is not known
+    label = [] if node.text is None or is_template(node.text) else list(walk(node.text, site))
     if node.text is not None and node.text.filter_wikilinks():  # a link around a link is none
         yield from (INLINE, *label, INLINE)
         return
@@ -205,6 +209,12 @@ def wikilink(node: Wikilink, site: SiteInfo) -> Iterator[Item]:
     yield Anchor(shown, target) if target else Letters(shown, literal=True)
     if not target:
         yield INLINE
+
+
+def is_template(label: Wikicode) -> bool:
+    """Whether a label is only a template, in whose place the title is shown."""
+    kinds = [type(part) for part in label.nodes if not isinstance(part, Comment) and str(part).strip()]
+    return bool(kinds) and all(issubclass(kind, Template | Argument) for kind in kinds)
 
 
 def link_title(title: Wikicode) -> str:
@@ -227,8 +237,8 @@ def classify(raw: str, site: SiteInfo) -> tuple[str, str]:
     prefix, has_prefix, rest = title.partition(":")
     prefix = prefix.strip().lower() if has_prefix else ""
     key = site.namespace_of(title)
-    if prefix and prefix == site.language.lower() and prefix in LANGUAGE_CODES and rest.strip():
-        return classify(rest, site)  # the wiki's own prefix
+    if prefix in site.own_prefixes and not key and rest.strip():
+        return classify(f":{rest}", site)
     if key:
         return "", {CATEGORY: "category", FILE: "file"}.get(key, "namespace") if not colon else "namespace"
     if prefix in LANGUAGE_CODES:
@@ -237,7 +247,9 @@ def classify(raw: str, site: SiteInfo) -> tuple[str, str]:
         return "", "interwiki"
     if not title:
         return "", "same_page" if fragment else "invalid"
-    if title.startswith(":") or _INVALID_TITLE.search(title) or len(title.encode()) > 255:
+    if {".", ".."} & set(title.split("/")) or _NOT_IN_TITLES.search(title):
+        return "", "invalid"
+    if title.startswith(":") or len(title.encode()) > 255:
         return "", "invalid"
     return title, ""
 

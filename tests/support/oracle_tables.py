@@ -110,11 +110,13 @@ def build_vocab(
     white_list: Collection[str] = (),
     disambiguation: str = "in",
     missing_pages: str = "auto",
+    elsewhere: Collection[str] = (),
 ) -> list[Row]:
     """The special entities, then existing articles by falling link count, ties by title.
 
     The articles that titles of the white list end at take their places first, however rarely they are linked,
-    also where ``disambiguation`` is "out". Where ``missing_pages`` is "in", linked titles without a page count, too.
+    also where ``disambiguation`` is "out". Where ``missing_pages`` is "in", linked titles without a page count, too,
+    but for those with a prefix of ``elsewhere``.
     """
     page_ids: dict[str, int] = {}
     for page in pages.pages:
@@ -124,7 +126,12 @@ def build_vocab(
     }
     ends = [(title, status) for _, title, status in _links(pages.paragraphs, titles) if status != "loop"]
     if missing_pages == "in":
-        page_ids.update((title, -1) for title, status in ends if status == "missing")
+        absent = {title for title, status in ends if status == "missing"}
+        page_ids.update(
+            (title, -1)
+            for title in absent
+            if ":" not in title or title.split(":")[0].lower() not in elsewhere
+        )
     counts = Counter(title for title, _ in ends if title in page_ids)
     forced = {follow(_plain_title(title), titles)[0] for title in white_list} & page_ids.keys()
     others = {title for title in counts if counts[title] >= min_count} - unwanted - forced

@@ -68,7 +68,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
     """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
-    VERSION = 4
+    VERSION = 5
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects)

@@ -7,6 +7,7 @@ import pytest
 from pipeline.jobs.entity_vocab import choose_entities, count_links, fit_entities, pages_of
 from pipeline.jobs.mention_table import entity_titles
 from pipeline.lookup.entities import EntityVocab
+from pipeline.mediawiki.site import SiteInfo
 
 pytestmark = pytest.mark.slow
 
@@ -58,6 +59,16 @@ def test_titles_without_a_page_can_be_entities(tables: dict[str, Any]) -> None:
     frame = tables["pages"].sparkSession.createDataFrame(list(rows), columns)
     found = {tuple(row) for row in entity_titles(frame, tables["pages"]).collect()}
     assert found == {("Ape", 3), ("Japan", 4), ("Further", 5)}
+
+
+@pytest.mark.parametrize("target", ["Category:X", "Fr:X", "Wikipedia talk:X", "Simple:X", "Meatball:X"])
+def test_redirects_to_other_namespaces_and_wikis_are_no_entities(tables: dict[str, Any], target: str) -> None:
+    rows = [(1, "a", target, "missing"), (1, "b", "Star Trek: X", "missing"), (2, "c", "Japan", "page")]
+    spark = tables["pages"].sparkSession
+    annotations = spark.createDataFrame(rows, "page_id long, mention string, title string, status string")
+    elsewhere = SiteInfo("en", "enwiki", "first-letter", ()).other_prefixes
+    counted = count_links(annotations, tables["pages"], missing=True, elsewhere=elsewhere)
+    assert choose_entities(counted, 10).vocab.titles[3:] == ("Japan", "Star Trek: X")
 
 
 def test_a_vocabulary_made_elsewhere_keeps_its_ids(counted: Any, tables: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline import schemas, storage
+from pipeline.dump.pages import read_site_info
 from pipeline.lookup.page_names import PageNames
 from tests.support import DATA
 from tests.support import oracle_tables as oracle
@@ -89,7 +90,8 @@ class Made:
     def vocab(self) -> list[Row]:
         settings = {name: self.given[name] for name in ("min_count", "disambiguation", "missing_pages")}
         size = 10_000 if self.given["vocab_size"] == "auto" else int(self.given["vocab_size"])
-        return oracle.build_vocab(self.pages, self.titles, size=size, **settings)
+        elsewhere = read_site_info(str(self.given["dump"])).other_prefixes
+        return oracle.build_vocab(self.pages, self.titles, size=size, elsewhere=elsewhere, **settings)
 
     @property
     def given(self) -> dict[str, Any]:

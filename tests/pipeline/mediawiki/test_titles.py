@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.mediawiki.titles import is_disambiguation, normalize_title, redirect_target
+from pipeline.mediawiki.titles import is_disambiguation, is_valid_title, normalize_title, redirect_target
 
 NAMESPACES = (
     (0, ""),
@@ -55,6 +55,36 @@ TURKISH = SiteInfo("tr", "trwiki", "first-letter", ((0, ""), (6, "Dosya")))
 )
 def test_titles_are_read_as_mediawiki_reads_them(raw: str, title: str, fragment: str) -> None:
     assert normalize_title(raw, ENGLISH) == (title, fragment)
+
+
+@pytest.mark.parametrize(
+    "title", ["A", "...", ".NET", "A/.b", "5%x", "A & B;", "A" * 255, "é" * 127, "Star: A film"]
+)
+def test_titles_that_mediawiki_allows(title: str) -> None:
+    assert is_valid_title(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "",
+        ":A",
+        ".",
+        "..",
+        "./A",
+        "A/..",
+        "A/./B",
+        "A~~~",
+        "A%20",
+        "A&amp;",
+        "A&#38;",
+        "A{",
+        "A\ufffd",
+        "é" * 128,
+    ],
+)
+def test_titles_that_mediawiki_refuses(title: str) -> None:
+    assert not is_valid_title(title)
 
 
 def test_case_sensitive_wikis_keep_the_first_letter() -> None:

@@ -35,6 +35,7 @@ PARTS = [
     "é",
     "e\u0301",
 ]
+PARTS += [".", "..", "/", "./", "}", "~~~", "//", "http:", "\x03", "WP:"]
 PARTS += ["ß", "日", "\u00a0", "\u2003", "\x05", "\t", "~", "^", "(", ",", "-", "<", "x" * 61]
 RAW = st.lists(st.sampled_from(PARTS), min_size=1, max_size=5).map("".join)
 

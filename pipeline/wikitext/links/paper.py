@@ -1,9 +1,4 @@
-"""The links of a page: where they lead, what they show, and where their text is.
-
-A link that is an annotation becomes its text between ``OPEN`` and ``CLOSE``; its title goes to a list, in order.
-One regular expression reads all plain links of a page. Lines whose brackets it leaves over go to
-mwparserfromhell, which says what nested and unbalanced brackets mean.
-"""
+"""Brackets that are left over, in profile "paper": mwparserfromhell, which the paper's code used, reads those lines."""
 
 import re
 from collections import Counter
@@ -13,67 +8,27 @@ from itertools import chain
 import mwparserfromhell
 from mwparserfromhell.nodes import ExternalLink, Heading, Text, Wikilink
 
-from pipeline.wikitext.lines import without_quotes
-from pipeline.wikitext.link_rules import PROTOCOLS, LinkRules
-from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, OPEN, protect
+from pipeline.mediawiki.tags import PROTOCOLS
+from pipeline.wikitext.link_rules import LinkRules
+from pipeline.wikitext.links.brackets import is_template, plain_label
+from pipeline.wikitext.links.plain import mark_plain
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, OPEN
 
 # mwparserfromhell's time grows with the square of the open brackets, so what it sees is bounded.
 PARSER_LIMIT = 4_000  # characters of one stretch of lines
 PARSER_BUDGET = 2_000_000  # of a page: characters times open brackets
-_IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
-_EXTERNAL_LINK = re.compile(rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*([^\[\]\n]*)\]")
 _LEFT_OVER = re.compile(rf"\[\[|\]\]|\[{PROTOCOLS}\S")
 
 
-# All links of a page
-
-
-def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
-    r"""A text of any number of lines with its links marked, and their titles; lines stay lines.
-
-    A link that is an annotation is put between OPEN (\x01) and CLOSE (\x02), with the letters behind it that belong to
-    it; any other link leaves its label, or CUT (\x04) where it has no text:
-
-        >>> from pipeline.mediawiki.site import SiteInfo
-        >>> rules = LinkRules(SiteInfo("en", "enwiki", "first-letter", ()), "fixed")
-        >>> mark_links("See [[ape]]s, [[B|a ''bee'']] and [[de:D]].", rules, Counter())
-        ('See \x01apes\x02, \x01a bee\x02 and \x04.', ['Ape', 'B'])
-    """
-    marked, targets = _mark_plain(text, rules, drops)
-    if "[" in marked:
-        marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
-    if ("[" in marked or "]]" in marked) and _LEFT_OVER.search(marked):
-        marked, targets = _mark_left_over(text, marked, targets, rules, drops)
-    if rules.prefix:
-        marked = rules.prefix.sub(rf"{OPEN}\1", marked)
-    return marked, targets
-
-
-def _mark_plain(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
-    pieces = rules.pattern.split(text)  # text, title, label and trail of a link, text, title, ...
-    links = rules.resolve_all(pieces[1::4])
-    # What a link shows without a label has no quotes and no breaks that are marks.
-    labels = [label or shown for label, (_, _, shown) in zip(pieces[2::4], links, strict=True)]
-    labels = [plain_label(label) if "''" in label or BREAK in label else label for label in labels]
-    reasons = [reason for _, reason, _ in links]
-    pieces[1::4] = ["" if reason else OPEN for reason in reasons]
-    pieces[2::4] = [
-        rules.show(reason, label, drops) if reason else label
-        for reason, label in zip(reasons, labels, strict=True)
-    ]
-    pieces[3::4] = [
-        trail if reason else trail + CLOSE for reason, trail in zip(reasons, pieces[3::4], strict=True)
-    ]
-    return "".join(pieces), [target for target, reason, _ in links if not reason]
-
-
-def _mark_left_over(
+def mark_left_over(
     text: str, marked: str, targets: list[str], rules: LinkRules, drops: Counter[str]
 ) -> tuple[str, list[str]]:
     """Where brackets are left over, mwparserfromhell reads the lines again.
 
     Stretches beyond its limit or the page's budget stay as they are, and are counted.
     """
+    if not (("[" in marked or "]]" in marked) and _LEFT_OVER.search(marked)):
+        return marked, targets
     source, lines = text.split("\n"), marked.split("\n")
     kept_lines: list[str] = []
     kept_targets: list[str] = []
@@ -106,7 +61,7 @@ def _mark_left_over(
 def _read_again(stretch: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
     """The stretch by mwparserfromhell; what its first reading dropped is taken back."""
     dropped: Counter[str] = Counter()
-    _mark_plain(stretch, rules, dropped)
+    mark_plain(stretch, rules, dropped)
     drops.subtract(dropped)
     return TreeReader(rules, drops).read(stretch)
 
@@ -125,9 +80,6 @@ def _stretch(lines: list[str], first: int) -> tuple[int, int]:
         if size > PARSER_LIMIT:
             break
     return first + 1, size
-
-
-# By mwparserfromhell
 
 
 class TreeReader:
@@ -177,6 +129,8 @@ class TreeReader:
             self.around_link(inside, reason)
             return
         text = "".join(str(node.value if isinstance(node, Text) else node) for node in flat(inside))
+        if not self.rules.paper and is_template(text):
+            text = ""
         label = plain_label(text.replace("\n", " ")) if text else shown
         if reason:
             self.parts.append(self.rules.show(reason, label, self.drops))
@@ -211,8 +165,3 @@ def _behind_last_bar(nodes: Sequence[object]) -> Sequence[object]:
         if isinstance(node, Text) and "|" in node.value:
             return [Text(node.value.rpartition("|")[2]), *nodes[index + 1 :]]
     return nodes
-
-
-def plain_label(label: str) -> str:
-    """A label's text: its bold and italics are marks of its own, apostrophes left over are letters."""
-    return without_quotes(label.replace(BREAK, " ")).replace("''", protect("'") * 2)

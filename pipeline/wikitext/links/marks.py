@@ -1,0 +1,51 @@
+"""All links of a page; and those to addresses, which leave their label."""
+
+import re
+from collections import Counter
+
+from pipeline.mediawiki.tags import PROTOCOLS
+from pipeline.wikitext.link_rules import LinkRules
+from pipeline.wikitext.links.brackets import read_brackets
+from pipeline.wikitext.links.paper import mark_left_over
+from pipeline.wikitext.links.plain import mark_plain
+from pipeline.wikitext.placeholders import CLOSE, CUT, OPEN, protect
+
+_IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
+# A label may hold brackets, but where another address begins it is the shorter link that is one: time stays linear.
+_EXTERNAL_LINK = re.compile(
+    rf"\[{PROTOCOLS}{_IN_ADDRESS}+(?:'(?!'){_IN_ADDRESS}*)*[^\S\n]*((?:[^\[\]\n]|\[(?!{PROTOCOLS}))*)\]"
+)
+
+
+def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
+    r"""A text of any number of lines with its links marked, and their titles; lines stay lines.
+
+    A link that is an annotation is put between OPEN (\x01) and CLOSE (\x02), with the letters behind it that belong to
+    it; any other link leaves its label, or CUT (\x04) where it has no text:
+
+        >>> from pipeline.mediawiki.site import SiteInfo
+        >>> rules = LinkRules(SiteInfo("en", "enwiki", "first-letter", ()), "fixed")
+        >>> mark_links("See [[ape]]s, [[B|a ''bee'']] and [[de:D]].", rules, Counter())
+        ('See \x01apes\x02, \x01a bee\x02 and \x04.', ['Ape', 'B'])
+    """
+    if not rules.paper:
+        marked, targets = _mark_as_mediawiki(text, rules, drops)
+    else:
+        marked, targets = mark_plain(text, rules, drops)
+    if "[" in marked:
+        marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
+    if rules.paper:
+        marked, targets = mark_left_over(text, marked, targets, rules, drops)
+    if rules.prefix:
+        marked = rules.prefix.sub(rf"{OPEN}\1", marked)
+    return marked, targets
+
+
+def _mark_as_mediawiki(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, list[str]]:
+    dropped: Counter[str] = Counter()
+    marked, targets = mark_plain(text, rules, dropped)
+    if "[[" in marked:
+        dropped.clear()
+        marked, targets = read_brackets(text, rules, dropped)
+    drops.update(dropped)
+    return marked, targets

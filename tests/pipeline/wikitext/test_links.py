@@ -1,0 +1,92 @@
+"""Links to articles as MediaWiki reads them, in profile "fixed"."""
+
+import pytest
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.wikitext.extract import extract
+from tests.pipeline.wikitext.link_cases import CASES
+
+NAMES = {
+    -1: "Special",
+    1: "Talk",
+    2: "User",
+    4: "Wikipedia",
+    6: "File",
+    10: "Template",
+    12: "Help",
+    14: "Category",
+}
+ENGLISH = SiteInfo("en", "enwiki", "first-letter", tuple(NAMES.items()))
+ALL = [(rule, *case) for rule, cases in CASES.items() for case in cases]
+
+
+def read(source: str, site: SiteInfo, profile: str = "fixed") -> tuple[list[tuple[str, str]], str]:
+    """(the links as (anchor, title), the paragraphs with " / " between them)."""
+    paragraphs = extract(source, site, profile=profile).paragraphs
+    links = [(text[start:end], title) for _, text, found in paragraphs for start, end, title in found]
+    return links, " / ".join(paragraph.text for paragraph in paragraphs)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "links", "text"), ALL, ids=[f"{rule}-{source[:30]!a}" for rule, source, *_ in ALL]
+)
+def test_links_are_those_of_mediawiki(
+    rule: str, source: str, links: list[tuple[str, str]], text: str
+) -> None:
+    found, shown = read(source, ENGLISH)
+    assert found == links, rule
+    assert shown == (text or shown), rule
+
+
+def test_there_are_enough_cases() -> None:
+    assert len(ALL) >= 150
+
+
+def wiki(language: str, dbname: str = "", names: dict[int, str] | None = None) -> SiteInfo:
+    return SiteInfo(language, dbname, "first-letter", tuple((names or {}).items()))
+
+
+@pytest.mark.parametrize(
+    ("site", "source", "links"),
+    [
+        (wiki("ms"), "[[Imej:B.jpg|thumb|left|250px|caption]] [[Kategori:C]] [[A]]", [("A", "A")]),
+        (wiki("id"), "[[Gambar:B.jpg|thumb|left|250px|caption]] [[A]]", [("A", "A")]),
+        (wiki("jv"), "[[Gambar:B.jpg|thumb|left|250px|caption]] [[Dhiskusi:C]] [[A]]", [("A", "A")]),
+        (wiki("su"), "[[Gambar:B.jpg|thumb|[[C]]]] [[Obrolan MediaWiki:D]] [[A]]", [("A", "A")]),
+        (wiki("af"), "[[Beeld:B.jpg|thumb|c]] [[Kategorie:D]] [[A]]", [("A", "A")]),
+        (wiki("ab"), "[[Изображение:B.jpg|c]] [[Категория:D]] [[А]]", [("А", "А")]),
+        (wiki("vec"), "[[Immagine:B.jpg|c]] [[A]]", [("A", "A")]),
+        (wiki("sr"), "[[Слика:B.jpg|c]] [[ВП:C]] [[Razgovor:D]] [[А]]", [("А", "А")]),
+        (
+            wiki("de", "dewiki", {4: "Wikipedia"}),
+            "[[BD:X]] [[P:Y]] [[Benutzerin:Z]] [[WP:U]] [[A]]",
+            [("A", "A")],
+        ),
+        (wiki("es"), "[[Usuaria:X]] [[CAT:Y]] [[A]]", [("A", "A")]),
+        (wiki("he"), "[[קו:X.jpg|ימין]] [[קט:Y]] [[פ:Z]] [[א]]", [("א", "א")]),
+        (wiki("ru"), "[[У:X]] [[Участница:Y]] [[ВП:Z]] [[А]]", [("А", "А")]),
+        (wiki("jv", "", {4: "Wikipedia"}), "[[Dhiskusi Wikipedia:X]] [[A]]", [("A", "A")]),
+        (wiki("fr", "frwiktionary"), "[[WP:X]] [[A]]", [("WP:X", "WP:X"), ("A", "A")]),
+        (wiki("fr", "frwiki"), "[[WP:X]] [[w:A|a]] [[:w:fr:B]]", []),
+        (wiki("be-tarask", "be_x_oldwiki"), "[[be-x-old:А|б]] [[ВП:X]]", [("б", "А")]),
+        (wiki("zh", "zhwiki"), "[[zh-tw:甲|乙]] [[F:X.jpg|丙]] [[T:丁]] [[CAT:戊]]", [("乙", "甲")]),
+        (wiki("simple", "simplewiki"), "[[Simple:A|b]] [[:en:C|d]]", [("b", "A")]),
+    ],
+)
+def test_names_of_namespaces_and_wikis(site: SiteInfo, source: str, links: list[tuple[str, str]]) -> None:
+    assert read(source, site)[0] == links
+
+
+@pytest.mark.parametrize(
+    ("source", "links"),
+    [
+        ("[[A|]]", [("A", "A")]),
+        ("[[a~~~~]]", [("a~~~~", "A~~~~")]),
+        ("[[../x]]", [("../x", "../x")]),
+        ("[[[A]]]", [("A", "A")]),
+        ("[[<b>A</b>]]", [("A", "A")]),
+        ("[[A {{x}}|b]]", [("b", "A")]),
+    ],
+)
+def test_profile_paper_reads_links_as_before(source: str, links: list[tuple[str, str]]) -> None:
+    assert read(source, ENGLISH, "paper")[0] == links
