@@ -22,6 +22,7 @@ setup(
     package_data={
         "pipeline.jobs": ["spark_conf/*"],
         "pipeline.mediawiki": ["data/*"],
+        "pipeline.sequences": ["data/*"],
         "tasks.finetuning": ["paper.json"],
         "workflows.report": ["templates/*"],
     },

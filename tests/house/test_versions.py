@@ -47,6 +47,7 @@ ROOTS = {
 # Files that are no code, by the module or the stage that reads them.
 DATA_FILES = {
     "pipeline.mediawiki.languages": sorted((ROOT / "pipeline/mediawiki/data").iterdir()),
+    "pipeline.sequences.boundaries": sorted((ROOT / "pipeline/sequences/data").iterdir()),
     "workflows.stages.report": sorted((ROOT / "workflows/report/templates").iterdir()),
 }
 

@@ -127,9 +127,17 @@ def test_sequences_without_links_are_dropped(tokenizer: WordTokenizer) -> None:
     assert facts["sentences_read"] == 2
 
 
-def test_links_across_sentences_are_dropped(tokenizer: WordTokenizer) -> None:
+def test_no_sentence_ends_inside_a_link(tokenizer: WordTokenizer) -> None:
     page = paragraph(TEXT, ("Gull Bay. The birds", "Gull Bay"), ("Tern Rock", "Tern Rock"))
-    sequences, drops, _ = build(tokenizer, page)
+    sequences, drops, facts = build(tokenizer, page)
+    assert mentions(sequences[0], tokenizer) == [("Gull Bay. The birds", 4), ("Tern Rock", 5)]
+    assert not +drops
+    assert facts["sentences_read"] == 1
+
+
+def test_links_across_sentences_are_dropped_in_the_papers_profile(tokenizer: WordTokenizer) -> None:
+    page = paragraph(TEXT, ("Gull Bay. The birds", "Gull Bay"), ("Tern Rock", "Tern Rock"))
+    sequences, drops, _ = build(tokenizer, page, profile="paper")
     assert mentions(sequences[0], tokenizer) == [("Tern Rock", 5)]
     assert +drops == {"links:crosses_sentence": 1}
 
@@ -178,7 +186,9 @@ def oracle(
     spans: list[tuple[int, int, int]] = []
     for page_paragraph in paragraphs:
         text = page_paragraph.text
-        for first, last in split(text, language):
+        for first, last in split(
+            text, language, links=[link[:2] for link in page_paragraph.links], profile=profile
+        ):
             sentence: list[int] = []
             found = []
             position = first
