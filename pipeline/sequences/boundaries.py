@@ -69,7 +69,7 @@ def true_ends(text: str, ends: Iterable[int], language: str) -> list[int]:
     """
     rules = find_rules(language)
     dotted = rules.dotted
-    pairs = [pair for pair in _PAIRS if pair[0] in text]
+    pairs = [(text.find(pair[0]), text.rfind(pair[1]), *pair) for pair in _PAIRS if pair[0] in text]
     start, kept = 0, []
     for end in ends:
         # Most ends are between an ordinary word and one with a capital: those are seen here, without a call.
@@ -80,9 +80,9 @@ def true_ends(text: str, ends: Iterable[int], language: str) -> list[int]:
             word = text[left:last]
             is_word = left > start and word.isalpha() and not word.isupper() and word not in dotted
             is_false = not is_word and _is_dotted(text, start, end, rules)
-        for opening, closing in pairs:
-            if not is_false and text.count(opening, start, end) > text.count(closing, start, end):
-                is_false = _is_bracketed(text, start, end)
+        for first, final, opening, closing in pairs:
+            if first < end < final and text.count(opening, start, end) > text.count(closing, start, end):
+                is_false = is_false or _is_bracketed(text, start, end)
         if not is_false or end - start > MAX_JOINED or "\n" in text[end - 1 : end + 1]:  # of two paragraphs
             kept.append(end)
             start = end

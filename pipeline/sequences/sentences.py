@@ -14,7 +14,8 @@ from pipeline import storage
 from pipeline.sequences import boundaries, phrases
 
 DEFAULT = "sentencex"
-_MARK = re.compile(r"[.!?;\n]")  # without one inside, an ASCII text is one sentence
+# Without one of these inside, a text is one sentence: a mark, or what is neither Latin nor its dashes and quotes.
+_MARK = re.compile(r"[.!?;:\n]|[^\x00-\x7f\u00a1-\u024f\u2010-\u2015\u2018-\u201f]")
 _WINDOW = 10_000  # characters that sentencex gets at once
 Splitter = Callable[[str, str], Iterable[tuple[int, int]]]
 
@@ -52,6 +53,8 @@ def split(
 def _sentence_ends(text: str, language: str) -> list[int]:
     if language in phrases.LANGUAGES:
         return phrases.phrase_ends(text)
+    if _MARK.search(text, 0, len(text) - 1) is None:
+        return []
     ends = _piece_ends(text, language)
     return boundaries.true_ends(text, ends, language) if ends else ends
 
@@ -147,8 +150,6 @@ def _piece_ends(text: str, language: str) -> list[int]:
     A long text goes to it in windows, since its time grows with the square of some texts' length: each window
     begins with the last sentence of the one before, or goes on in a sentence that is longer than a window.
     """
-    if text.isascii() and _MARK.search(text, 0, len(text) - 1) is None:
-        return []
     if len(text) <= _WINDOW:
         pieces = _pieces(text, language)
         return list(accumulate(map(len, pieces[:-1]))) if len(pieces) > 1 else []
