@@ -24,6 +24,7 @@ setup(
         "model.pretraining": ["recipes.toml"],
         "pipeline.jobs": ["spark_conf/*"],
         "pipeline.mediawiki": ["data/*"],
+        "pipeline.sequences": ["data/*"],
         "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
         "workflows.report": ["templates/*"],

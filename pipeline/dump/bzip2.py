@@ -6,11 +6,12 @@ library decompresses. Multistream files are such streams one behind another.
 """
 
 import bz2
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO
 
 _MAGIC = 0x314159265359
 _END = 0x177245385090
+_EMPTY_STREAMS = tuple(b"BZh%d" % level + _END.to_bytes(6) + bytes(4) for level in range(1, 10))
 _READ = 1 << 20
 _MAX_BLOCK = 4 << 20  # compressed bytes; real blocks stay below 0.95 MB, a false magic merges two
 
@@ -54,39 +55,49 @@ def _rebuild(data: bytes, start: int, end: int) -> bytes:
     return b"BZh9" + (bits << padding).to_bytes((count + 80 + padding) // 8)
 
 
-def _block_end(data: bytes, start: int, limit: int, *, is_last: bool) -> int | None:
-    """Where the block that begins at bit `start` ends, if the next magic (or the file's end) is at bit `limit`.
+def _ends(data: bytes, start: int, limit: int) -> Iterator[int]:
+    """Where the block that begins at bit `start` may end, if the next magic (or the data's end) is at bit `limit`.
 
-    Between a stream's last block and the next stream's first is an end mark; it is looked for in the last 64
-    bytes only, where alone it can be.
+    Between a stream's last block and the next stream's first is an end mark, as a rule in the last 64 bytes; where
+    those are padding, anywhere.
     """
-    first = max(start // 8, limit // 8 - 64)
-    marks = [first * 8 + bit for bit in _find_marks(data[first : limit // 8 + 1], _END, _END_NEEDLES)]
-    inside = [bit for bit in marks if start < bit <= limit - 80]
-    if inside:
-        return inside[0]
-    return None if is_last else limit
+    near = max(start // 8, limit // 8 - 64)
+    found = list(_end_marks(data, near, start, limit))
+    yield from found or [limit]
+    if near > start // 8:
+        yield from (bit for bit in _end_marks(data, start // 8, start, limit) if bit not in found)
 
 
-def _decompress(data: bytes, start: int, limit: int, *, is_last: bool) -> bytes | None:
-    """The block that begins at bit `start`, or None if it does not end at or before `limit`."""
-    end = _block_end(data, start, limit, is_last=is_last)
-    if end is None:
-        return None
-    decoder = bz2.BZ2Decompressor()
-    try:
-        block = decoder.decompress(_rebuild(data, start, end))
-    except (OSError, OverflowError, ValueError):
-        return None
-    return block if decoder.eof else None
+def _end_marks(data: bytes, first: int, start: int, limit: int) -> Iterator[int]:
+    """Bits of complete end marks between bits `start` and `limit`, in the data from byte `first` on."""
+    for bit in _find_marks(data[first : limit // 8 + 1], _END, _END_NEEDLES):
+        if start < first * 8 + bit <= limit - 80:
+            yield first * 8 + bit
 
 
-def read_bzip2(stream: IO[bytes], start: int = 0) -> Iterator[tuple[int, bytes]]:
+def _decompress(data: bytes, start: int, ends: Iterable[int]) -> tuple[bytes, int] | None:
+    """The block that begins at bit `start`, and at which of the bits it ends; None if at none of them."""
+    for end in ends:
+        decoder = bz2.BZ2Decompressor()
+        try:
+            block = decoder.decompress(_rebuild(data, start, end))
+        except (OSError, OverflowError, ValueError):
+            continue
+        if decoder.eof:
+            return block, end
+    return None
+
+
+def read_bzip2(
+    stream: IO[bytes], start: int = 0, on_garbage: Callable[[int], None] = lambda byte: None
+) -> Iterator[tuple[int, bytes]]:
     """Decompress from byte `start` to the end of the file, holding a few blocks at a time.
 
     Args:
         stream: a seekable bzip2 file.
         start: byte at which to look for the first block's magic.
+        on_garbage: gets the byte at which the last stream ends, where other bytes than a stream's follow. They are
+            left out, as `bzip2` does.
 
     Yields:
         (bit offset of the block's magic in the file, the block's data).
@@ -100,31 +111,44 @@ def read_bzip2(stream: IO[bytes], start: int = 0) -> Iterator[tuple[int, bytes]]
     while True:
         # A block reaches from one mark to the next; where it does not decompress, that next one was no true
         # magic, and the block reaches to the one behind it.
-        marks = _find_marks(data, _MAGIC, _MAGIC_NEEDLES) + ([len(data) * 8] if ended else [])
+        marks = _find_marks(data, _MAGIC, _MAGIC_NEEDLES)
         begin = 0
         for limit in range(1, len(marks)):
-            is_last = ended and limit == len(marks) - 1
-            block = _decompress(data, marks[begin], marks[limit], is_last=is_last)
-            if block is not None:
-                yield base * 8 + marks[begin], block
+            found = _decompress(data, marks[begin], _ends(data, marks[begin], marks[limit]))
+            if found is not None:
+                yield base * 8 + marks[begin], found[0]
                 begin = limit
             elif marks[limit] - marks[begin] > _MAX_BLOCK * 8:
                 raise CorruptBzip2(f"at byte {base + marks[begin] // 8}")
-        if ended:
-            if begin < len(marks) - 1:
+        # The last block of a stream has no magic behind it, but an end mark, and then perhaps a lot of padding.
+        if begin < len(marks) and (ended or len(data) - marks[-1] // 8 > _MAX_BLOCK):
+            ends = _end_marks(data, marks[begin] // 8, marks[begin], len(data) * 8)
+            found = _decompress(data, marks[begin], ends)
+            if found is None:
                 raise _failure(data, base, marks[begin])
+            yield base * 8 + marks[begin], found[0]
+            begin, stop = len(marks), _behind_streams(data, found[1])
+            if stop < len(data):
+                on_garbage(base + stop)
+        if ended:
             return
         keep = marks[begin] // 8 if begin < len(marks) else max(0, len(data) - 8)
         data, base = data[keep:], base + keep
-        if len(data) > 2 * _MAX_BLOCK:
-            raise CorruptBzip2(f"at byte {base}")
         chunk = stream.read(_READ)
         data, ended = data + chunk, not chunk
 
 
+def _behind_streams(data: bytes, end: int) -> int:
+    """The byte behind the stream whose end mark is at bit `end`, and behind empty streams that follow it."""
+    stop = (end + 80 + 7) // 8
+    while data.startswith(_EMPTY_STREAMS, stop):
+        stop += len(_EMPTY_STREAMS[0])
+    return stop
+
+
 def _failure(data: bytes, base: int, begin: int) -> Exception:
     where = f"byte {base + begin // 8}"
-    if _block_end(data, begin, len(data) * 8, is_last=True) is None:
+    if next(_end_marks(data, begin // 8, begin, len(data) * 8), None) is None:
         return EOFError(
             f"inside the block that begins at {where}, with {len(data) - begin // 8} bytes of it there"
         )

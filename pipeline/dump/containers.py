@@ -6,6 +6,7 @@ starts at the file's beginning.
 """
 
 import contextlib
+import logging
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from typing import Any
 
 from pipeline import storage
 from pipeline.dump.bzip2 import CorruptBzip2, read_bzip2
+
+logger = logging.getLogger("pipeline")
 
 _CHUNK = 1 << 20
 _GZIP_SPACING = 32 << 20  # bytes of data between the points of an index, which take 32 KiB each
@@ -60,7 +63,7 @@ def detect_format(path: str) -> str:
         raise ValueError(
             f"{path}: an HTML page, not a dump; download the file itself (an .xml, .xml.bz2 or .xml.gz)"
         )
-    if text.startswith((b"<mediawiki", b"<?xml")):
+    if text.startswith((b"<mediawiki", b"<?xml", b"<!--")):
         return "xml"
     raise ValueError(
         f"{path}: begins with {head[:12]!r}; wanted a MediaWiki export as .xml, .xml.bz2 or .xml.gz"
@@ -158,6 +161,13 @@ def _read_gzip(path: str) -> Iterator[tuple[bytes, bool]]:
             raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
 
 
+def _warn_of_garbage(path: str, byte: int) -> None:
+    count = (storage.file_size(path) or byte) - byte
+    logger.warning(
+        "%s: %d bytes behind the end of its bzip2 data, at byte %d, are left out", path, count, byte
+    )
+
+
 def read_range(path: str, start: int, end: int, index: str = "") -> Iterator[tuple[bytes, bool]]:
     """Yield decompressed data from `start` to the end of the file, each with whether it belongs to the range."""
     kind = detect_format(path)
@@ -170,7 +180,7 @@ def read_range(path: str, start: int, end: int, index: str = "") -> Iterator[tup
     else:
         with storage.open_input(path) as stream:
             try:
-                for bit, data in read_bzip2(stream, start):
+                for bit, data in read_bzip2(stream, start, lambda byte: _warn_of_garbage(path, byte)):
                     yield data, bit < end * 8
             except EOFError as error:
                 raise TruncatedDump(f"{path}: the bzip2 stream ends in the middle, {error}") from None

@@ -20,6 +20,7 @@ _CHUNK = 1 << 20
 _HEAD_BYTES = 1 << 20
 _TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
 _REMEDY = "Download it again, or pass --allow-truncated to take the pages that are whole"
+_PROLOG = re.compile(rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)  # before the root element
 _PAGE, _PAGE_END, _END = b"<page>", b"</page>", b"</mediawiki>"
 
 
@@ -106,6 +107,8 @@ class _PageCutter:
         return repr(title[1].decode("utf-8", "replace")) if title else "before its title is complete"
 
     def __iter__(self) -> Iterator[bytes | Rejected]:
+        if self.block.start == 0 and self._more():
+            self._drop(len(self.buffer) - len(_PROLOG.sub(b"", self.buffer, 1)))
         while self._next_page():
             self.in_page = True
             page = self._finish_page()
@@ -237,12 +240,12 @@ def read_site_info(path: str) -> SiteInfo:
     try:
         for data, _ in read_range(path, 0, storage.file_size(path) or 0):
             head += data
-            if _PAGE in head or len(head) > _HEAD_BYTES:
+            if _PAGE in _PROLOG.sub(b"", head, 1) or len(head) > _HEAD_BYTES:
                 break
     except TruncatedDump:
         if not head:
             raise
-    text = head.decode("utf-8", "replace")
+    text = _PROLOG.sub(b"", head, 1).decode("utf-8", "replace")
     if "<mediawiki" not in text:
         raise ValueError(f"{path}: no <mediawiki> element at its beginning; wanted a MediaWiki export")
     if "<page>" not in text:
@@ -268,11 +271,11 @@ def _tail(path: str, index: str = "") -> bytes:
     if kind == "gz" and not index:
         return b""
     size = gzip_data_size(path, index) if index else storage.file_size(path) or 0
-    # The last block of bzip2 data has at most 900,000 bytes, hardly more when it cannot be compressed.
-    start = max(0, size - 2_000_000)
-    tail = b""
-    for data, _ in read_range(path, start, size, index):
-        tail = (tail + data).rstrip()[-4096:]
+    start, tail = size, b""
+    while start > 0 and not tail:  # a bzip2 block has hardly more than 900,000 bytes, padding any number
+        start = max(0, size - 2 * max(size - start, 1_000_000))
+        for data, _ in read_range(path, start, size, index):
+            tail = (tail + data).rstrip()[-4096:]
     return tail
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline import schemas, storage
 from pipeline.dump.containers import Block
-from pipeline.jobs.supervisor import RunBlocks, check_share
+from pipeline.jobs.supervisor import RunBlocks, check_pages, check_share
 from pipeline.lookup.entities import Aliases
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import HELD_OUT, SEEN, WORD_STARTS, is_held_out, shard, write_word_starts
@@ -79,7 +79,7 @@ def build(
 
     read, drops = result.facts.get("sentences_read", 0), result.drops
     failed = {reason: count for reason, count in drops.items() if reason.startswith("pages:")}
-    check_share("pages", failed, pages, max_rejected, "--max-rejected")
+    check_pages(failed, pages, max_rejected)
     lengths = {reason: drops.get(f"sentences:{reason}", 0) for reason in ("too_short", "too_long")}
     check_share("sentences", lengths, read, max_dropped, "--max-dropped-sentences")
     if not result.rows.get(SEEN):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline import schemas, storage
 from pipeline.dump.containers import Block, plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
-from pipeline.jobs.supervisor import RunBlocks, check_share
+from pipeline.jobs.supervisor import RunBlocks, check_pages, list_reasons
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
 from pipeline.storage.blocks import PageGate
@@ -59,12 +59,15 @@ def build(
     blocks = run("extract_pages", plan_blocks(paths, block_bytes, indexes), arguments)
     result = storage.merge_blocks(blocks)
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
-    check_share("pages", {"rejected": rows["rejected"]}, read, max_rejected, "--max-rejected")
+    rejected = {name.partition(":")[2]: drops[name] for name in drops if name.startswith("rejected:")}
     if not rows["pages"]:
+        reasons = f": {list_reasons(rejected)}" if rejected else ""
         raise ValueError(
             f"--dump {dump}: no article among its {read:,} pages ({rows['redirects']:,} redirects, "
-            f"{drops['pages:other_namespace']:,} in other namespaces); wanted a dump of articles"
+            f"{drops['pages:other_namespace']:,} in other namespaces, {rows['rejected']:,} rejected{reasons}); "
+            "wanted a dump of articles"
         )
+    check_pages(rejected, read, max_rejected)
     if drops["pages:truncated"] or drops["dump:end_missing"]:
         logger.warning("the dump ends in the middle: %d page was cut", drops["pages:truncated"])
     return result
@@ -99,6 +102,8 @@ class PageExtractor:
                 deadly = not gate.enter(page.page_id)
                 for table, rows in page_rows(page, self.site, self.profile, counts, deadly=deadly).items():
                     writers[table].extend(rows)
+                    if table == "rejected":
+                        counts[f"rejected:{rows[0][2]}"] += 1
                     if table == "paragraphs":
                         links += sum(len(extraction.targets) for *_, extraction in rows)
                         for *_, extraction in rows:

@@ -1,6 +1,8 @@
 """From paragraphs to sequences of word and entity ids.
 
-sentences        a text into sentences
+sentences        a text into sentences: what a splitter finds, corrected, never inside a link
+boundaries       which of the ends that it finds are none
+phrases          pieces of texts that mark no sentences (Thai, Lao, Khmer, Burmese)
 tokenizer        words of RoBERTa's and BERT's vocabularies; a new one from the corpus
 tokenizer_files  the files of a tokenizer, checked
 packing          sentences of a page into sequences

@@ -75,7 +75,14 @@ def build_page(
     sentences: list[list[Segment]] = []
     for paragraph in paragraphs:
         links = list(_known_links(paragraph.links, entity_id, profile, drops))
-        sentences += _sentences(paragraph.text, links, split(paragraph.text, language, splitter), drops)
+        spans = split(
+            paragraph.text,
+            language,
+            splitter,
+            [(link.start, link.end) for link in paragraph.links],
+            profile=profile,
+        )
+        sentences += _sentences(paragraph.text, links, spans, drops)
     segments = [segment for sentence in sentences for segment in sentence]
     ids = iter(tokenizer.encode([s.text for s in segments], [s.leading_space for s in segments]))
     split_up = [

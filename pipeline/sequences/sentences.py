@@ -2,31 +2,83 @@
 
 import functools
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterable
+from collections.abc import Sequence as SequenceOf
+from itertools import accumulate, islice, pairwise
 
 import sentencex
 
 from pipeline import storage
+from pipeline.sequences import boundaries, phrases
 
 DEFAULT = "sentencex"
+# Without one of these inside, a text is one sentence: a mark, or what is neither Latin nor its dashes and quotes.
+_MARK = re.compile(r"[.!?;:\n]|[^\x00-\x7f\u00a1-\u024f\u2010-\u2015\u2018-\u201f]")
+_WINDOW = 10_000  # characters that sentencex gets at once
 Splitter = Callable[[str, str], Iterable[tuple[int, int]]]
 
 
-def split(text: str, language: str, splitter: str = DEFAULT) -> list[tuple[int, int]]:
+def split(
+    text: str,
+    language: str,
+    splitter: str = DEFAULT,
+    links: SequenceOf[tuple[int, int]] = (),
+    *,
+    profile: str = "fixed",
+) -> list[tuple[int, int]]:
     """Half-open spans of a text's sentences in code points, without blank edges and empty ones.
 
     Args:
         text: a paragraph.
         language: a wiki's code ("en", "de", ...); for codes that it does not know, `sentencex` uses its general rules.
         splitter: a name for `find_splitter`.
+        links: spans of the links in it, in order; no sentence ends inside one.
+        profile: `paper` takes what the splitter gives: its false ends stay, and ends inside links.
 
     Raises:
         ValueError: the splitter's spans overlap, go back, or lie outside of the text.
     """
+    find = find_splitter(splitter)
+    if find is not _sentencex:
+        spans = _checked(find(text, language), text, splitter)
+    elif profile == "paper":
+        spans = _between(_piece_ends(text, language), text)
+    else:
+        spans = _between(_sentence_ends(text, language), text)
+    return spans if profile == "paper" or not links or len(spans) < 2 else _around_links(spans, links)
+
+
+def _sentence_ends(text: str, language: str) -> list[int]:
+    if language in phrases.LANGUAGES:
+        return phrases.phrase_ends(text)
+    if _MARK.search(text, 0, len(text) - 1) is None:
+        return []
+    ends = _piece_ends(text, language)
+    return boundaries.true_ends(text, ends, language) if ends else ends
+
+
+def _between(ends: SequenceOf[int], text: str) -> list[tuple[int, int]]:
+    """Spans of what lies between the ends, without blank edges."""
+    spans = []
+    start = 0
+    for end in (*ends, len(text)):
+        stop = end - 1 if end > start and text[end - 1] == " " else end
+        if stop == start or text[start].isspace() or text[stop - 1].isspace():  # more than one blank
+            stop = start + len(text[start:stop].rstrip())
+            start = stop - len(text[start:stop].lstrip())
+        if start < stop:
+            spans.append((start, stop))
+        start = end
+    return spans
+
+
+def _checked(found: Iterable[tuple[int, int]], text: str, splitter: str) -> list[tuple[int, int]]:
+    """A splitter's spans without blank edges and empty ones."""
     spans = []
     last = 0
-    for start, end in find_splitter(splitter)(text, language):
+    for start, end in found:
         if not last <= start <= end <= len(text):
             raise ValueError(
                 f"sentence splitter {splitter}: gave the span ({start}, {end}) behind position {last} of a text of "
@@ -39,6 +91,24 @@ def split(text: str, language: str, splitter: str = DEFAULT) -> list[tuple[int, 
         if start < end:
             spans.append((start, end))
     return spans
+
+
+def _around_links(
+    spans: SequenceOf[tuple[int, int]], links: SequenceOf[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The spans, where a link lies across the end of one together with the next."""
+    joined = [spans[0]]
+    waiting = iter(links)
+    first, last = next(waiting)
+    for start, end in spans[1:]:
+        stop = joined[-1][1]
+        while last <= start and (link := next(waiting, None)):
+            first, last = link
+        if first < stop and start < last:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined
 
 
 @functools.cache
@@ -71,13 +141,35 @@ def splitter_identity(name: str) -> list[str]:
 
 
 def _sentencex(text: str, language: str) -> Iterable[tuple[int, int]]:
+    return pairwise((0, *_piece_ends(text, language), len(text)))
+
+
+def _piece_ends(text: str, language: str) -> list[int]:
+    """Where sentencex ends a sentence inside of a text.
+
+    A long text goes to it in windows, since its time grows with the square of some texts' length: each window
+    begins with the last sentence of the one before, or goes on in a sentence that is longer than a window.
+    """
+    if len(text) <= _WINDOW:
+        pieces = _pieces(text, language)
+        return list(accumulate(map(len, pieces[:-1]))) if len(pieces) > 1 else []
+    ends: list[int] = []
+    start = 0
+    while start + _WINDOW < len(text):
+        pieces = _pieces(text[start : start + _WINDOW], language)
+        ends += islice(accumulate(map(len, pieces[:-1]), initial=start), 1, None)
+        start = ends[-1] if len(pieces) > 1 else start + _WINDOW
+    pieces = _pieces(text[start:], language)
+    return ends + list(islice(accumulate(map(len, pieces[:-1]), initial=start), 1, None))
+
+
+def _pieces(text: str, language: str) -> list[str]:
     try:
-        boundaries = sentencex.get_sentence_boundaries(language, text)
+        pieces: list[str] = sentencex.segment(language, text)
     except BaseException as error:
         if (
             type(error).__name__ != "PanicException"
         ):  # of the library's Rust; no Exception, so that few catch it
             raise
         raise RuntimeError(f"sentencex: {error}") from None
-    for boundary in boundaries:
-        yield boundary["start_index"], boundary["end_index"]
+    return pieces

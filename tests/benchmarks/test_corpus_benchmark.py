@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.corpus import corpus, dumps, lukes_method, stages
-from benchmarks.corpus.corpus_workloads import PlainTokenizer, as_text
+from benchmarks.corpus.corpus_workloads import PlainTokenizer, as_text, sentences
 from benchmarks.harness.measure import Moment
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.sentences import split
 from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Link, Paragraph
@@ -103,7 +102,7 @@ def test_lukes_method_gives_the_sequences_of_the_pipeline(tokenizer: SimpleNames
     for page in pages:
         options: dict[str, Any] = {"language": "en", "profile": "fixed", "entity_id": ids.get}
         ours = build_page(page, tokenizer=tokenizer.fast, limits=Limits(**limits), **options)[0]
-        told = [as_text(paragraph, ids.get, split(paragraph.text, "en")) for paragraph in page]
+        told = [as_text(paragraph, ids.get, sentences(paragraph)) for paragraph in page]
         theirs, tokens = lukes_method.build_page(told, tokenizer.plain, limits)
         assert theirs == [lukes_method.Row(**vars(row)) for row in ours]
         assert tokens >= sum(len(row.word_ids) for row in theirs)

@@ -50,6 +50,7 @@ DATA_FILES = {
     "model.pretraining.recipes": [ROOT / "model/pretraining/recipes.toml"],
     "tasks.task": [ROOT / "tasks/presets.toml"],
     "pipeline.mediawiki.languages": sorted((ROOT / "pipeline/mediawiki/data").iterdir()),
+    "pipeline.sequences.boundaries": sorted((ROOT / "pipeline/sequences/data").iterdir()),
     "workflows.stages.report": sorted((ROOT / "workflows/report/templates").iterdir()),
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import regex
 import sentencex
 
+from pipeline.sequences.sentences import split
 from tests.support.oracle_tables import Row
 
 UNKNOWN_ENTITY = 1
@@ -114,14 +115,18 @@ class SequenceMaker:
         ]
         self.drops["links:out_of_vocabulary"] += len(links) - len(known)
         held = 0
-        for boundary in sentencex.get_sentence_boundaries(self.language, text):
-            start, end = boundary["start_index"], boundary["end_index"]
-            if not text[start:end].strip():
-                continue
+        for start, end in self._spans(text, links):
             inside = [(link, entity) for link, entity in known if start <= link["start"] < link["end"] <= end]
             held += len(inside)
             yield self._sentence(text, start, end, inside)
         self.drops["links:crosses_sentence"] += len(known) - held
+
+    def _spans(self, text: str, links: Sequence[Row]) -> list[tuple[int, int]]:
+        """In `paper` what sentencex gives; the rules of `fixed` have tests of their own."""
+        if self.profile != "paper":
+            return split(text, self.language, links=[(link["start"], link["end"]) for link in links])
+        found = sentencex.get_sentence_boundaries(self.language, text)
+        return [(each["start_index"], each["end_index"]) for each in found if each["text"].strip()]
 
     def _sentence(self, text: str, start: int, end: int, links: Iterable[tuple[Row, int]]) -> Sentence:
         sentence = Sentence([], [])

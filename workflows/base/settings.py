@@ -81,7 +81,9 @@ class PagesSettings(DumpSettings, BeamSettings):
         default=AUTO,
         description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size",
     )
-    max_rejected = parameters.Share(default=0.001, description="share of pages that may be rejected")
+    max_rejected = parameters.Share(
+        default=0.001, description="share of pages that may be rejected; ten may, if at most a quarter"
+    )
 
 
 class PresetSettings:

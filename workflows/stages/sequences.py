@@ -66,7 +66,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
-    VERSION = 2
+    VERSION = 3
     KEEPS = "blocks"
 
     def check_needs(self) -> None:

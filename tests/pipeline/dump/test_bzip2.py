@@ -51,6 +51,49 @@ def test_incompressible_data() -> None:
     assert b"".join(block for _, block in read(bz2.compress(original))) == original
 
 
+GARBAGE = {
+    "one zero": b"\0",
+    "zeros": bytes(5_000),
+    "more zeros than a block may have": bytes(20_000_000),
+    "random bytes": random.Random(2).randbytes(3_000_000),
+    "text": b"</html>" * 20,
+    "half a header": b"BZh",
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+@pytest.mark.parametrize("streams", [1, 4])
+def test_what_lies_behind_the_last_stream_is_left_out_and_told(garbage: bytes, streams: int) -> None:
+    original = text(3, 6 * BLOCK)
+    size = len(original) // streams
+    data = b"".join(bz2.compress(original[at : at + size], 1) for at in range(0, len(original), size))
+    found: list[int] = []
+    stream = io.BytesIO(data + garbage)
+    assert b"".join(block for _, block in read_bzip2(stream, 0, found.append)) == original
+    assert found == [len(data)]
+    assert read(data + garbage, len(data)) == []
+
+
+def test_empty_streams_are_no_garbage() -> None:
+    data = bz2.compress(text(3, BLOCK)) + bz2.compress(b"") * 9
+    assert b"".join(block for _, block in read_bzip2(io.BytesIO(data), 0, pytest.fail)) == text(3, BLOCK)
+
+
+@pytest.mark.parametrize("padding", [1, 63, 512, 100_000])
+def test_padding_between_streams_hides_none_of_them(padding: int) -> None:
+    original = text(3, 4 * BLOCK)
+    half = len(original) // 2
+    data = bz2.compress(original[:half], 1) + bytes(padding) + bz2.compress(original[half:], 1)
+    assert b"".join(block for _, block in read(data)) == original
+
+
+def test_a_cut_file_filled_up_with_zeros_is_cut() -> None:
+    data = bz2.compress(text(3, 4 * BLOCK), 1)
+    for count in (100, 12_000_000):
+        with pytest.raises(EOFError, match="inside the block that begins at byte"):
+            read(data[: len(data) // 2] + bytes(count))
+
+
 @pytest.mark.parametrize("missing", [1, 9, 15, 1000, 40_000])
 def test_a_cut_file_is_told_apart_from_a_damaged_one(missing: int) -> None:
     data = bz2.compress(text(3, 4 * BLOCK), 1)

@@ -51,6 +51,17 @@ def test_a_dump_that_ends_in_the_middle_has_to_be_allowed(tmp_path: Path) -> Non
     assert build(dump, tmp_path / "stage", allow_truncated=True).rows["files"] == 1
 
 
+@pytest.mark.parametrize("allow_truncated", [False, True])
+def test_garbage_behind_a_dump_is_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, allow_truncated: bool
+) -> None:
+    dump = tmp_path / "wiki.xml.bz2"
+    dump.write_bytes(DUMP.with_suffix(".xml.bz2").read_bytes() + bytes(1000))
+    assert build(dump, tmp_path / "stage", allow_truncated=allow_truncated).rows["files"] == 1
+    assert len(caplog.messages) == 1
+    assert "1000 bytes behind the end of its bzip2 data" in caplog.text
+
+
 def test_a_local_dump_is_known_again_until_it_changes(tmp_path: Path) -> None:
     dump, folder = tmp_path / "wiki.xml", tmp_path / "stage"
     dump.write_bytes(DUMP.read_bytes())

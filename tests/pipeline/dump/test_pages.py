@@ -312,6 +312,46 @@ def test_blanks_and_padding_behind_the_end_do_no_harm(
     assert len(read_all(path, 50_000)[0]) == 297
 
 
+@pytest.mark.parametrize("garbage", [b"\0" * 512, b"\0" * 5_000_000, b"<html>" * 99, b"\0"])
+@pytest.mark.parametrize("container", ["bz2", "multistream"])
+@pytest.mark.parametrize("allow_truncated", [False, True])
+def test_garbage_behind_bzip2_streams_is_told_and_costs_no_page(
+    tmp_path: Path,
+    long_export: bytes,
+    container: str,
+    garbage: bytes,
+    allow_truncated: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    path = tmp_path / "dump"
+    data = packed(long_export, container)
+    path.write_bytes(data + garbage)
+    dump.check_end(str(path))
+    assert (
+        f"{path}: {len(garbage)} bytes behind the end of its bzip2 data, at byte {len(data)}" in caplog.text
+    )
+    pages, counts = read_all(path, 50_000, allow_truncated=allow_truncated)
+    assert len(pages) == 297
+    assert counts == {"pages_read": 300, "pages:empty_text": 3, "revisions:superseded": 0}
+
+
+COMMENTS = [
+    "<!-- made by hand -->\n",
+    "<?xml version='1.0'?>\n<!-- a -->\n<!--\n<page> </mediawiki> -->",
+    "\ufeff<!---->",
+]
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+@pytest.mark.parametrize("container", ["xml", "bz2", "gz"])
+def test_comments_before_the_root_element_are_read_over(tmp_path: Path, container: str, comment: str) -> None:
+    path = tmp_path / "dump"
+    path.write_bytes(packed(comment.encode() + export(page_xml(1), page_xml(2)), container))
+    assert dump.read_site_info(str(path)).dbname == "enwiki"
+    dump.check_end(str(path))
+    assert [page.page_id for page in read_all(path, 10**9)[0]] == [1, 2]
+
+
 @pytest.mark.parametrize(
     "siteinfo", ["<siteinfo><dbname>x & y</dbname></siteinfo>", '<siteinfo><namespace key="a"/></siteinfo>']
 )

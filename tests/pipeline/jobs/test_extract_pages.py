@@ -82,6 +82,7 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
     rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
     assert rejected == [{"page_id": poison.page_id, "title": poison.title, "reason": "RecursionError"}]
     assert record.rows["pages"] == extracted[1].rows["pages"] - 1
+    assert record.drops["rejected:RecursionError"] == record.rows["rejected"] == 1
 
 
 def test_rejected_pages_have_a_row() -> None:

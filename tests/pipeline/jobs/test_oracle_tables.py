@@ -60,7 +60,7 @@ LONG = frozenset({"sentences:too_long", "links:sentence_too_long"})
 CASES = [
     Case("wiki-40", "fixed", NO_LINKS),
     Case("wiki-40", "paper", NO_LINKS | {"links:out_of_vocabulary"}),
-    Case(REAL, "fixed", NO_LINKS | LENGTH | {"links:crosses_sentence"}),
+    Case(REAL, "fixed", NO_LINKS | LENGTH),
     Case(REAL, "paper", NO_LINKS | LENGTH | {"links:out_of_vocabulary"}),
     Case(REAL, "fixed", LENGTH | LONG | {"entities:over_limit", "mentions:cut_to_limit"}, TIGHT),
 ]

@@ -127,9 +127,44 @@ def test_sequences_without_links_are_dropped(tokenizer: WordTokenizer) -> None:
     assert facts["sentences_read"] == 2
 
 
-def test_links_across_sentences_are_dropped(tokenizer: WordTokenizer) -> None:
+def test_no_sentence_ends_inside_a_link(tokenizer: WordTokenizer) -> None:
     page = paragraph(TEXT, ("Gull Bay. The birds", "Gull Bay"), ("Tern Rock", "Tern Rock"))
-    sequences, drops, _ = build(tokenizer, page)
+    sequences, drops, facts = build(tokenizer, page)
+    assert mentions(sequences[0], tokenizer) == [("Gull Bay. The birds", 4), ("Tern Rock", 5)]
+    assert not +drops
+    assert facts["sentences_read"] == 1
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("th", "กรุงเทพ เป็นเมืองหลวงของประเทศไทย ก่อตั้งเมื่อ ค.ศ. 1782 ในรัชสมัยของรัชกาลที่ 1 "),
+        ("km", "ភ្នំពេញជាទីក្រុងធំជាងគេនៃប្រទេសកម្ពុជា"),
+        ("lo", "ນະຄອນຫຼວງວຽງຈັນ ເປັນເມືອງຫຼວງຂອງປະເທດລາວ ສ້າງຂຶ້ນໃນປີ ຄ.ສ. 1560 "),
+        ("my", "ရန်ကုန်မြို့သည် မြန်မာနိုင်ငံ၏ အကြီးဆုံးမြို့ ဖြစ်သည်။ "),
+    ],
+)
+def test_texts_without_sentences_fit_where_every_byte_is_a_token(
+    tmp_path: Path, language: str, text: str
+) -> None:
+    """Nothing is dropped for its length at the default limits, so that no share stops the run."""
+    train_tokenizer([TEXT], tmp_path, 262)
+    link = Link(0, 7, "Port Sorrel")
+    _, drops, facts = build_page(
+        [Paragraph("", (text * count).strip(), (link,)) for count in (1, 2, 5, 40)],
+        language=language,
+        tokenizer=WordTokenizer.load(tmp_path),
+        entity_id=TITLES.get,
+        limits=Limits(),
+        profile="fixed",
+    )
+    assert facts["sentences_read"] >= 10
+    assert not drops["sentences:too_short"] + drops["sentences:too_long"] + drops["links:crosses_sentence"]
+
+
+def test_links_across_sentences_are_dropped_in_the_papers_profile(tokenizer: WordTokenizer) -> None:
+    page = paragraph(TEXT, ("Gull Bay. The birds", "Gull Bay"), ("Tern Rock", "Tern Rock"))
+    sequences, drops, _ = build(tokenizer, page, profile="paper")
     assert mentions(sequences[0], tokenizer) == [("Tern Rock", 5)]
     assert +drops == {"links:crosses_sentence": 1}
 
@@ -178,7 +213,9 @@ def oracle(
     spans: list[tuple[int, int, int]] = []
     for page_paragraph in paragraphs:
         text = page_paragraph.text
-        for first, last in split(text, language):
+        for first, last in split(
+            text, language, links=[link[:2] for link in page_paragraph.links], profile=profile
+        ):
             sentence: list[int] = []
             found = []
             position = first

@@ -203,7 +203,9 @@ def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
     path = tmp_path / "dump.xml"
     path.write_bytes(XML.replace(b"<ns>0</ns>", b"<ns>zero</ns>", 20))
     line = one_line(luigi("ExtractPages", "--dump", path, cwd=tmp_path))
-    assert "20 of 44 pages (45.45%) were dropped (20 rejected), more than --max-rejected 0.001 allows" in line
+    assert (
+        "20 of 44 pages (45.45%) were dropped (20 broken_xml), more than --max-rejected 0.001 allows" in line
+    )
     assert luigi("ExtractPages", "--dump", path, "--max-rejected", "0.5", cwd=tmp_path).returncode == 0
 
 
