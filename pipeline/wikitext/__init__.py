@@ -4,6 +4,7 @@ cut           templates, tables, comments and tags that are no running text; cal
 scripts       one form of text that is written in several scripts
 links/        links and their targets, by the rules in link_rules
 lines         headings, items and running text; bold and italics; what is left inside a line
+holes         what was cut out of a sentence, closed as a copy-editor would
 paragraphs    paragraphs, with the spans of their links
 placeholders  the characters by which the passes tell each other what stood there
 """
