@@ -37,6 +37,15 @@ def corpus() -> dict[str, Any]:
         "dump_parts": [{"name": HOSTILE, "bytes": 1000, "sha256": "00"}],
         "language": "en",
         "pages": 4321,
+        "lost_text": {
+            "templates": 3,
+            "uses": 8642,
+            "words": 97531,
+            "links": 0,
+            "top": [
+                {"template": HOSTILE, "uses": 2, "words": 6543, "links": 0, "example": "{{" + HOSTILE + "}}"}
+            ],
+        },
         "links_by_status": {"page": 3, "missing": 1},
         "links_in_vocab": 2,
         "entities": {

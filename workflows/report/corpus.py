@@ -1,4 +1,4 @@
-"""What the corpus holds, for the report: entities, names and sequences, read from the stages' folders.
+"""What the corpus holds, for the report: lost text, entities, names and sequences, read from the stages' folders.
 
 Tables that grow with Wikipedia are read a batch at a time; what is kept is as large as what is shown.
 """
@@ -6,6 +6,8 @@ Tables that grow with Wikipedia are read a batch at a time; what is kept is as l
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import add
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +25,7 @@ MIN_OCCURRENCES = 50  # of fewer a link probability is chance
 TARGETS = 3
 NAMES_OF_ENTITY = 12
 SEARCHED_ENTITIES = 3000
+COSTLIEST_TEMPLATES = 25
 
 # Which names are shown: the column that decides, and which end of it. Ties go to the more frequent name, then to
 # the first in code points.
@@ -32,6 +35,7 @@ RANKINGS = {
     "highest_link_probability": ("link_probability", "descending"),
     "lowest_link_probability": ("link_probability", "ascending"),
 }
+_COSTS = ("uses", "words", "links")
 Ranked = tuple[int, int, str]  # link count, id, title
 
 
@@ -40,12 +44,14 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
     if "BuildMentionTable" not in stages:
         return None
     fetched = stages["FetchDump"].manifest().facts
+    extracted = stages["ExtractPages"]
     vocab, mentions = stages["BuildEntityVocab"], stages["BuildMentionTable"]
     sequences = stages.get("BuildSequences")
     return {
         "dump_parts": fetched["parts"],
         "language": fetched["site"]["language"],
-        "pages": stages["ExtractPages"].manifest().rows["pages"],
+        "pages": extracted.manifest().rows["pages"],
+        "lost_text": lost_text(extracted.folder),
         "links_by_status": vocab.manifest().facts["links_by_status"],
         "links_in_vocab": vocab.manifest().facts["links_in_vocab"],
         "entities": entity_figures(ranked_entities(vocab.folder)),
@@ -66,6 +72,37 @@ def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
         "pages": sample_pages(extracted, titles, vocab),
         "search": searched_entities(ranked_entities(vocab), mentions),
     }
+
+
+# Text
+
+
+def lost_text(folder: str) -> dict[str, Any]:
+    """What templates without a rule cost, over all blocks.
+
+    Args:
+        folder: of the stage ExtractPages.
+
+    Returns:
+        The number of `templates`, their `uses`, `words` and `links`, and the `top`: `template`, `uses`, `words`,
+        `links` and `example` of those with most words, ties by name; the example is that of the first block.
+    """
+    paths = storage.read_manifest(folder).paths(folder, "templates/")
+    counts: dict[str, tuple[int, ...]] = {}
+    for row in chain.from_iterable(storage.read_rows(path, ["template", *_COSTS]) for path in paths):
+        known = counts.get(row["template"], (0,) * len(_COSTS))
+        counts[row["template"]] = tuple(map(add, known, (row[name] for name in _COSTS)))
+    order = sorted(counts, key=lambda name: (-counts[name][_COSTS.index("words")], name))
+    top = dict.fromkeys(order[:COSTLIEST_TEMPLATES], "")
+    for row in chain.from_iterable(storage.read_rows(path, ["template", "example"]) for path in paths):
+        if top.get(row["template"]) == "":
+            top[row["template"]] = row["example"]
+    sums = {name: sum(each[place] for each in counts.values()) for place, name in enumerate(_COSTS)}
+    rows = [
+        {"template": name, **dict(zip(_COSTS, counts[name], strict=True)), "example": example}
+        for name, example in top.items()
+    ]
+    return {"templates": len(counts), **sums, "top": rows}
 
 
 # Entities

@@ -35,7 +35,7 @@ class Report(GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 4
+    VERSION = 5
 
     corpus = parameters.OneOf(
         "auto",

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline import schemas, storage
 from pipeline.lookup import mentions
 from pipeline.lookup.entities import EntityVocab
 from pipeline.sequences.statistics import SIZES, describe_sequences
@@ -23,6 +25,7 @@ from workflows.report.corpus import (
     bar_width,
     entity_figures,
     histogram,
+    lost_text,
     name_extremes,
     names_of_entities,
     ranked_entities,
@@ -179,6 +182,49 @@ def test_a_corpus_without_links(tmp_path: Path) -> None:
     ranked = ranked_entities(write_vocab(tmp_path, []))
     assert entity_figures(ranked) == {"entities": 0, "never_linked": 0, "top": [], "rank_frequency": []}
     assert searched_entities(ranked, str(tmp_path)) == {"of": 0, "entities": []}
+
+
+def write_templates(folder: Path, blocks: Sequence[Sequence[tuple[str, int, int, int, str]]]) -> str:
+    """The folder of ExtractPages, as far as its lost text is read."""
+    schema, files = schemas.TABLES["ExtractPages"]["templates"].schema, []
+    (folder / "templates").mkdir(parents=True)
+    for number, rows in enumerate(blocks):
+        path = f"templates/block-{number:05d}.parquet"
+        columns = [dict(zip(schema.names, row, strict=True)) for row in rows]
+        pq.write_table(pa.Table.from_pylist(columns, schema), folder / path)
+        files.append(storage.describe(str(folder), path, len(rows)))
+    storage.write_manifest(str(folder), storage.Manifest("ExtractPages", 3, {}, {}, tuple(files)))
+    return str(folder)
+
+
+def test_lost_text_is_summed_over_the_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = [
+        [("a", 1, 2, 3, "{{a|first}}"), (HOSTILE, 1, 9, 0, f"{{{{{HOSTILE}}}}}")],
+        [],
+        [("a", 10, 20, 30, "{{a|later}}"), ("b", 1, 9, 0, "{{b}}"), ("c", 1, 0, 0, "")],
+    ]
+    found = lost_text(write_templates(tmp_path / "all", blocks))
+    assert {name: found[name] for name in ("templates", "uses", "words", "links")} == {
+        "templates": 4,
+        "uses": 14,
+        "words": 40,
+        "links": 33,
+    }
+    assert [tuple(row.values()) for row in found["top"]] == [
+        ("a", 11, 22, 33, "{{a|first}}"),
+        (HOSTILE, 1, 9, 0, f"{{{{{HOSTILE}}}}}"),
+        ("b", 1, 9, 0, "{{b}}"),
+        ("c", 1, 0, 0, ""),
+    ], "most words first, ties by name"
+    monkeypatch.setattr(corpus, "COSTLIEST_TEMPLATES", 1)
+    short = lost_text(str(tmp_path / "all"))
+    assert (short["templates"], [row["template"] for row in short["top"]]) == (4, ["a"])
+
+
+@pytest.mark.parametrize("blocks", [[], [[], []]])
+def test_no_text_was_lost(tmp_path: Path, blocks: list[list[tuple[str, int, int, int, str]]]) -> None:
+    found = lost_text(write_templates(tmp_path, blocks))
+    assert found == {"templates": 0, "uses": 0, "words": 0, "links": 0, "top": []}
 
 
 @given(st.dictionaries(st.integers(0, 3000), st.integers(1, 9), max_size=40))

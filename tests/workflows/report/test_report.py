@@ -109,7 +109,7 @@ def test_titles_stay_text(content: dict[str, Any]) -> None:
     page, markdown = Page(whole(content)), tables(content)
     assert len(page.all("script")) == 5, "figures, pages, search; plotly and the page's own"
     assert [script.get("id") for script in page.all("script")][3:] == [None, None]
-    assert page.text.count("<script>alert(1)") >= 11 + 4, "each place, and those of the results"
+    assert page.text.count("<script>alert(1)") >= 13 + 4, "each place, and those of the results"
     assert not {"onclick", "onerror"} & {name for _, attributes in page.elements for name in attributes}
     assert page.data("pages") == PAGES
     assert page.data("search") == SEARCH
@@ -171,6 +171,18 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
     assert "A demo shows" not in tables(content)
 
 
+def test_what_templates_cost_is_shown(content: dict[str, Any]) -> None:
+    page, markdown = whole(content), tables(content)
+    assert "8,642 uses of 3 templates cost 97,531 words\nand 0 links" in page
+    assert "the 1 with most words" in page
+    (row,) = [line for line in markdown.splitlines() if "6,543" in line]
+    assert len(re.findall(r"(?<!\\)\|", row)) == 6, "neither name nor example ends its cell"
+    content["corpus"]["lost_text"]["templates"] = 1
+    assert "with most words" not in whole(content), "all are shown"
+    content["corpus"]["lost_text"]["top"] = []
+    assert "## Text lost, by template\n\nNone was counted.\n" in tables(content)
+
+
 def test_times_are_in_the_page_alone(content: dict[str, Any]) -> None:
     assert "1 h 06 min" not in bare(content)
     assert "98,765" not in bare(content)
@@ -219,6 +231,7 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (change("corpus.sequences", []), "No sequences were made."),
         (change("corpus.links_by_status", {}), "There is no link."),
         (change("corpus.extremes", {}), "None occurs so often."),
+        (change("corpus.lost_text.top", []), "<p>None was counted.</p>"),
         (change("corpus.entities.rank_frequency", []), "A demo shows"),
         (change("stages", []), "A demo shows"),
         (change("setting.dump", []), "<h1>LUKE</h1>"),
