@@ -19,9 +19,8 @@ from pipeline.wikitext.scripts import choose_variants
 
 PROFILES = ("fixed", "paper")
 _NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
-_NO_SENTENCE_BEFORE_TEXT = re.compile(
-    rf"{_NOTHING_BEFORE_TEXT.pattern}(?:(?:[,)，、）]|\.(?=\s))[{GONE} \t]*)*"
-)
+# Punctuation behind it may end the line before.
+_NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*+(?![,)，、）،]|\.\s)")
 
 
 def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:

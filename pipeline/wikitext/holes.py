@@ -16,13 +16,14 @@ from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN
 # Each begins with a character that is looked for fast; no two parts of one can match the same.
 _DOUBLED = re.compile(f"{GONE}{GONE}+")
 _RUN = re.compile(f"{GONE}(?: +{GONE})+")
-_BRACKETS = re.compile(rf"[(（][^()（）\n{GONE}]*{GONE}[^()（）\n]*[)）]")
+_EDGES = r"()（）\[\]"
+_BRACKETS = re.compile(rf"[(（\[][^{_EDGES}\n{GONE}]*{GONE}[^{_EDGES}\n]*[)）\]]")
 _DEEPEST = 3  # brackets in brackets
-_SEPARATOR = re.compile("([,;，；、])")
+_SEPARATOR = re.compile("([,;，；、،؛])")
 _WORD = re.compile(r"\w+")
 _CLOSED = "\x1d"  # a hole whose blanks and commas on the left go
-_POINT = r"[,;!?)，；、。）]|[.:](?!\w)"
-_BEFORE_POINT = re.compile(rf"{GONE}(?:(?<=[ ,;:，、]{GONE}) *| +)(?={_POINT})")
+_POINT = r"[,;!?)\]，；、。）،؛؟]|[.:](?!\w)"
+_BEFORE_POINT = re.compile(rf"{GONE}(?:(?<=[ ,;:，、،؛]{GONE}) *| +)(?={_POINT})")
 _AT_START = re.compile(rf"\n *{GONE} *(?:(?:{_POINT}) *{GONE}? *)+")
 _NO_WORDS = re.compile(rf"\n[^\w\n{OPEN}{GONE}]*{GONE}[^\w\n{OPEN}]*(?=\n)")
 _JOINT = re.compile(rf"{GONE}(?<=[\w{CLOSE}]{GONE})(?=[\w{OPEN}])")
@@ -52,7 +53,7 @@ def close_holes(text: str, lead_in: frozenset[str], drops: Counter[str], *, unsp
     text, before_point = _BEFORE_POINT.subn(_CLOSED, text)
     if before_point:
         *pieces, last = text.split(_CLOSED)
-        text = "".join([piece.rstrip(f" ,;:，、{GONE}") for piece in pieces] + [last])
+        text = "".join([piece.rstrip(f" ,;:，、،؛{GONE}") for piece in pieces] + [last])
     drops["holes:punctuation"] += at_start + before_point
     return (_UNSPACED_JOINT if unspaced else _JOINT).sub(" ", text)[1:-1]
 

@@ -5,9 +5,9 @@ from pipeline.wikitext.templates.table import TemplateTable
 HOLE = "\ue000"  # where something was cut
 Line = list[tuple[str, int]]
 """Characters, each with the number of its link, or -1."""
-PAIRS = {"(": ")", "（": "）"}
-SEPARATORS = ",;，；、"
-POINTS = ",;!?)，；、。）"
+OPENING, SHUTTING = "(（[", ")）]"
+SEPARATORS = ",;，；、،؛"
+POINTS = ",;!?)]，；、。）،؛؟"
 
 
 def closed(line: Line, language: str, unspaced: bool) -> Line:
@@ -43,11 +43,10 @@ def brackets(line: Line, lead_in: frozenset[str]) -> Line:
 
 def bracket_end(line: Line, start: int) -> int:
     """Where the bracket that opens here is closed; 0 where it is none, or another opens first."""
-    shut = PAIRS.get(line[start][0])
-    for place in range(start + 1, len(line)) if shut else ():
-        if line[place][0] == shut:
+    for place in range(start + 1, len(line)) if line[start][0] in OPENING else ():
+        if line[place][0] in SHUTTING:
             return place
-        if line[place][0] == line[start][0]:
+        if line[place][0] in OPENING:
             return 0
     return 0
 
@@ -117,8 +116,8 @@ def points(line: Line) -> Line:
             while behind < len(line) and line[behind][0] in f" {HOLE}":
                 behind += 1
             before = next((char for char, _ in reversed(out) if char != HOLE), "")
-            if is_point(line, behind) and before and before in " ,;:，、":
-                while out and out[-1][0] in f" ,;:，、{HOLE}" and out[-1][1] < 0:
+            if is_point(line, behind) and before and before in " ,;:，、،؛":
+                while out and out[-1][0] in f" ,;:，、،؛{HOLE}" and out[-1][1] < 0:
                     out.pop()
                 out.append(each)
                 continue

@@ -188,7 +188,8 @@ def external_link(node: ExternalLink, site: SiteInfo) -> Iterator[Item]:
     if not node.brackets:
         yield Letters(str(node.url))
     else:
-        yield from (INLINE, *walk(node.title, site), INLINE)
+        label = list(walk(node.title, site))
+        yield from (INLINE, *label, INLINE) if label else (LOST,)
 
 
 def wikilink(node: Wikilink, site: SiteInfo) -> Iterator[Item]:

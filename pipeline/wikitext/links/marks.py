@@ -8,7 +8,7 @@ from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.links.brackets import read_brackets
 from pipeline.wikitext.links.paper import mark_left_over
 from pipeline.wikitext.links.plain import mark_plain
-from pipeline.wikitext.placeholders import CLOSE, CUT, OPEN, protect
+from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN, protect
 
 _IN_ADDRESS = rf"[^\s\[\]\"'{OPEN}{CLOSE}{protect('<')}]"
 # A label may hold brackets, but where another address begins it is the shorter link that is one: time stays linear.
@@ -33,7 +33,7 @@ def mark_links(text: str, rules: LinkRules, drops: Counter[str]) -> tuple[str, l
     else:
         marked, targets = mark_plain(text, rules, drops)
     if "[" in marked:
-        marked = _EXTERNAL_LINK.sub(rf"{CUT}\1{CUT}", marked)
+        marked = _EXTERNAL_LINK.sub(lambda link: f"{CUT}{link[1] or GONE}{CUT}", marked)
     if rules.paper:
         marked, targets = mark_left_over(text, marked, targets, rules, drops)
     if rules.prefix:

@@ -12,7 +12,7 @@ from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.wikitext.link_rules import LinkRules
 from pipeline.wikitext.links.brackets import is_template, plain_label
 from pipeline.wikitext.links.plain import mark_plain
-from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, OPEN
+from pipeline.wikitext.placeholders import BREAK, CLOSE, CUT, GONE, OPEN
 
 # mwparserfromhell's time grows with the square of the open brackets, so what it sees is bounded.
 PARSER_LIMIT = 4_000  # characters of one stretch of lines
@@ -100,7 +100,7 @@ class TreeReader:
                 self.link(node)
             elif isinstance(node, ExternalLink) and node.brackets:
                 self.parts.append(CUT)
-                self.nodes(() if node.title is None else node.title.nodes)
+                self.nodes([Text(GONE)] if not node.title else node.title.nodes)
                 self.parts.append(CUT)
             elif isinstance(node, Heading):
                 self.text("=" * node.level)
