@@ -131,7 +131,7 @@ class _Cutter:
         self.regions: list[Region] = []
         self.stack: list[_Open] = []
         self.depth = {"templates": 0, "tables": 0, "files": 0, "links": 0}
-        self.unseen = 0  # open templates that show nothing
+        self.unseen = 0  # open tables, files and templates of which a reader sees nothing
         self.endless: set[str] = set()  # tags that have no further end tag: nobody searches for one again
 
     def run(self) -> list[Region]:
@@ -159,12 +159,12 @@ class _Cutter:
         kind = match.lastgroup
         start, end = match.span()
         if kind == "template":
-            self.template(start, end, self.rule(start + 2, start) if self.is_shown() else None)
+            self.template(start, end, self.rule(start + 2, start))
         elif kind == "attributes":
             return self.tag(match)
         elif kind == "open":
-            is_template = end - start == 2 and self.is_shown()
-            self.push(_Open("templates", start, end, self.rule(end, start) if is_template else None))
+            rule = self.rule(end, start) if end - start == 2 else None
+            self.push(_Open("templates", start, end, rule))
         elif kind == "shut":
             self.close_braces(start, end)
         elif kind in ("table", "table_end"):
@@ -180,23 +180,20 @@ class _Cutter:
     def push(self, opened: _Open) -> None:
         self.stack.append(opened)
         self.depth[opened.kind] += 1
-        self.unseen += opened.kind == "templates" and opened.rule is None
+        self.unseen += opened.rule is None and opened.kind != "links"
 
     def pop(self) -> _Open:
         opened = self.stack.pop()
         self.depth[opened.kind] -= 1
-        self.unseen -= opened.kind == "templates" and opened.rule is None
+        self.unseen -= opened.rule is None and opened.kind != "links"
         return opened
-
-    def is_shown(self) -> bool:
-        """Whether a reader sees what a template at this place shows."""
-        depth = self.depth
-        return not (self.unseen or depth["tables"] or depth["files"] or depth["templates"] >= _DEEPEST)
 
     def rule(self, behind_braces: int, start: int) -> Rule | None:
         """The rule of the template that begins at `start`; None where it shows nothing there."""
+        if self.unseen or self.templates is None or self.depth["templates"] >= _DEEPEST:
+            return None
         name = _NAME.match(self.text, behind_braces)
-        if self.templates is None or name is None:
+        if name is None:
             return None
         folded, rule = self.templates.find(name.group())
         if folded in self.templates.spoken:

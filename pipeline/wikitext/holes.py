@@ -16,8 +16,10 @@ from pipeline.wikitext.placeholders import CLOSE, CUT, GONE, OPEN
 # Each begins with a character that is looked for fast; no two parts of one can match the same.
 _DOUBLED = re.compile(f"{GONE}{GONE}+")
 _RUN = re.compile(f"{GONE}(?: +{GONE})+")
-_EDGES = r"()（）\[\]"
-_BRACKETS = re.compile(rf"[(（\[][^{_EDGES}\n{GONE}]*{GONE}[^{_EDGES}\n]*[)）\]]")
+_BRACKETS = [
+    re.compile(rf"\{opens}[^\{opens}\{shuts}\n{GONE}]*{GONE}[^\{opens}\{shuts}\n]*\{shuts}")
+    for opens, shuts in ("[]", "（）", "()")
+]
 _DEEPEST = 3  # brackets in brackets
 _SEPARATOR = re.compile("([,;，；、،؛])")
 _WORD = re.compile(r"\w+")
@@ -44,10 +46,11 @@ def close_holes(text: str, lead_in: frozenset[str], drops: Counter[str], *, unsp
         return text
     text = _RUN.sub(f"{GONE} ", _DOUBLED.sub(GONE, f"\n{text}\n"))
     for _ in range(_DEEPEST):
-        closed = _BRACKETS.sub(lambda found: _without_holes(found.group(), lead_in, drops), text)
-        if closed == text:
+        before = text
+        for brackets in _BRACKETS:
+            text = brackets.sub(lambda found: _without_holes(found.group(), lead_in, drops), text)
+        if text == before:
             break
-        text = closed
     text, at_start = _AT_START.subn("\n", text)
     text = _NO_WORDS.sub(lambda line: _empty(line.group(), drops), text)
     text, before_point = _BEFORE_POINT.subn(_CLOSED, text)

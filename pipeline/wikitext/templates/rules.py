@@ -89,6 +89,9 @@ class Arguments(dict[str, str]):
 
 def _split(source: str) -> Iterator[str]:
     """The parts between the bars that are in no link."""
+    if "[[" not in source:
+        yield from source.split("|")
+        return
     start = depth = 0
     for mark in _BARS.finditer(source):
         if mark.group() != "|":

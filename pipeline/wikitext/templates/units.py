@@ -10,7 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
@@ -25,6 +25,7 @@ _RANGES = {
 }  # fmt: skip
 _PARTS = {"ftin": ("ft", "in"), "lboz": ("lb", "oz"), "stlb": ("st", "lb"), "miyd": ("mi", "yd")}
 _MOST_DIGITS = 12
+_NUMBERS = tuple(map(str, range(1, 13)))  # of arguments that are read
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ def grouped(number: str) -> str:
     return f"{sign}{int(whole):,}{dot}{rest}" if whole.isdecimal() else sign + digits
 
 
+@lru_cache(1 << 12)
 def number_of(text: str) -> float | None:
     """What a number says: 1,500, 1.5e6, −3, 5+1/2; None for anything else."""
     if mixed := _MIXED.fullmatch(text):
@@ -116,7 +118,7 @@ def convert(arguments: Arguments, *, short: bool = False) -> str | None:
 
     A unit that is not known here leaves number and unit as they are written. None: there is no number.
     """
-    given = [arguments.get(str(number), "") for number in range(1, 13)]
+    given = [arguments.get(number, "") for number in _NUMBERS]
     measure, rest = _read(given)
     if measure is None:
         return f"{grouped(given[0])} {given[1]}".strip() if number_of(given[0]) is not None else None
