@@ -24,7 +24,7 @@ from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import capitalize, normalize_title
 from pipeline.wikitext.cut import tokens
 from pipeline.wikitext.placeholders import BREAK, CUT, GONE, OPEN, protect, reveal
-from pipeline.wikitext.templates.table import TemplateTable
+from pipeline.wikitext.templates.table import DumpTemplates, TemplateTable
 
 # What an address begins with.
 PROTOCOLS = r"(?i:(?:https?|ftps?|news|ircs?|mailto):|(?=//))"
@@ -87,13 +87,13 @@ def file_prefixes(site: SiteInfo) -> frozenset[str]:
 class LinkRules:
     """How a wiki's links are read under a profile; knows the titles that it has seen."""
 
-    def __init__(self, site: SiteInfo, profile: str) -> None:
+    def __init__(self, site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> None:
         self.site = site
         self.paper = profile == "paper"
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
-        self.templates = None if self.paper else TemplateTable(site.language)
+        self.templates = None if self.paper else TemplateTable(site.language, dumped)
         self.tokens = tokens(() if self.paper else file_prefixes(site))
         self.pattern = re.compile(
             rf"\[\[(?!{PROTOCOLS})([^\[\]|\n]+)(?:\|([^\[\]\n]*))?\]\]({self.trail.pattern})"
@@ -155,9 +155,9 @@ class LinkRules:
 
 
 @cache
-def link_rules(site: SiteInfo, profile: str) -> LinkRules:
+def link_rules(site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> LinkRules:
     """The rules of a wiki, made once."""
-    return LinkRules(site, profile)
+    return LinkRules(site, profile, dumped)
 
 
 def caption(label: str) -> str:

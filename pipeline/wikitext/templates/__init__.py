@@ -4,4 +4,6 @@ table       which rule a template's name has in a wiki (pipeline/mediawiki/data/
 rules       a rule, read once: text with a template's parameters in it
 functions   rules that no pattern says: dates, languages, ships, numbers
 units       measures and their conversion
+losses      what templates without a text cost
+bodies      a template's own page in the dump as a rule
 """
