@@ -21,6 +21,14 @@ def _table(*columns: tuple[str, pa.DataType, str]) -> Table:
     return Table(schema, {name: meaning for name, _, meaning in columns})
 
 
+# ReadTemplates
+
+DUMP_TEMPLATES = _table(
+    ("template", pa.string(), "name, its first letter small, without the namespace"),
+    ("text", pa.string(), "what stands where it is used: text, parameters, links, tags inside a line"),
+    ("redirect", pa.string(), "name of the template that it redirects to; empty where it is none"),
+)
+
 # ExtractPages
 
 LINKS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
@@ -139,6 +147,7 @@ COMMONEST = _table(
 
 # By stage, and by the folder or file that holds the table.
 TABLES: Mapping[str, Mapping[str, Table]] = {
+    "ReadTemplates": {"templates": DUMP_TEMPLATES},
     "ExtractPages": {
         "pages": PAGES,
         "paragraphs": PARAGRAPHS,

@@ -6,7 +6,7 @@ from workflows.base import commandline
 from workflows.stages.dump import FetchDump
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
-from workflows.stages.pages import ExtractPages
+from workflows.stages.pages import ExtractPages, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
 from workflows.stages.sequences import BuildSequences, TrainTokenizer
@@ -24,6 +24,7 @@ __all__ = [
     "FineTuneGrid",
     "Pretrain",
     "PretrainRoberta",
+    "ReadTemplates",
     "Report",
     "ResolveRedirects",
     "RunAll",

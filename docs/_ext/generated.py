@@ -25,6 +25,7 @@ NOTE = "<!-- Made from the code by docs/_ext/generated.py. -->\n\n"
 # In the order of the data's journey; others come behind.
 STAGES = (
     "FetchDump",
+    "ReadTemplates",
     "ExtractPages",
     "ResolveRedirects",
     "ResolveLinks",

@@ -21,6 +21,7 @@ _HEAD_BYTES = 1 << 20
 _TAIL = 64  # bytes kept from one piece to the next: more than any tag looked for
 _REMEDY = "Download it again, or pass --allow-truncated to take the pages that are whole"
 _PROLOG = re.compile(rb"(?:\xef\xbb\xbf|\s+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)  # before the root element
+_NAMESPACE = re.compile(rb"<ns>\s*(-?\d{1,9})\s*</ns>")
 _PAGE, _PAGE_END, _END = b"<page>", b"</page>", b"</mediawiki>"
 
 
@@ -134,7 +135,7 @@ def _newest(page: ElementTree.Element) -> ElementTree.Element | None:
 
 
 def parse_page(
-    data: bytes, site: SiteInfo, counts: Counter[str], *, profile: str = "fixed"
+    data: bytes, site: SiteInfo, counts: Counter[str], profile: str = "fixed", wanted: int = 0
 ) -> Page | Rejected | None:
     """Read one `<page>` element.
 
@@ -143,12 +144,13 @@ def parse_page(
         site: the dump's namespaces, for schemas without `<ns>`.
         counts: gets "kind:reason" of all that is dropped.
         profile: `paper` decides the namespace by the title's prefix.
+        wanted: the namespace; pages of others are dropped.
 
     Returns:
         The page; None where it is dropped and counted; `Rejected` where it cannot be read.
     """
     try:
-        return _parse(data, site, counts, profile)
+        return _parse(data, site, counts, profile, wanted)
     except (ElementTree.ParseError, ValueError):  # an id or namespace that is no number counts as broken, too
         return reject(data, "broken_xml")
 
@@ -161,7 +163,13 @@ def reject(data: bytes, reason: str) -> Rejected:
     return Rejected(int(number[1]) if number else 0, name, reason)
 
 
-def _parse(data: bytes, site: SiteInfo, counts: Counter[str], profile: str) -> Page | Rejected | None:
+def _parse(
+    data: bytes, site: SiteInfo, counts: Counter[str], profile: str, wanted: int
+) -> Page | Rejected | None:
+    # Of templates there is one page among many others, which need not be parsed.
+    if wanted and (ns := _NAMESPACE.search(data)) and int(ns[1]) != wanted:
+        counts["pages:other_namespace"] += 1
+        return None
     element = ElementTree.fromstring(data)
     title = element.findtext("title") or ""
     page_id = int(element.findtext("id") or 0)
@@ -170,7 +178,7 @@ def _parse(data: bytes, site: SiteInfo, counts: Counter[str], profile: str) -> P
     namespace = element.findtext("ns")
     by_prefix = namespace is None or profile == "paper"
     number = site.namespace_of(title) if by_prefix else int(namespace or 0)
-    if number != 0:
+    if number != wanted:
         counts["pages:other_namespace"] += 1
         return None
     revisions = element.findall("revision")
@@ -207,8 +215,9 @@ def read_pages(
     *,
     profile: str = "fixed",
     allow_truncated: bool = False,
+    wanted: int = 0,
 ) -> Iterator[Page | Rejected]:
-    """Yield the pages that begin in the block, holding one page at a time.
+    """Yield the pages of the wanted namespace that begin in the block, holding one page at a time.
 
     Raises:
         TruncatedDump: the dump ends in the middle (with `allow_truncated`: counted as `pages:truncated`).
@@ -218,7 +227,7 @@ def read_pages(
     try:
         for data in cutter:
             counts["pages_read"] += 1
-            page = data if isinstance(data, Rejected) else parse_page(data, site, counts, profile=profile)
+            page = data if isinstance(data, Rejected) else parse_page(data, site, counts, profile, wanted)
             if page is not None:
                 yield page
     except TruncatedDump as error:

@@ -30,7 +30,11 @@ _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
 Work = Callable[[Block, str, PageGate], storage.Result]  # on a block, into a folder
 
 # Modules of this folder that work block by block, and what makes the work from a job's arguments.
-JOBS = {"extract_pages": "PageExtractor", "build_sequences": "SequenceBuilder"}
+JOBS = {
+    "read_templates": "TemplateReader",
+    "extract_pages": "PageExtractor",
+    "build_sequences": "SequenceBuilder",
+}
 _loading = threading.Lock()
 
 

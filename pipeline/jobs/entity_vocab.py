@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import storage
-from pipeline.jobs.links import link_coverage, resolve_links
+from pipeline.jobs.redirects import link_coverage, resolve_links
 from pipeline.jobs.spark import SparkJob, keep
 from pipeline.lookup.entities import (
     ALIASES,

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pipeline import schemas, storage
 from pipeline.dump.containers import Block, plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
+from pipeline.jobs.read_templates import TemplatePages
 from pipeline.jobs.supervisor import RunBlocks, check_pages, list_reasons
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
@@ -20,6 +21,7 @@ from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
 from pipeline.wikitext.templates.losses import Losses, add_losses
+from pipeline.wikitext.templates.table import DumpTemplates
 
 logger = logging.getLogger("pipeline")
 
@@ -38,6 +40,7 @@ def build(
     allow_truncated: bool,
     max_rejected: float,
     dump: str,
+    templates: str = "",
 ) -> storage.Result:
     """Write the five tables, block by block.
 
@@ -51,11 +54,14 @@ def build(
         allow_truncated: whether the dump may end in the middle.
         max_rejected: share of pages that may be rejected.
         dump: as the user named it, for errors.
+        templates: the folder of ReadTemplates; empty: the dump's templates are not shown.
 
     Raises:
         ValueError: the dump is damaged, too many pages are rejected, or there is no article.
     """
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
+    if templates:
+        arguments["templates"] = templates
     blocks = run("extract_pages", plan_blocks(paths, block_bytes, indexes), arguments)
     result = storage.merge_blocks(blocks)
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
@@ -83,6 +89,8 @@ class PageExtractor:
         self.site = SiteInfo.from_dict(arguments["site"])
         self.profile: str = arguments["profile"]
         self.allow_truncated: bool = arguments["allow_truncated"]
+        folder = arguments.get("templates")
+        self.dumped = TemplatePages(folder) if folder else None
 
     def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
         counts: Counter[str] = Counter()
@@ -100,7 +108,8 @@ class PageExtractor:
                 block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
             ):
                 deadly = not gate.enter(page.page_id)
-                for table, rows in page_rows(page, self.site, self.profile, counts, deadly=deadly).items():
+                found = page_rows(page, self.site, self.profile, counts, self.dumped, deadly=deadly)
+                for table, rows in found.items():
                     writers[table].extend(rows)
                     if table == "rejected":
                         counts[f"rejected:{rows[0][2]}"] += 1
@@ -117,7 +126,13 @@ class PageExtractor:
 
 
 def page_rows(
-    page: Page | Rejected, site: SiteInfo, profile: str, drops: Counter[str], *, deadly: bool = False
+    page: Page | Rejected,
+    site: SiteInfo,
+    profile: str,
+    drops: Counter[str],
+    dumped: DumpTemplates | None = None,
+    *,
+    deadly: bool = False,
 ) -> Rows:
     """The rows that a page gives, by table ("paragraphs": one entry with all of them); a deadly page is rejected."""
     if isinstance(page, Rejected):
@@ -128,7 +143,7 @@ def page_rows(
     if page.redirect:
         return {"redirects": [(title, *page.redirect)]}
     try:
-        extraction = extract(page.text, site, profile=profile)
+        extraction = extract(page.text, site, profile=profile, dumped=dumped)
     except Exception as error:  # whatever a page does to the parser, it does to itself alone
         return {"rejected": [(page.page_id, title, type(error).__name__)]}
     drops.update(extraction.drops)

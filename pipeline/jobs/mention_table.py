@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
-from pipeline.jobs.links import resolve_links
+from pipeline.jobs.redirects import resolve_links
 from pipeline.jobs.spark import SparkJob, keep
 from pipeline.lookup import mentions, names, page_names
 from pipeline.lookup.entities import EntityVocab

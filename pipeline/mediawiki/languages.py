@@ -16,7 +16,7 @@ def _read(name: str) -> dict[str, Any]:
     )
 
 
-FILE, CATEGORY = 6, 14  # keys of namespaces
+FILE, TEMPLATE, CATEGORY = 6, 10, 14  # keys of namespaces
 
 _links = _read("links")
 LINK_TRAIL_LETTERS: dict[str, str] = _links["trail_letters"]

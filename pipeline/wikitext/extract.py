@@ -16,6 +16,7 @@ from pipeline.wikitext.links import mark_links
 from pipeline.wikitext.paragraphs import Extraction, read_lines
 from pipeline.wikitext.placeholders import GONE
 from pipeline.wikitext.scripts import choose_variants
+from pipeline.wikitext.templates.table import DumpTemplates
 
 PROFILES = ("fixed", "paper")
 _NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
@@ -23,17 +24,19 @@ _NOTHING_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*")
 _NO_SENTENCE_BEFORE_TEXT = re.compile(rf"\n{GONE}[{GONE} \t]*+(?![,)，、）،]|\.\s)")
 
 
-def extract(text: str, site: SiteInfo, *, profile: str = "fixed") -> Extraction:
+def extract(
+    text: str, site: SiteInfo, *, profile: str = "fixed", dumped: DumpTemplates | None = None
+) -> Extraction:
     """The paragraphs of a page's wikitext.
 
     Profile "fixed" shows the text of templates and closes the holes that others leave, drops image captions, joins
     hard-wrapped lines, takes link trails into the mention and cuts fragments off targets; "paper" does the opposite of
     each, as the paper's code does. Both choose among the forms of a wiki in several scripts, which the paper has none
-    of. ValueError for an unknown profile; no text raises anything.
+    of. Templates without a rule show what `dumped` says. ValueError for an unknown profile; no text raises anything.
     """
     if profile not in PROFILES:
         raise ValueError(f"profile: unknown value {profile!r}; use one of {', '.join(PROFILES)}")
-    rules = link_rules(site, profile)
+    rules = link_rules(site, profile, dumped)
     plain, drops, losses = cut(text, rules.tokens, rules.templates)
     if rules.variants and "-{" in plain:
         plain = choose_variants(plain, rules.variants, drops)

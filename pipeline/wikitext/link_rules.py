@@ -23,7 +23,7 @@ from pipeline.mediawiki.tags import PROTOCOLS
 from pipeline.mediawiki.titles import capitalize, is_valid_title, normalize_title
 from pipeline.wikitext.cut import tokens
 from pipeline.wikitext.placeholders import ANGLE, BREAK, CUT, GONE, OPEN, protect, reveal
-from pipeline.wikitext.templates.table import TemplateTable
+from pipeline.wikitext.templates.table import DumpTemplates, TemplateTable
 
 _KNOWN_TITLES = 1 << 16
 # Titles with nothing to decode, split off, tidy, protect or refuse are taken as they are.
@@ -95,13 +95,13 @@ def _is_title_of_paper(title: str) -> bool:
 class LinkRules:
     """How a wiki's links are read under a profile; knows the titles that it has seen."""
 
-    def __init__(self, site: SiteInfo, profile: str) -> None:
+    def __init__(self, site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> None:
         self.site = site
         self.paper = profile == "paper"
         self.trail = re.compile("") if self.paper else link_trail(site.language)
         prefix = "" if self.paper else link_prefix(site.language)
         self.prefix = re.compile(rf"(?<![{prefix}])([{prefix}]{{1,64}}){OPEN}") if prefix else None
-        self.templates = None if self.paper else TemplateTable(site.language)
+        self.templates = None if self.paper else TemplateTable(site.language, dumped)
         self.tokens = tokens(() if self.paper else site.spellings(FILE))
         # Of three brackets the first two are no link's beginning, since the third is in no title.
         opening = rf"\[\[(?!{PROTOCOLS})" if self.paper else r"\[\[(?<!\[\[\[)"
@@ -167,9 +167,9 @@ class LinkRules:
 
 
 @cache
-def link_rules(site: SiteInfo, profile: str) -> LinkRules:
+def link_rules(site: SiteInfo, profile: str, dumped: DumpTemplates | None = None) -> LinkRules:
     """The rules of a wiki, made once."""
-    return LinkRules(site, profile)
+    return LinkRules(site, profile, dumped)
 
 
 def caption(label: str) -> str:

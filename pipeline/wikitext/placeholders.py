@@ -5,17 +5,17 @@ from ``<nowiki>``, every ``<`` left over, and what one pass over a page leaves f
 
     >>> from pipeline.wikitext.cut import cut, tokens
     >>> cut("A <nowiki>[[b]]</nowiki> is a{{x}} [[C|d]].<ref>e</ref>", tokens([]))[0]
-    'A \x04\x06\x06b\x07\x07\x04 is a\x03 [[C|d]].\x04'
+    'A \x04\x06\x06b\x07\x07\x04 is a\x03 [[C|d]].\x04\x03'
 
-The brackets from ``<nowiki>`` are hidden (\x06, \x07), the template is GONE (\x03), the reference is CUT (\x04). So the
+The brackets from ``<nowiki>`` are hidden (\x06, \x07), the template is GONE (\x03), the reference is CUT and GONE. So the
 next pass reads one link, ``[[C|d]]``, and ``reveal`` gives at the end: "A [[b]] is a d."
 """
 
 from collections.abc import Iterable
 
 OPEN, CLOSE = "\x01", "\x02"  # around the text of a link that is an annotation
-GONE = "\x03"  # what leaves nothing, such as a template; link trails do not reach across
-CUT = "\x04"  # what leaves something that is no text, such as a reference: the line is not empty
+GONE = "\x03"  # a hole: a template or a reference that leaves no text; link trails do not reach across
+CUT = "\x04"  # what is no text, such as a tag; the line is not empty
 BREAK = "\x05"  # <br> and the edges of block elements
 _PROTECTED = "[]{}|'<>=*:_-!~"  # not those of character references
 _HIDDEN = "\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19"  # none of them is a blank

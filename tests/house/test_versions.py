@@ -18,6 +18,7 @@ ACCEPTED = DATA / "stage_versions.json"
 # Where each stage's work is done. What these modules import is watched with them, except what `workflows` imports.
 ROOTS = {
     "FetchDump": ["workflows.stages.dump", "pipeline.dump.fetch"],
+    "ReadTemplates": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.read_templates"],
     "ExtractPages": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.extract_pages"],
     "ResolveRedirects": ["workflows.stages.tables", "pipeline.jobs.redirects"],
     "BuildEntityVocab": ["workflows.stages.tables", "pipeline.jobs.entity_vocab"],

@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 
 
-@pytest.mark.parametrize("name", ["placeholders", "links", "link_rules"])
+@pytest.mark.parametrize("name", ["placeholders", "links.marks", "link_rules", "holes", "templates.rules"])
 def test_examples(name: str) -> None:
     failed, attempted = doctest.testmod(import_module(f"pipeline.wikitext.{name}"))
     assert attempted > 0

@@ -67,8 +67,18 @@ class SparkSettings(WorkerSettings):
     )
 
 
-class PagesSettings(DumpSettings, BeamSettings):
-    """ExtractPages and its upstream stage."""
+class BlockSettings(DumpSettings, BeamSettings):
+    """ReadTemplates and its upstream stage: what cuts its work by the dump's size."""
+
+    block_size = parameters.Size(
+        or_auto=True,
+        default=AUTO,
+        description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size",
+    )
+
+
+class PagesSettings(BlockSettings):
+    """ExtractPages and its upstream stages."""
 
     profile = parameters.OneOf(
         "fixed",
@@ -76,10 +86,8 @@ class PagesSettings(DumpSettings, BeamSettings):
         default="fixed",
         description="fixed: what is right; paper: what the paper's code did",
     )
-    block_size = parameters.Size(
-        or_auto=True,
-        default=AUTO,
-        description="bytes of the dump in a unit of work, as 4MiB; auto: by the dump's size",
+    dump_templates = luigi.BoolParameter(
+        description="show the simple ones of the dump's own templates, too; the dump is read twice"
     )
     max_rejected = parameters.Share(
         default=0.001, description="share of pages that may be rejected; ten may, if at most a quarter"

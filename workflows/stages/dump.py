@@ -9,7 +9,7 @@ from pipeline.dump import fetch
 from pipeline.dump.download import is_remote
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.settings import DumpSettings, PagesSettings
+from workflows.base.settings import BlockSettings, DumpSettings, PagesSettings
 from workflows.base.stage import Result, Stage
 
 
@@ -45,7 +45,7 @@ class FetchDump(DumpSettings, Stage):
         return fetch.build(self.dump, self.folder, allow_truncated=self.allow_truncated, progress=progress)
 
 
-class CorpusStage(PagesSettings, Stage):
+class BlockStage(BlockSettings, Stage):
     """A stage that cuts its work by the dump's size."""
 
     def fetched(self) -> FetchDump:
@@ -65,3 +65,7 @@ class CorpusStage(PagesSettings, Stage):
     def key(self) -> str:
         """Digest of all that decides the stage's bytes: committed blocks with another key are not reused."""
         return storage.digest(self.identity())
+
+
+class CorpusStage(PagesSettings, BlockStage):
+    """ExtractPages, and what follows from it."""

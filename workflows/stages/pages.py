@@ -1,11 +1,41 @@
-"""ExtractPages: from the dump to pages, paragraphs with links, redirects, rejected pages and lost templates."""
+"""From the dump to pages, paragraphs with links, redirects, rejected pages and lost templates.
+
+ReadTemplates comes before ExtractPages where the dump's own templates are shown.
+"""
 
 import functools
 from typing import Any
 
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
-from workflows.stages.dump import CorpusStage
+from workflows.stages.dump import BlockStage, CorpusStage
+
+
+class ReadTemplates(BlockStage, beam.BeamStage):
+    """The dump's own templates: bodies of text and parameters, and redirects."""
+
+    FOLDER = "templates"
+    KEEPS = "blocks"
+
+    def requires(self) -> dict[str, Stage]:
+        return {"FetchDump": self.fetched()}
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return self.values("block_size", "allow_truncated")
+
+    def work(self) -> Result:
+        from pipeline.jobs import read_templates
+
+        fetched = self.fetched()
+        return read_templates.build(
+            functools.partial(beam.run_beam, self),
+            fetched.paths(),
+            fetched.indexes(),
+            self.block_bytes(),
+            self.folder,
+            site=fetched.manifest().facts["site"],
+            allow_truncated=self.allow_truncated,
+        )
 
 
 class ExtractPages(CorpusStage, beam.BeamStage):
@@ -16,10 +46,16 @@ class ExtractPages(CorpusStage, beam.BeamStage):
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:
-        return {"FetchDump": self.fetched()}
+        templates = self.cloned(ReadTemplates) if self.dump_templates else {}
+        return {"FetchDump": self.fetched(), **templates}
 
     def bytes_parameters(self) -> dict[str, Any]:
         return self.values("profile", "block_size", "allow_truncated")
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        if self.dump_templates and self.profile == "paper":
+            raise ValueError("--dump-templates: --profile paper shows no template; use --profile fixed")
 
     def work(self) -> Result:
         from pipeline.jobs import extract_pages
@@ -35,4 +71,5 @@ class ExtractPages(CorpusStage, beam.BeamStage):
             allow_truncated=self.allow_truncated,
             max_rejected=self.max_rejected,
             dump=self.dump,
+            templates=self.clone(ReadTemplates).folder if self.dump_templates else "",
         )

@@ -5,4 +5,5 @@ rules       a rule, read once: text with a template's parameters in it
 functions   rules that no pattern says: dates, languages, ships, numbers
 units       measures and their conversion
 losses      what templates without a rule cost, by name
+bodies      a template's own page in the dump as a rule
 """

@@ -1,17 +1,22 @@
 """Which rule a template has in a wiki, by its name."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from pipeline.mediawiki.languages import base_language
+from pipeline.wikitext.templates.bodies import compile_body
 from pipeline.wikitext.templates.functions import FUNCTIONS
-from pipeline.wikitext.templates.rules import Rule, compile_rule
+from pipeline.wikitext.templates.rules import Arguments, Rule, compile_rule
 
 EVERYWHERE = "any"  # the tables of all wikis
 _KNOWN_NAMES = 1 << 16
+_MOST_REDIRECTS = 4  # of a template, one after another
+
+DumpTemplates = Callable[[str], tuple[str, str] | None]
+"""The body of a folded name's page in the dump, and the name that it redirects to, one of which is empty."""
 
 
 def silent(arguments: object) -> str:
@@ -35,15 +40,16 @@ def fold(name: str) -> str:
 
 
 class TemplateTable:
-    """The rules of a wiki's templates.
+    """The rules of a wiki's templates; where there is none, what the dump's own template pages say.
 
     Attributes:
         lead_in: small words that stand before a template alone, and go with it.
         languages: names of languages by code, in the wiki's language.
     """
 
-    def __init__(self, language: str) -> None:
+    def __init__(self, language: str, dumped: DumpTemplates | None = None) -> None:
         tables = _tables()
+        self._dumped = dumped
         # A language's own tables win.
         found = [tables[code] for code in (EVERYWHERE, base_language(language)) if code in tables]
         self.languages: dict[str, str] = _merged(found, "languages")
@@ -68,13 +74,30 @@ class TemplateTable:
         return FUNCTIONS[name](self.languages, option)
 
     def find(self, raw: str) -> tuple[str, Rule | None]:
-        """(the folded name, the rule or None) of a template whose name is written so; remembers what it was asked."""
+        """(the folded name, the rule or None) of a template whose name is written so; remembers what it was asked.
+
+        The name is the one at which the dump's redirects end.
+        """
         if (found := self._found.get(raw)) is None:
             name = fold(raw)
-            found = name, self._rule(name)
+            rule = self._rule(name)
+            found = self._in_dump(name, self._dumped) if rule is None and self._dumped else (name, rule)
             if len(self._found) < _KNOWN_NAMES:
                 self._found[raw] = found
         return found
+
+    def _in_dump(self, name: str, dumped: DumpTemplates) -> tuple[str, Rule | None]:
+        """The rule of the body or of the name to which redirects lead; a circle of them has none."""
+        for _ in range(_MOST_REDIRECTS + 1):
+            if (found := dumped(name)) is None:
+                break
+            body, target = found
+            if not target:
+                return name, compile_body(body) if body.strip() else silent
+            name = target
+            if rule := self._rule(name):
+                return name, rule if rule is silent else _called(name, rule)
+        return name, None
 
     def _rule(self, name: str) -> Rule | None:
         if rule := self._rules.get(name):
@@ -85,6 +108,16 @@ class TemplateTable:
         if begins is not None:
             return self._begins[begins]
         return silent if name.endswith(self._ends) else None
+
+
+def _called(name: str, rule: Rule) -> Rule:
+    """The rule where the template is called by another name."""
+
+    def show(arguments: Arguments) -> str | None:
+        arguments.name = name
+        return rule(arguments)
+
+    return show
 
 
 def _names(tables: Iterable[Mapping[str, Any]], key: str) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 from pipeline.jobs import beam
 from pipeline.jobs.build_sequences import SequenceBuilder
 from pipeline.jobs.extract_pages import PageExtractor
+from pipeline.jobs.read_templates import TemplateReader
 
 ADDRESS = "--dask_client_address=x"
 DASK = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
@@ -55,6 +56,8 @@ def test_a_job_is_loaded_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_jobs_are_found_by_the_names_of_their_modules() -> None:
-    assert [beam.find_job(name) for name in beam.JOBS] == [PageExtractor, SequenceBuilder]
-    with pytest.raises(ValueError, match="os: no such job; wanted one of extract_pages, build_sequences"):
+    assert [beam.find_job(name) for name in beam.JOBS] == [TemplateReader, PageExtractor, SequenceBuilder]
+    with pytest.raises(
+        ValueError, match="os: no such job; wanted one of read_templates, extract_pages, build"
+    ):
         beam.find_job("os")

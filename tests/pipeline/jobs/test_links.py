@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.jobs.links import link_coverage
+from pipeline.jobs.redirects import link_coverage
 
 pytestmark = pytest.mark.slow
 

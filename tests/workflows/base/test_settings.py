@@ -14,6 +14,7 @@ from workflows import (
     FineTuneGrid,
     Pretrain,
     PretrainRoberta,
+    ReadTemplates,
     RunAll,
     Tune,
     TunedFineTune,
@@ -28,6 +29,7 @@ VALUES = [
     {"variant": "roberta_extra_training"},
     {"tuned": True},
     {"corpus": "in"},
+    {"dump_templates": True},
 ]
 # What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too.
 SET_DOWNSTREAM = {"corpus", "lite"}
@@ -63,8 +65,9 @@ def test_what_the_grid_sets_in_its_cells() -> None:
 
 def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
     assert names(FetchDump) == {"workdir", "dump", "allow_truncated"}
-    pages = {"profile", "block_size", "max_rejected", "processes", "beam_options"}
-    assert names(ExtractPages) == names(FetchDump) | pages
+    blocks = {"block_size", "processes", "beam_options"}
+    assert names(ReadTemplates) == names(FetchDump) | blocks
+    assert names(ExtractPages) == names(ReadTemplates) | {"profile", "max_rejected", "dump_templates"}
     assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters"}
     with pytest.raises(UnknownParameterException, match="seed"):
         ExtractPages(seed=1)

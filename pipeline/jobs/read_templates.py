@@ -1,0 +1,139 @@
+"""ReadTemplates: the dump in; the templates out that are text and parameters alone, and those that redirect."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline import schemas, storage
+from pipeline.dump.containers import Block, plan_blocks
+from pipeline.dump.pages import Page, Rejected, read_pages
+from pipeline.jobs.supervisor import RunBlocks
+from pipeline.mediawiki.languages import TEMPLATE
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.storage.blocks import PageGate
+from pipeline.storage.tries import TextMap, write_numbers
+from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded
+from pipeline.wikitext.templates.table import fold
+
+logger = logging.getLogger("pipeline")
+
+BODIES, LOOKUP = "bodies.arrow", "lookup.tries"
+_SCHEMA = schemas.TABLES["ReadTemplates"]["templates"].schema
+_ROWS_PER_BATCH = 4096
+Row = tuple[str, str, str]  # name, body, name that it redirects to
+
+
+def build(
+    run: RunBlocks,
+    paths: Sequence[str],
+    indexes: Mapping[str, str],
+    block_bytes: int,
+    folder: str,
+    *,
+    site: Mapping[str, Any],
+    allow_truncated: bool,
+) -> storage.Result:
+    """Write the table `templates` block by block, then all of it as one that is looked up by name.
+
+    Args:
+        run: runs the job over blocks.
+        paths: the dump's files.
+        indexes: of those that are gzip, by path.
+        block_bytes: bytes of the dump in a block.
+        folder: the stage's.
+        site: what FetchDump says of the wiki.
+        allow_truncated: whether the dump may end in the middle.
+
+    Raises:
+        ValueError: the dump is damaged.
+    """
+    arguments = {"site": dict(site), "allow_truncated": allow_truncated}
+    result = storage.merge_blocks(run("read_templates", plan_blocks(paths, block_bytes, indexes), arguments))
+    if not sum(result.rows.values()):
+        logger.warning("--dump-templates: the dump has no template that can be used")
+    with (
+        storage.atomic_path(storage.join(folder, BODIES)) as temporary,
+        pa.ipc.new_stream(temporary, _SCHEMA) as writer,
+    ):
+        tables = [storage.join(folder, entry.path) for entry in result.files]
+        count = write_numbers(storage.join(folder, LOOKUP), _write_bodies(tables, writer))
+    lookup = [storage.describe(folder, name, count) for name in (BODIES, LOOKUP)]
+    return replace(result, files=(*result.files, *lookup))
+
+
+def _write_bodies(tables: Sequence[str], writer: pa.ipc.RecordBatchStreamWriter) -> Iterator[tuple[str, int]]:
+    """Write the rows of all blocks; gives each name with its row's number."""
+    number = 0
+    for path in tables:
+        for batch in storage.read_batches(path, rows=_ROWS_PER_BATCH):
+            writer.write_batch(batch)
+            yield from zip(batch.column(0).to_pylist(), range(number, number + len(batch)), strict=True)
+            number += len(batch)
+
+
+class TemplateReader:
+    """The work on one block: writes the templates that begin in it."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.site = SiteInfo.from_dict(arguments["site"])
+        self.allow_truncated: bool = arguments["allow_truncated"]
+
+    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+        counts: Counter[str] = Counter()
+        path = f"templates/{storage.block_name(block.number)}.parquet"
+        rows: Counter[str] = Counter(templates=0, redirects=0)
+        with storage.parquet_rows(storage.join(folder, path), _SCHEMA) as table:
+            for page in read_pages(
+                block, self.site, counts, allow_truncated=self.allow_truncated, wanted=TEMPLATE
+            ):
+                row = template_row(page, self.site) if gate.enter(page.page_id) else "worker_died"
+                if isinstance(row, str):
+                    counts[f"templates:{row}"] += 1
+                else:
+                    rows["redirects" if row[2] else "templates"] += 1
+                    table.extend([row])
+        facts = {"pages_read": counts.pop("pages_read", 0)}
+        return storage.Result((storage.describe(folder, path, table.count),), dict(rows), +counts, facts)
+
+
+def template_row(page: Page | Rejected, site: SiteInfo) -> Row | str:
+    """The row of a template's page, or the reason why it has none."""
+    if isinstance(page, Rejected):
+        return page.reason
+    if page.redirect:
+        target = page.redirect[0]
+        leads_on = site.namespace_of(target) == TEMPLATE
+        return (_name(page.title), "", _name(target)) if leads_on else "redirect_elsewhere"
+    body = transcluded(page.text)
+    if len(body) > MOST_CHARACTERS:
+        return "too_long"
+    try:
+        compile_body(body)
+    except ValueError:
+        return "not_simple"
+    return _name(page.title), body, ""
+
+
+def _name(title: str) -> str:
+    """The folded name in a title, whose namespace is that of templates in the wiki's words."""
+    return fold(title.partition(":")[2])
+
+
+class TemplatePages:
+    """The finished table, memory-mapped: the body and the redirect of a name (`DumpTemplates`)."""
+
+    def __init__(self, folder: str) -> None:
+        """Open the stage's folder. Raises: ValueError: a file is not complete."""
+        self._rows = TextMap(storage.join(folder, LOOKUP))
+        self._columns = storage.open_arrow(storage.join(folder, BODIES)).columns[1:]
+
+    def __call__(self, name: str) -> tuple[str, str] | None:
+        number = self._rows.get(name)
+        if number is None:
+            return None
+        body, target = (column[number].as_py() for column in self._columns)
+        return body, target
