@@ -1,6 +1,7 @@
 """Any artefact as readable text: `python -m pipeline.look FOLDER_OR_FILE [--rows N] [--table NAME] [--page TITLE]`."""
 
 import argparse
+import glob
 import json
 import os
 import sys
@@ -138,6 +139,10 @@ def describe(path: str, rows: int, table: str | None = None) -> Iterator[str]:
     """A stage's folder or a single file."""
     if os.path.isfile(path):
         return describe_file(path, rows)
+    inside = sorted(glob.glob(os.path.join(glob.escape(path), "*", storage.MANIFEST)))
+    if inside and not os.path.exists(os.path.join(path, storage.MANIFEST)):
+        names = ", ".join(os.path.basename(os.path.dirname(each)) for each in inside)
+        raise ValueError(f"{path}: is no stage's folder; name one that is in it: {names}")
     return describe_folder(path, rows, table)
 
 
@@ -154,19 +159,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--table", help="show this table alone")
     parser.add_argument("--page", help="of extracted pages, show this one whole: a title or an id")
     options = parser.parse_args(arguments)
+    failed = False
     try:
         for number, path in enumerate(options.paths):
             if len(options.paths) > 1:
                 print("\n" * (number > 0) + f"== {path}")
-            page = options.page and describe_page(path, options.page)
-            for line in page or describe(path, options.rows, options.table):
-                print(line)
-    except (ValueError, pa.ArrowException) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+            try:
+                page = options.page and describe_page(path, options.page)
+                for line in page or describe(path, options.rows, options.table):
+                    print(line)
+            except (ValueError, pa.ArrowException) as error:
+                print(f"error: {error}", file=sys.stderr)
+                failed = True
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def load_encoder(
         optional=optional | absent,
     )
     if absent:
-        logger.info("%s: no entity-aware queries in the weights; they start as copies of Q", source)
+        logger.info("%s: entity-aware queries start as copies of Q, as in the paper", source)
         for part in module.modules():
             if isinstance(part, EntityAwareAttention):
                 copy_missing_queries(part)

@@ -114,7 +114,10 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
 def _why_empty(drops: Mapping[str, int]) -> str:
     if left_out := {reason: count for reason, count in drops.items() if count}:
         return f"no entity is left, all were dropped: {left_out}"
-    return "no link ends at one of its articles, so there is no entity to learn; take more of the dump"
+    return (
+        "no link ends at one of its articles, so there is no entity to learn; take more of the dump, or let titles "
+        "without a page be entities (--missing-pages in)"
+    )
 
 
 def count_links(

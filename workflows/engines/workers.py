@@ -76,7 +76,8 @@ def _run_on(device: str, waiting: "queue.SimpleQueue[AnyStage]", failures: dict[
 
 def _start() -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "workflows.engines.workers"],
+        # The package has imported this module before it runs as a script; runpy would warn of that.
+        [sys.executable, "-W", "ignore::RuntimeWarning:runpy", "-m", "workflows.engines.workers"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

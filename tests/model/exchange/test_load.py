@@ -60,7 +60,7 @@ def test_absent_queries_start_as_copies_and_it_is_said(
     save_model(tmp_path, module)
     with caplog.at_level(logging.INFO):
         loaded = load_luke(str(tmp_path), use_entity_aware_attention=True)
-    assert "no entity-aware queries in the weights; they start as copies of Q" in caplog.text
+    assert "entity-aware queries start as copies of Q, as in the paper" in caplog.text
     assert loaded.config.use_entity_aware_attention
     batch = random_batch()
     with torch.no_grad():

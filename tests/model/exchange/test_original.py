@@ -72,7 +72,7 @@ def test_release_computes_what_transformers_computes(
     theirs = release(tmp_path / "luke")
     with caplog.at_level("INFO"):
         ours = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=entity_aware)
-    said = f"{tmp_path / 'luke'}: no entity-aware queries in the weights; they start as copies of Q"
+    said = f"{tmp_path / 'luke'}: entity-aware queries start as copies of Q, as in the paper"
     assert (said in caplog.text) == entity_aware
     batch = random_batch()
     with torch.no_grad():
