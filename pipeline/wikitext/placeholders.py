@@ -7,8 +7,8 @@ from ``<nowiki>``, every ``<`` left over, and what one pass over a page leaves f
     >>> cut("A <nowiki>[[b]]</nowiki> is a{{x}} [[C|d]].<ref>e</ref>", tokens([]))[0]
     'A \x04\x06\x06b\x07\x07\x04 is a\x03 [[C|d]].\x04\x03'
 
-The brackets from ``<nowiki>`` are hidden (\x06, \x07), the template is GONE (\x03), the reference is CUT and GONE. So the
-next pass reads one link, ``[[C|d]]``, and ``reveal`` gives at the end: "A [[b]] is a d."
+The brackets from ``<nowiki>`` are hidden (\x06, \x07), the template is GONE (\x03), the reference is CUT and GONE.
+So the next pass reads one link, ``[[C|d]]``, and ``reveal`` gives at the end: "A [[b]] is a d."
 """
 
 from collections.abc import Iterable

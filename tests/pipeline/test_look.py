@@ -107,7 +107,7 @@ def test_a_folder_of_stages_names_them(tmp_path: Path, capsys: pytest.CaptureFix
     for name in ("pages-1", "links-2"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").write_text("{}")
-    assert main([str(tmp_path)]) == 1
+    assert look.main([str(tmp_path)]) == 1
     assert "is no stage's folder; name one that is in it: links-2, pages-1" in capsys.readouterr().err
 
 
@@ -116,6 +116,7 @@ def test_a_folder_that_is_no_stage_does_not_hide_the_others(
 ) -> None:
     (tmp_path / "cut").mkdir()
     (tmp_path / "note.txt").write_text("here")
-    assert main([str(tmp_path / "cut"), str(tmp_path / "note.txt")]) == 1
+    assert look.main([str(tmp_path / "cut"), str(tmp_path / "note.txt")]) == 1
     shown = capsys.readouterr()
-    assert "here" in shown.out and "cut" in shown.err
+    assert "here" in shown.out
+    assert "cut" in shown.err
