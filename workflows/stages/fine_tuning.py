@@ -166,7 +166,8 @@ class FineTuning(WeightSettings, TaskStage):
     def headline(self, manifest: storage.Manifest) -> str:
         scores = manifest.facts["metrics"]
         name = f"{self.task}, {self.variant}, seed {self.seed}"
-        return f"{name}: dev F1 {scores['dev']['f1']:.3f}, test F1 {scores['test']['f1']:.3f}"
+        dev, test = (scores[split]["f1"] for split in ("dev", "test"))
+        return f"{name}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {os.path.basename(self.folder)}"
 
     def setting(self) -> dict[str, Any]:
         """The hyperparameters that replace the preset's."""
