@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pipeline.lookup.entities import UNK_ID
 from tasks.entities.annotator import MIN_COMMONNESS, MIN_LINK_PROBABILITY, Annotation, Annotator
+from tasks.io.arguments import OneFolder
 
 
 def to_json(text: str, annotations: Sequence[Annotation]) -> str:
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tasks.annotate", description="Find Wikipedia's entities in a text, read from stdin."
     )
-    parser.add_argument("--mentions", type=Path, required=True, help="folder of BuildMentionTable")
+    parser.add_argument("--mentions", action=OneFolder, required=True, help="folder of BuildMentionTable")
     parser.add_argument("--page", help="title of the Wikipedia page that the text comes from")
     parser.add_argument(
         "--entity-vocab", type=Path, metavar="PATH", help="the vocabulary that ids have to be for"

@@ -4,11 +4,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from model.files import CONFIG, read_json
 from model.pretraining.recipes import PRECISIONS
 from tasks.entities.annotations import open_annotator
+from tasks.io.arguments import OneFolder
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, answer_lines, load
 
 
@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a folder; questions on stdin, answers on stdout."""
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description="Ask a fine-tuned model.")
     parser.add_argument(
-        "folder", type=Path, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
+        "folder", action=OneFolder, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
     )
     parser.add_argument(
         "--mentions",

@@ -2,5 +2,6 @@
 
 data_folder   the splits and the label file       records    JSON files, object by object
 excerpts      spans of characters, and the text around them
+arguments     a folder as an argument
 metrics       precision, recall, F1               score_command   the command that scores two files
 """

@@ -96,7 +96,8 @@ def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None
     chosen = str(resolve_device(device))
     if "model_type" not in values and values.get("task") not in TASKS:
         raise ValueError(
-            f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}"
+            f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}: "
+            "a pretrained model is asked nothing before FineTune"
         )
     predictor = (
         load_transformers(folder, chosen) if "model_type" in values else load_ours(folder, values, chosen)
