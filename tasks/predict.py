@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from model.files import CONFIG, read_json
 from model.pretraining.recipes import PRECISIONS
