@@ -122,7 +122,7 @@ def test_an_article_is_counted() -> None:
     )
     paragraphs = [
         ["", "—", []],
-        ["", "Berlin () is , here. It 14171701. in 1990.", [[0, 6], [18, 27]]],
+        ["", "Berlin () is , here. It 14171701. iPhones came.", [[0, 6], [18, 27]]],
         ["History", "It is . old", []],
     ]
     counts: Counter[str] = Counter()
