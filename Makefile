@@ -40,6 +40,7 @@ check: $(INSTALLED) ## ruff and mypy
 
 docs: $(VENV)/.docs ## make the documentation, build/docs/index.html; warnings and broken links are errors
 	$(BIN)/python -m sphinx -q -W --keep-going -n docs build/docs
+	@echo "build/docs/index.html is the first page"
 
 $(VENV)/.docs: $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --editable '.[docs]'

@@ -19,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         export(options.folder, options.output, entity_vocab=options.entity_vocab)
     except ValueError as error:
         sys.exit(f"error: {error}")
+    print(f"{options.output}: a model for transformers")
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ class _Cutter:
             return None
         folded, rule = self.templates.find(name.group())
         if folded in self.templates.spoken:
-            line = self.text[max(start - _BEFORE, self.text.rfind("\n", 0, start) + 1, 0) : start]
+            line = self.text[max(0, start - _BEFORE) : start].rpartition("\n")[2]
             if sum(map(line.count, "(（")) > sum(map(line.count, ")）")):
                 return None
         return None if rule is silent else rule

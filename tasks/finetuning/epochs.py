@@ -27,6 +27,7 @@ from tasks.finetuning.prepare import Run
 
 logger = logging.getLogger(__name__)
 KEPT = "kept"
+_TELL_SECONDS = 60  # between two lines in the log where there is no bar
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class EpochTraining:
         self.optimizer = optimizer_of(self.run)
         self.restore()
         per_epoch, total = self.run.steps_per_epoch, self.run.hyperparameters.epochs
-        self.saved_at = time.monotonic()
+        self.saved_at = self.told_at = time.monotonic()
         with (
             on_sigterm() as self.stop,
             tqdm(
@@ -104,9 +105,15 @@ class EpochTraining:
         """Records a step, and saves a checkpoint if one is due; that of an epoch's end waits for its score."""
         self.history.append({"step": step, **figures})
         dev = {"dev_F1": f"{self.epochs[-1]['dev_f1']:.3f}"} if self.epochs else {}
-        self.bar.set_postfix({"loss": f"{figures['loss']:.3f}"} | dev, refresh=False)
+        shown = {"loss": f"{figures['loss']:.3f}"} | dev
+        self.bar.set_postfix(shown, refresh=False)
         self.bar.update()
-        is_late = 0 < self.checkpoint_minutes <= (time.monotonic() - self.saved_at) / 60
+        now = time.monotonic()
+        if self.bar.disable and now - self.told_at >= _TELL_SECONDS:
+            self.told_at = now
+            text = ", ".join(f"{name} {value}" for name, value in shown.items())
+            logger.info("fine-tuning: step %d of %d, %s", step + 1, self.bar.total, text)
+        is_late = 0 < self.checkpoint_minutes <= (now - self.saved_at) / 60
         if (self.stop.is_made or is_late) and step + 1 < end:
             self.save()
 

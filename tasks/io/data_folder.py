@@ -20,7 +20,8 @@ def split_file(data: Path, split: str) -> Path:
     patterns = [f"{name}.*" for name in SPLIT_NAMES[split]]
     found = sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
     if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
+        there = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "no file at all"
+        names = ", ".join(path.name for path in found) or f"none among {there}"
         raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
     return found[0]
 

@@ -167,7 +167,8 @@ class FineTuning(WeightSettings, TaskStage):
         scores = manifest.facts["metrics"]
         name = f"{self.task}, {self.variant}, seed {self.seed}"
         dev, test = (scores[split]["f1"] for split in ("dev", "test"))
-        return f"{name}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {os.path.basename(self.folder)}"
+        data = os.path.basename(os.path.normpath(self.data_folder()))
+        return f"{name}, on {data}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {os.path.basename(self.folder)}"
 
     def setting(self) -> dict[str, Any]:
         """The hyperparameters that replace the preset's."""

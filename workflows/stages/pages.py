@@ -42,7 +42,7 @@ class ExtractPages(CorpusStage, beam.BeamStage):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 5
+    VERSION = 6
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:

@@ -9,7 +9,7 @@ from pipeline.wikitext.templates.table import TemplateTable, silent
 
 _NAME = re.compile(r"\{+([^|{}<]*)")
 _WORD = re.compile(r"\w+")
-_MOST_WORDS = 100_000  # characters of a template that are counted
+_MOST_COUNTED = 100_000  # characters of a template in which words are counted
 _EXAMPLE = 120  # characters
 
 
@@ -35,7 +35,7 @@ def count_loss(losses: Losses, text: str, start: int, end: int, templates: Templ
     name, rule = templates.find(raw[1])
     if rule is silent or name in templates.spoken or not name:
         return
-    source = text[raw.end() : min(end, start + _MOST_WORDS)]
+    source = text[raw.end() : min(end, start + _MOST_COUNTED)]
     words = sum(1 for _ in _WORD.finditer(source))
     example = " ".join(text[start : min(end, start + 2 * _EXAMPLE)].split())[:_EXAMPLE]
     add_losses(losses, {name: Loss(1, words, source.count("[["), example)})

@@ -468,6 +468,7 @@ POISON = {
     "open templates that show text": "{{nowrap|a [[b]] " * 60_000,
     "characters": "{{nbsp}}" * 100_000,
     "a template in itself": "{{ill|" * 60_000 + "}}" * 60_000,
+    "spoken templates": "{{IPA|x}} " * 60_000,
     "measures": "{{convert|10|to|20|km|mi}} " * 30_000,
     "holes": "a {{x}}, " * 100_000,
     "a line of holes": "{{x}}" * 100_000 + " {{x}}" * 100_000 + "a",
