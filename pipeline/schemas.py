@@ -31,7 +31,7 @@ DUMP_TEMPLATES = _table(
 
 # ExtractPages
 
-LINKS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
+ANNOTATIONS = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32()), ("target", pa.string())]))
 
 PAGES = _table(
     ("page_id", pa.int64(), "the page's number in its wiki"),
@@ -47,7 +47,7 @@ PARAGRAPHS = _table(
     ("text", pa.string(), "running text without markup"),
     (
         "links",
-        LINKS,
+        ANNOTATIONS,
         "its links: start and end in code points of the text, half open; the title that it leads to",
     ),
 )
@@ -80,6 +80,15 @@ TITLES = _table(
     ("canonical", pa.string(), "title at which its redirects end; none for a loop"),
     ("hops", pa.int32(), "redirects on the way; 0 for a page, none for a loop"),
     ("status", pa.string(), "page, redirect, loop, or missing: it ends at a title that has no page"),
+)
+
+# ResolveLinks
+
+LINKS = _table(
+    ("page_id", pa.int64(), "number of the page that has the link"),
+    ("mention", pa.string(), "anchor text"),
+    ("title", pa.string(), "title of the target, after redirects; as written for a loop"),
+    ("status", pa.string(), "of the target, as in titles; missing where the dump does not have it"),
 )
 
 # BuildEntityVocab
@@ -156,6 +165,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "templates": TEMPLATES,
     },
     "ResolveRedirects": {"titles": TITLES},
+    "ResolveLinks": {"links": LINKS},
     "BuildEntityVocab": {"entity_vocab.parquet": ENTITIES},
     "BuildMentionTable": {"mentions": MENTIONS, "page_names": PAGE_NAMES, "candidates.arrow": CANDIDATES},
     "BuildSequences": {

@@ -3,6 +3,7 @@
 import sys
 
 from workflows.base import commandline
+from workflows.plan import Plan
 from workflows.stages.dump import FetchDump
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
@@ -10,7 +11,7 @@ from workflows.stages.pages import ExtractPages, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
 from workflows.stages.sequences import BuildSequences, TrainTokenizer
-from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveRedirects
+from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks, ResolveRedirects
 from workflows.stages.tuning import Tune, TunedFineTune
 
 __all__ = [
@@ -22,10 +23,12 @@ __all__ = [
     "FetchDump",
     "FineTune",
     "FineTuneGrid",
+    "Plan",
     "Pretrain",
     "PretrainRoberta",
     "ReadTemplates",
     "Report",
+    "ResolveLinks",
     "ResolveRedirects",
     "RunAll",
     "RunExperiments",

@@ -2,23 +2,23 @@
 
 import json
 import os
-from collections import Counter
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.corpus import lukes_method
 from benchmarks.harness.workloads import Record, in_turn, serve, steady_collector
 from pipeline.jobs.build_sequences import read_paragraphs
+from pipeline.lookup.counting import Links, NameKeys, find_keys, write_keys
 from pipeline.lookup.entities import Aliases
-from pipeline.lookup.names import Names, occurrences
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.sentences import split
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.arrow import open_arrow
-from pipeline.storage.tries import write_texts
 from tests.support.oracle_sequences import Tokenizer
 
 UNKNOWN_ENTITY = 1
@@ -121,18 +121,19 @@ def as_text(paragraph: Any, entity_id: Callable[[str], int | None], sentences: A
 def mention_counting(*, pages: str, every: int, candidates: str, names: str, rounds: int) -> Record:
     """Counting the table's names in every so many-th page; `names` is where they are written for that."""
     wanted = open_arrow(candidates).column("mention").to_pylist()
-    write_texts(names, wanted)
-    sample, known = sample_pages(pages, every), Names(names, max(map(len, wanted)))
-    rows = [(each.text, [(link.start, link.end) for link in each.links]) for page in sample for each in page]
+    write_keys(names, [wanted], len(wanted))
+    sample, known = sample_pages(pages, every), NameKeys(names)
+    paragraphs = [each for page in sample for each in page]
+    texts = [each.text for each in paragraphs]
+    spans = [(number, link.start, link.end) for number, each in enumerate(paragraphs) for link in each.links]
+    links = Links(*np.array(spans, np.int64).T)
 
-    def count() -> Counter[str]:
-        counts: Counter[str] = Counter()
-        for text, links in rows:
-            counts.update(occurrences(text, links, known))
-        return counts
+    def count() -> int:
+        return sum(int(known.count(keys)[1].sum()) for _, keys in find_keys(texts, links, known))
 
-    facts = {"pages": len(sample), "text_bytes": sum(len(text.encode()) for text, _ in rows)}
-    facts |= {"occurrences": count().total(), "names": len(known), "names_bytes": os.path.getsize(names)}
+    facts = {"pages": len(sample), "text_bytes": sum(len(text.encode()) for text in texts)}
+    size = sum(os.path.getsize(f"{names}.{kind}") for kind in ("keys", "table"))
+    facts |= {"occurrences": count(), "names": len(wanted), "names_bytes": size}
     steady_collector()
     return {**facts, "rows": in_turn({"mention counting": count}, rounds)}
 

@@ -17,6 +17,7 @@ from benchmarks.corpus.dumps import Dump
 from benchmarks.harness.measure import Moment, measure
 from benchmarks.harness.workloads import Record, environment
 from pipeline.storage.files import file_sha256
+from pipeline.storage.parquet import sum_lengths
 
 
 class Stage(NamedTuple):
@@ -27,14 +28,14 @@ class Stage(NamedTuple):
     writes: str = ""
 
 
-LINKS_AND_TITLES = "ExtractPages.links ResolveRedirects.titles"
 STAGES = {
     "FetchDump": Stage("dump"),
     "ExtractPages": Stage("pages", "ExtractPages.pages_read", "pages paragraphs redirects rejected"),
     "ResolveRedirects": Stage("titles", "ExtractPages.pages ExtractPages.redirects", "titles"),
-    "BuildEntityVocab": Stage("entity_vocab", LINKS_AND_TITLES, "entities aliases"),
+    "ResolveLinks": Stage("links", "ExtractPages.links ResolveRedirects.titles", "links"),
+    "BuildEntityVocab": Stage("entity_vocab", "ResolveLinks.links", "entities aliases"),
     "BuildMentionTable": Stage(
-        "mentions", f"ExtractPages.paragraphs {LINKS_AND_TITLES}", "mentions page_names"
+        "mentions", "ExtractPages.paragraphs ResolveLinks.links", "mentions page_names"
     ),
     "BuildSequences": Stage("sequences", "ExtractPages.paragraphs", "sequences held_out"),
 }
@@ -98,6 +99,8 @@ def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: fl
             "manifest_sha256": file_sha256(str(folder / "manifest.json")),
             "rows": manifests[stage]["rows"],
         }
+    paragraphs = map(str, folders["ExtractPages"].glob("paragraphs/*"))
+    records["ExtractPages"]["text_bytes"] = sum_lengths(paragraphs, "text")
     return records
 
 

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import storage
-from pipeline.jobs.redirects import link_coverage, resolve_links
 from pipeline.jobs.spark import SparkJob, keep
 from pipeline.lookup.entities import (
     ALIASES,
@@ -72,7 +71,7 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
     """Write the vocabulary, and the titles that lead to its entities.
 
     Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects.
+        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks.
         choice: what the user wants.
         dump: as the user named it, for errors.
 
@@ -80,12 +79,10 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
         ValueError: no entity is left, or the white list does not fit.
     """
     pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
-    annotations = keep(resolve_links(job.read("ExtractPages", "paragraphs/"), titles))
+    links = job.read("ResolveLinks", "links/")
     site = SiteInfo.from_dict(job.manifest("FetchDump").facts["site"])
-    counted = keep(
-        count_links(annotations, pages, missing=choice.missing_pages, elsewhere=site.other_prefixes)
-    )
-    facts: dict[str, Any] = {"links_by_status": link_coverage(annotations)}
+    counted = keep(count_links(links, pages, missing=choice.missing_pages, elsewhere=site.other_prefixes))
+    facts: dict[str, Any] = {"links_by_status": job.manifest("ResolveLinks").facts["statuses"]}
     if choice.given:
         entities = fit_entities(counted, titles, EntityVocab.load(choice.given, site.language))
         if not entities.ids:
@@ -121,9 +118,9 @@ def _why_empty(drops: Mapping[str, int]) -> str:
 
 
 def count_links(
-    annotations: DataFrame, pages: DataFrame, *, missing: bool = False, elsewhere: Collection[str] = ()
+    links: DataFrame, pages: DataFrame, *, missing: bool = False, elsewhere: Collection[str] = ()
 ) -> DataFrame:
-    """Every page with its `link_count`: the annotations that end at it, after redirects.
+    """Every page with its `link_count`: the links that end at it, after redirects.
 
     With `missing`, linked titles that have no page are rows, too; their `page_id` is -1. Titles with a prefix of
     `elsewhere`, in lower case, are none: redirects can end in another namespace or wiki.
@@ -132,11 +129,11 @@ def count_links(
     if missing:
         prefix = F.lower(F.trim(F.substring_index("title", ":", 1)))
         is_elsewhere = F.col("title").contains(":") & prefix.isin(*sorted(elsewhere))
-        absent = annotations.where((F.col("status") == "missing") & ~is_elsewhere).select(
+        absent = links.where((F.col("status") == "missing") & ~is_elsewhere).select(
             "title", F.lit(-1).cast("long").alias("page_id"), F.lit(False).alias("is_disambiguation")
         )
         pages = pages.unionByName(absent)
-    reached = annotations.where("status != 'loop'")
+    reached = links.where("status != 'loop'")
     counts = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
     # Titles of special entities are none in MediaWiki; a damaged dump can have a title twice.
     nameable = pages.where(~F.col("title").isin(*SPECIAL_ENTITIES, SECOND_MASK))

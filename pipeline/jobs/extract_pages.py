@@ -175,8 +175,8 @@ class ParagraphRows(ParquetRows):
             return list(chain.from_iterable(map(repeat, values, counts)))
 
         links = pa.StructArray.from_arrays(
-            [pa.array(joined(f"{field.name}s"), field.type) for field in schemas.LINKS.value_type],
-            fields=list(schemas.LINKS.value_type),
+            [pa.array(joined(f"{field.name}s"), field.type) for field in schemas.ANNOTATIONS.value_type],
+            fields=list(schemas.ANNOTATIONS.value_type),
         )
         offsets = pa.array(list(accumulate(joined("link_counts"), initial=0)), pa.int32())
         columns = {
@@ -185,6 +185,6 @@ class ParagraphRows(ParquetRows):
             "paragraph": list(chain.from_iterable(map(range, counts))),
             "section": joined("sections"),
             "text": joined("texts"),
-            "links": pa.ListArray.from_arrays(offsets, links, type=schemas.LINKS),
+            "links": pa.ListArray.from_arrays(offsets, links, type=schemas.ANNOTATIONS),
         }
         return pa.table(columns, schema=self.schema)

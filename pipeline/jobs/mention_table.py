@@ -1,47 +1,54 @@
 """BuildMentionTable: every anchor text with its targets, link probability and commonness; each page's own names."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
-from pipeline.jobs.redirects import resolve_links
 from pipeline.jobs.spark import SparkJob, keep
 from pipeline.lookup import mentions, names, page_names
+from pipeline.lookup.counting import NO_LINKS, Links, NameKeys, Positions, find_keys, keys_of, write_keys
 from pipeline.lookup.entities import EntityVocab
-from pipeline.storage.tries import write_texts
 
-_NAMES = "names.tries"
+_KEYS = "names"  # what is counted, in files beside the tables until they are written
+_COUNTS = f"{_KEYS}.counts"
+_AT_ONCE = 1 << 14  # names
+_TASKS_PER_CORE = 4
+_PAGE_LINKS = pa.schema([("page_id", pa.int64()), ("mention", pa.string()), ("title", pa.string())])
+_NAMES_TYPE = "array<struct<mention: string, title: string>>"
 
 
 def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -> storage.Result:
     """Write the tables `mentions` and `page_names`, and the look-ups by mention and by page.
 
     Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects, BuildEntityVocab.
+        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab.
         profile: `paper` folds case and accents, leaves out anchors of more than 20 words, and counts the pages that
             hold a mention instead of its occurrences.
         min_links: mentions that are linked less often are left out.
         max_characters: mentions that are longer are left out; `paper` has its 20 words instead.
     """
-    paragraphs, pages = job.read("ExtractPages", "paragraphs/"), job.read("ExtractPages", "pages/")
-    annotations = resolve_links(paragraphs, job.read("ResolveRedirects", "titles/"))
-    annotations = keep(select_mentions(annotations, profile, max_characters))
+    pages, links = job.read("ExtractPages", "pages/"), job.read("ResolveLinks", "links/")
+    links = select_mentions(links, profile, max_characters)
 
-    anchors = keep(count_anchors(annotations, min_links))
-    names_path = storage.join(job.folder, _NAMES)
-    _, longest = write_names(anchors, names_path)
-    count = count_pages if profile == "paper" else count_occurrences
+    anchors = keep(count_anchors(links, min_links))
+    longest = write_names(anchors, job.folder)
+    count_names(job.session, job.paths("ExtractPages", "paragraphs/"), job.folder, profile)
     entities = entity_titles(job.read("BuildEntityVocab", "entity_vocab.parquet"), pages)
-    table = mention_table(anchors, count(paragraphs, names_path, longest), entities)
+    table = mention_table(with_occurrences(anchors, job.folder), entities)
     job.write(table, schemas.MENTIONS.schema, "mentions", by="mention", order=["mention", "title"])
-    storage.remove(names_path)
+    for name in ("keys", "table", "counts"):
+        storage.remove(storage.join(job.folder, f"{_KEYS}.{name}"))
 
     blocks = job.write(
-        names_of_pages(annotations, pages),
+        names_of_pages(links, pages),
         schemas.PAGE_NAMES.schema,
         page_names.TABLE,
         by="page",
@@ -57,10 +64,10 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
     )
     lookup = mentions.write_lookup(job.folder, mention_files)
     titles = page_names.write_pages(job.folder, page_files, job.paths("ResolveRedirects", "titles/"))
-    links = job.manifest("ExtractPages").rows["links"]
     drops = {
         # Too long for a mention, or linked too rarely.
-        "links:no_mention": links - storage.sum_column(mention_files, "link_count"),
+        "links:no_mention": job.manifest("ResolveLinks").rows["links"]
+        - storage.sum_column(mention_files, "link_count"),
         "names:ambiguous_on_page": storage.sum_column(page_files, "ambiguous"),
     }
     vocab, dump = EntityVocab.load(job.inputs["BuildEntityVocab"]), job.manifest("FetchDump").facts
@@ -75,79 +82,112 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
     return storage.Result((*result.files, *lookup, titles), rows, +Counter(drops), facts)
 
 
-def select_mentions(annotations: DataFrame, profile: str, max_characters: int) -> DataFrame:
-    """The annotations (of `resolve_links`) whose anchor is a mention, with the mention that it counts for."""
+def select_mentions(links: DataFrame, profile: str, max_characters: int) -> DataFrame:
+    """The links (of `resolve_links`) whose anchor is a mention, with the mention that it counts for."""
     if profile == "paper":
         normalize = F.udf(lambda anchor: names.normalize_mention(anchor), "string")
-        annotations = annotations.withColumn("mention", normalize("mention"))
+        links = links.withColumn("mention", normalize("mention"))
     else:
-        annotations = annotations.where(F.length("mention") <= max_characters)
-    return annotations.where(F.col("mention").rlike(r"(?U)\S"))
+        links = links.where(F.length("mention") <= max_characters)
+    return links.where(F.col("mention").rlike(r"(?U)\S"))
 
 
-def count_anchors(annotations: DataFrame, min_links: int) -> DataFrame:
+def count_anchors(links: DataFrame, min_links: int) -> DataFrame:
     """How often each mention links to each title: `mention`, `title`, `link_count`, `total_links`."""
-    pairs = annotations.groupBy("mention", "title").agg(F.count(F.lit(1)).alias("link_count"))
+    pairs = links.groupBy("mention", "title").agg(F.count(F.lit(1)).alias("link_count"))
     totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
     return pairs.join(totals.where(F.col("total_links") >= min_links), "mention")
 
 
-def write_names(anchors: DataFrame, path: str) -> tuple[int, int]:
-    """Write the set of mentions, which every worker maps: (how many, characters of the longest)."""
+# Occurrences
+
+
+def write_names(anchors: DataFrame, folder: str) -> int:
+    """Write the set of mentions, which every worker maps; returns the characters of the longest."""
     found = keep(anchors.select("mention").distinct())
-    longest = found.agg(F.max(F.length("mention"))).collect()[0][0] or 0
-    count = write_texts(path, (row["mention"] for row in found.toLocalIterator()))
+    count, longest = found.agg(F.count(F.lit(1)), F.max(F.length("mention"))).collect()[0]
+    rows = (row["mention"] for row in found.toLocalIterator())
+    write_keys(storage.join(folder, _KEYS), iter(lambda: list(islice(rows, _AT_ONCE)), []), count)
     found.unpersist()
-    return count, int(longest)
+    return int(longest or 0)
 
 
-def count_occurrences(paragraphs: DataFrame, names_path: str, longest: int) -> DataFrame:
-    """How often each of the names occurs: `mention`, `occurrences`."""
-
-    def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = names.Names(names_path, longest)
-        for batch in batches:
-            counts: Counter[str] = Counter()
-            for text, spans in _texts_with_links(batch):
-                counts.update(names.occurrences(text, spans, known))
-            arrays = [pa.array(counts.keys(), pa.string()), pa.array(counts.values(), pa.int64())]
-            yield pa.record_batch(arrays, names=["mention", "n"])
-
-    found = paragraphs.select("text", "links").mapInArrow(scan, "mention string, n long")
-    return found.groupBy("mention").agg(F.sum("n").alias("occurrences"))
-
-
-def count_pages(paragraphs: DataFrame, names_path: str, longest: int) -> DataFrame:
-    """On how many pages each of the names occurs, as the paper counted: `mention`, `occurrences`."""
+def count_names(session: SparkSession, paths: Sequence[str], folder: str, profile: str) -> None:
+    """Count the names in files of paragraphs, and write how often each occurs, in the order of their keys."""
+    count = count_pages if profile == "paper" else count_occurrences
 
     def scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        known = names.Names(names_path, longest)
+        known = NameKeys(storage.join(folder, _KEYS))
+        counts = np.zeros(len(known.keys), np.int64)
         for batch in batches:
-            places: dict[tuple[int, str], None] = {}
-            for page_id, (text, spans) in zip(
-                batch.column("page_id").to_pylist(), _texts_with_links(batch), strict=True
-            ):
-                linked = {names.normalize_mention(text[start:end]) for start, end in spans}
-                found = names.names_in_text(text, known) | {name for name in linked if name in known}
-                places.update(dict.fromkeys((page_id, name) for name in sorted(found)))
-            page_ids, found_names = zip(*places, strict=True) if places else ((), ())
+            for path in batch.column("path").to_pylist():
+                rows, found = count(path, known)
+                counts[rows] += found
+        rows = np.flatnonzero(counts)
+        yield pa.record_batch({"row": rows, "n": counts[rows]})
+
+    tasks = min(len(paths), _TASKS_PER_CORE * session.sparkContext.defaultParallelism)
+    files = session.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
+    found = files.mapInArrow(scan, "row long, n long").groupBy("row").agg(F.sum("n").alias("n")).toArrow()
+    counts = np.zeros(len(NameKeys(storage.join(folder, _KEYS)).keys), np.int64)
+    counts[found.column("row").to_numpy()] = found.column("n").to_numpy()
+    with storage.atomic_output(storage.join(folder, _COUNTS)) as stream:
+        np.save(stream, counts)
+
+
+def count_occurrences(path: str, known: NameKeys) -> tuple[Positions, Positions]:
+    """(rows of names, how often each occurs) in a file of paragraphs."""
+    keys = [key for texts, links, _ in _read_texts(path) for _, key in find_keys(texts, links, known)]
+    return known.count(np.concatenate(keys))
+
+
+def count_pages(path: str, known: NameKeys) -> tuple[Positions, Positions]:
+    """(rows of names, on how many pages each occurs) in a file of paragraphs, which has whole pages.
+
+    As the paper counted: without case and accents, and an anchor as `normalize_mention` has it.
+    """
+    places = [np.empty((0, 2), np.int64)]
+    for texts, links, pages in _read_texts(path):
+        anchors = [
+            texts[text][start:end] for text, start, end in zip(*map(np.ndarray.tolist, links), strict=True)
+        ]
+        found = [(links.texts, keys_of([names.normalize_mention(anchor) for anchor in anchors]))]
+        found += find_keys([names.fold(text) for text in texts], NO_LINKS, known)
+        for numbers, keys in found:
+            rows = known.rows(keys)
+            places.append(np.stack((pages[numbers], rows), axis=1)[rows >= 0])
+    once = np.unique(np.concatenate(places), axis=0)
+    return np.unique(once[:, 1], return_counts=True)
+
+
+def _read_texts(path: str) -> Iterator[tuple[list[str], Links, Positions]]:
+    """(texts, their links, their pages' ids) of a file of paragraphs, some after others."""
+    for batch in storage.read_batches(
+        path, ["page_id", "text", "links.list.element.start", "links.list.element.end"]
+    ):
+        links = batch.column("links")
+        starts, ends = (links.flatten().field(name).to_numpy().astype(np.int64) for name in ("start", "end"))
+        texts = np.repeat(np.arange(len(links)), links.value_lengths().to_numpy())
+        yield batch.column("text").to_pylist(), Links(texts, starts, ends), batch.column("page_id").to_numpy()
+
+
+def with_occurrences(anchors: DataFrame, folder: str) -> DataFrame:
+    """The anchors with `occurrences`: how often the mention occurs."""
+
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = NameKeys(storage.join(folder, _KEYS))
+        counts = np.load(storage.join(folder, _COUNTS), mmap_mode="r")
+        for batch in batches:
+            rows = known.rows(keys_of(batch.column("mention").to_pylist()))
             yield pa.record_batch(
-                {"page_id": pa.array(page_ids, pa.int64()), "mention": pa.array(found_names, pa.string())}
+                [*batch.columns, pa.array(counts[rows])], [*batch.schema.names, "occurrences"]
             )
 
-    found = paragraphs.select("page_id", "text", "links").mapInArrow(scan, "page_id long, mention string")
-    return found.groupBy("mention").agg(F.countDistinct("page_id").alias("occurrences"))
+    schema = "mention string, title string, link_count long, total_links long, occurrences long"
+    return anchors.select("mention", "title", "link_count", "total_links").mapInArrow(add, schema)
 
 
-def _texts_with_links(batch: pa.RecordBatch) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-    links = batch.column("links")
-    spans = links.flatten()
-    starts, ends = (spans.field(name).to_pylist() for name in ("start", "end"))
-    first = 0
-    for text, count in zip(batch.column("text").to_pylist(), links.value_lengths().to_pylist(), strict=True):
-        last = first + count
-        yield text, list(zip(starts[first:last], ends[first:last], strict=True))
-        first = last
+# Tables
 
 
 def entity_titles(vocab: DataFrame, pages: DataFrame) -> DataFrame:
@@ -161,35 +201,68 @@ def entity_titles(vocab: DataFrame, pages: DataFrame) -> DataFrame:
     return found.select("title", "entity_id").unionByName(absent.select("title", "entity_id"))
 
 
-def mention_table(anchors: DataFrame, occurrences: DataFrame, entities: DataFrame) -> DataFrame:
+def mention_table(anchors: DataFrame, entities: DataFrame) -> DataFrame:
     """The table `mentions`: `link_probability` = links / occurrences, `commonness` = links to the title / links."""
     probability = F.least(F.col("total_links") / F.col("occurrences"), F.lit(1.0))
     return (
-        anchors.join(occurrences, "mention")
-        .join(entities, "title", "left")
+        anchors.join(entities, "title", "left")
         .withColumn("link_probability", probability)
         .withColumn("commonness", F.col("link_count") / F.col("total_links"))
     )
 
 
-def names_of_pages(annotations: DataFrame, pages: DataFrame) -> DataFrame:
+def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:
     """Each page's `names`, those that link to one title from it, and how many are `ambiguous`: link to several.
 
     Args:
-        annotations: of `select_mentions`.
+        links: of `select_mentions`, those of a page one after another.
         pages: with `page_id`, `title`; here `page`, and of two of one title the one with the lower id.
     """
-    targets = annotations.groupBy("page_id", "mention").agg(
-        F.min("title").alias("title"), F.max("title").alias("other")
-    )
-    is_clear = F.col("title") == F.col("other")
-    found = targets.groupBy("page_id").agg(
-        F.sort_array(F.collect_list(F.when(is_clear, F.struct("mention", "title")))).alias("names"),
-        F.count_if(~is_clear).cast("int").alias("ambiguous"),
-    )
+
+    def by_page(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        pending = _PAGE_LINKS.empty_table()
+        for batch in batches:
+            table = pa.concat_tables([pending, pa.Table.from_batches([batch], _PAGE_LINKS)])
+            page_ids = table.column("page_id").to_numpy()
+            is_earlier = np.flatnonzero(page_ids != page_ids[-1]) if len(page_ids) else page_ids
+            cut = is_earlier[-1] + 1 if len(is_earlier) else 0  # behind it the last page may go on
+            yield from group_names(table.slice(0, cut)).to_batches()
+            pending = table.slice(cut)
+        yield from group_names(pending).to_batches()
+
+    names = f"names {_NAMES_TYPE}"
+    found = links.select(*_PAGE_LINKS.names).mapInArrow(by_page, f"page_id long, {names}, ambiguous int")
     once = pages.groupBy(F.col("title").alias("page")).agg(F.min("page_id").alias("page_id"))
     return once.join(found, "page_id", "left").select(
         "page",
         F.coalesce("names", F.array()).alias("names"),
         F.coalesce("ambiguous", F.lit(0)).alias("ambiguous"),
     )
+
+
+def group_names(links: pa.Table) -> pa.Table:
+    """The `names` of each page, and how many are `ambiguous`, of links of whole pages."""
+    links = links.sort_by([(name, "ascending") for name in _PAGE_LINKS.names]).combine_chunks()
+    page_ids, mentions, titles = (links.column(name) for name in _PAGE_LINKS.names)
+    is_new_page = _differs(page_ids)
+    is_new_name = is_new_page | _differs(mentions)
+    first = np.flatnonzero(is_new_name)
+    last = np.append(first, len(links))[1:] - 1
+    is_clear = pc.equal(titles.take(first), titles.take(last)).to_numpy()
+    pages = np.flatnonzero(is_new_page[first])  # among the names
+    clear = first[is_clear]
+    structs = pa.StructArray.from_arrays(
+        [column.take(clear).combine_chunks() for column in (mentions, titles)], ["mention", "title"]
+    )
+    offsets = np.append(0, np.cumsum(is_clear))[np.append(pages, len(first))]
+    counts = np.diff(np.append(pages, len(first)))
+    names = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), structs)
+    ambiguous = pa.array(counts - np.diff(offsets), pa.int32())
+    return pa.table({"page_id": page_ids.take(first[pages]), "names": names, "ambiguous": ambiguous})
+
+
+def _differs(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Whether each value is another than the one before it."""
+    if not len(column):
+        return np.empty(0, np.bool_)
+    return np.append(True, pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy())

@@ -1,4 +1,4 @@
-"""ResolveRedirects: every title of a page or redirect, with the page that it ends at; and links by these titles."""
+"""ResolveRedirects: every title with the page that it ends at. ResolveLinks: every annotation with that page."""
 
 from collections import Counter
 from dataclasses import replace
@@ -11,7 +11,7 @@ from pipeline.jobs.spark import SparkJob, keep
 
 
 def build(job: SparkJob, *, profile: str, dump: str) -> storage.Result:
-    """Write the table `titles`.
+    """ResolveRedirects: write the table `titles`.
 
     Args:
         job: reads ExtractPages.
@@ -105,6 +105,20 @@ def _follow(steps: DataFrame) -> DataFrame:
 # Links after redirects, which BuildEntityVocab and BuildMentionTable count
 
 
+def build_links(job: SparkJob) -> storage.Result:
+    """ResolveLinks: write the table `links`, the annotations of a page together.
+
+    Args:
+        job: reads ExtractPages, ResolveRedirects.
+    """
+    links = resolve_links(job.read("ExtractPages", "paragraphs/"), job.read("ResolveRedirects", "titles/"))
+    # Rows that are equal in all of these may stand in any order.
+    order = ["page_id", "mention", "title", "status"]
+    result = storage.merge_blocks(job.write(links, schemas.LINKS.schema, "links", by="page_id", order=order))
+    statuses = storage.count_values([storage.join(job.folder, file.path) for file in result.files], "status")
+    return replace(result, facts={"statuses": statuses})
+
+
 def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     """Every annotation as (`page_id`, `mention`, `title`, `status`): its anchor, and its target after redirects.
 
@@ -122,9 +136,3 @@ def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
         F.coalesce("canonical", "target").alias("title"),
         F.coalesce("status", F.lit("missing")).alias("status"),
     )
-
-
-def link_coverage(annotations: DataFrame) -> dict[str, int]:
-    """Number of annotations by the status of their target."""
-    counts = annotations.groupBy("status").count().collect()
-    return {row["status"]: row["count"] for row in sorted(counts, key=lambda row: row["status"])}

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pipeline import storage
 
 _BLOCKS_PER_PART = 4
+_WHOLE_FILES = 1 << 40  # bytes; no file is larger
 # One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
 _SHORT_WORK = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
@@ -125,8 +126,10 @@ class SparkJob:
         return self.manifest(stage).paths(self.inputs[stage], table)
 
     def read(self, stage: str, table: str) -> DataFrame:
-        """A table as a DataFrame."""
+        """A table as a DataFrame, a file of which is a partition: rows that lie together stay together."""
         self.session.conf.set("spark.sql.shuffle.partitions", str(self.parts))
+        for name in ("maxPartitionBytes", "openCostInBytes"):
+            self.session.conf.set(f"spark.sql.files.{name}", str(_WHOLE_FILES))
         # Spark takes paths for patterns.
         urls = (f"file://{os.path.abspath(path)}" for path in self.paths(stage, table))
         return self.session.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))

@@ -11,18 +11,17 @@ from typing import Any, Protocol
 
 import regex
 
-from pipeline.storage.tries import TextSet
-
 _MAX_PAPER_TOKENS = 20
 
 # Letters of scripts that are written without blanks: each is a word of its own. Marks of length and repetition belong
 # to several of these scripts, so that Unicode gives them to none.
-_UNSPACED = (
+UNSPACED = (
     r"[[\p{L}\p{N}]&&[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}"
     r"\u3006\u3031-\u3035\u30fc\uff70\uff9e\uff9f]]"
 )
-_WORD = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{_UNSPACED}]+|{_UNSPACED}\p{{M}}*"
-_TOKEN = regex.compile(rf"{_WORD}|[^\s\x1c-\x1f]", regex.V1)
+MARKS = r"[\p{M}]"
+WORD_CHARACTERS = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{UNSPACED}]"
+_TOKEN = regex.compile(rf"{WORD_CHARACTERS}+|{UNSPACED}{MARKS}*|[^\s\x1c-\x1f]", regex.V1)
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 
 
@@ -49,18 +48,6 @@ class NameSet(Protocol):
     def __contains__(self, name: str) -> bool: ...
 
 
-def find_names(text: str, names: NameSet) -> Iterator[tuple[int, int, str]]:
-    """Every occurrence of a name between word boundaries as (start, end, name), overlapping ones too."""
-    spans = [match.span() for match in tokens(text)]
-    ends = {end for _, end in spans}
-    prefixes = names.prefixes
-    for start, _ in spans:
-        for name in prefixes(text[start : start + names.longest]):
-            end = start + len(name)
-            if end in ends or text[end - 1].isspace():
-                yield start, end, name
-
-
 def longest_names(
     text: str, names: NameSet, wanted: Callable[[str], object] = bool
 ) -> Iterator[tuple[int, int, str]]:
@@ -81,28 +68,6 @@ def longest_names(
                 yield start, end, name
                 position = end
                 break
-
-
-def occurrences(text: str, links: Sequence[tuple[int, int]], names: NameSet) -> list[str]:
-    """The name of each place of a paragraph that is a link, or that a name fills between word boundaries.
-
-    Args:
-        text: the paragraph.
-        links: (start, end) of its anchors.
-        names: the names to look for.
-    """
-    places = list(find_names(text, names))
-    found = [name for _, _, name in places]
-    if links:
-        between_boundaries = {(start, end) for start, end, _ in places}
-        beside = (text[start:end] for start, end in {*links} - between_boundaries)
-        found += [name for name in beside if name in names]
-    return found
-
-
-def names_in_text(text: str, names: NameSet) -> set[str]:
-    """The names that occur in a text after folding (profile `paper` counts pages, not occurrences)."""
-    return {name for _, _, name in find_names(fold(text), names)}
 
 
 def normalize_mention(anchor: str) -> str:
@@ -129,11 +94,3 @@ def fold_in_place(text: str) -> tuple[str, Sequence[int]]:
     folded = [fold(character) for character in text]
     places = [position for position, part in enumerate(folded) for _ in part]
     return "".join(folded), [*places, len(text)]
-
-
-class Names(TextSet):
-    """A set of names, memory-mapped."""
-
-    def __init__(self, path: str, longest: int) -> None:
-        super().__init__(path)
-        self.longest = longest

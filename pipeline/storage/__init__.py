@@ -55,9 +55,11 @@ from pipeline.storage.manifests import (
 from pipeline.storage.parquet import (
     ROW_GROUP_ROWS,
     ParquetRows,
+    count_values,
     parquet_rows,
     parquet_writer,
     read_batches,
     read_rows,
     sum_column,
+    sum_lengths,
 )

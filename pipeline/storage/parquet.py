@@ -1,6 +1,7 @@
 """Parquet files of a schema: rows or batches in, equal bytes out."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import IO, Any
@@ -97,6 +98,22 @@ def sum_column(paths: Iterable[str], column: str) -> int:
     """Sum of a column of whole numbers over Parquet files."""
     batches = chain.from_iterable(read_batches(path, [column]) for path in paths)
     return sum(pc.sum(batch.column(0)).as_py() or 0 for batch in batches)
+
+
+def sum_lengths(paths: Iterable[str], column: str) -> int:
+    """UTF-8 bytes of the texts in a column of Parquet files."""
+    batches = chain.from_iterable(read_batches(path, [column]) for path in paths)
+    return sum(pc.sum(pc.binary_length(batch.column(0))).as_py() or 0 for batch in batches)
+
+
+def count_values(paths: Iterable[str], column: str) -> dict[str, int]:
+    """How often each text stands in a column of Parquet files, by text in order."""
+    counts: Counter[str] = Counter()
+    for batch in chain.from_iterable(read_batches(path, [column]) for path in paths):
+        counts.update(
+            {found["values"]: found["counts"] for found in batch.column(0).value_counts().to_pylist()}
+        )
+    return dict(sorted(counts.items()))
 
 
 def read_batches(

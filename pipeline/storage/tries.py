@@ -33,14 +33,14 @@ _RECORD = struct.Struct("<Ii")  # bytes of the text behind it, its number
 _NUMBER: Final = "i"  # of 32 bits
 
 
-class TextSet:
-    """A set of texts in a file, so that any number of processes share it."""
+class TextMap:
+    """Texts and a number for each, in a file that any number of processes share."""
 
     def __init__(self, path: str) -> None:
         """Map the file.
 
         Raises:
-            ValueError: it is none of `write_texts`, or not complete.
+            ValueError: it is none of `write_numbers`, or not complete.
         """
         with open(path, "rb") as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -56,6 +56,11 @@ class TextSet:
         view, empty = memoryview(self._mapped), marisa_trie.Trie()
         self._groups = [view[begin:end] for begin, end in pairwise(offsets)]
         self._tries = [marisa_trie.Trie().map(group) if group else empty for group in self._groups]
+        # Behind each trie, by the ids that it gives to its texts. A trie of records would be several times as slow.
+        self._numbers = [
+            group[len(group) - _aligned(4 * len(trie)) :].cast(_NUMBER)
+            for group, trie in zip(self._groups, self._tries, strict=True)
+        ]
 
     def prefixes(self, text: str) -> list[str]:
         """The texts of at least a character with which this one begins, the shortest first."""
@@ -68,18 +73,6 @@ class TextSet:
     def __len__(self) -> int:
         return sum(map(len, self._tries))
 
-
-class TextMap(TextSet):
-    """Texts and a number for each, in a file of `write_numbers`."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        # Behind each trie, by the ids that it gives to its texts. A trie of records would be several times as slow.
-        self._numbers = [
-            group[len(group) - _aligned(4 * len(trie)) :].cast(_NUMBER)
-            for group, trie in zip(self._groups, self._tries, strict=True)
-        ]
-
     def get(self, text: str) -> int | None:
         """The text's number; None for a text that is not there."""
         group = _group(text)
@@ -87,25 +80,8 @@ class TextMap(TextSet):
         return None if place is None else self._numbers[group][place]
 
 
-def write_texts(path: str, texts: Iterable[str]) -> int:
-    """Write a set of texts, in any order, to a local path; returns how many there are."""
-    return _write(path, ((text, 0) for text in texts), numbered=False)
-
-
 def write_numbers(path: str, rows: Iterable[tuple[str, int]]) -> int:
     """Write texts, each there once, with their numbers of 32 bits to a local path; returns how many there are."""
-    return _write(path, rows, numbered=True)
-
-
-def _group(text: str) -> int:
-    return (31 * ord(text[0]) + ord(text[1])) % _GROUPS if len(text) > 1 else _SHORT
-
-
-def _aligned(size: int) -> int:
-    return size + -size % _ALIGNMENT
-
-
-def _write(path: str, rows: Iterable[tuple[str, int]], *, numbered: bool) -> int:
     count = 0
     offsets = [_HEADER.size]
     folder = os.path.dirname(path) or "."
@@ -119,14 +95,22 @@ def _write(path: str, rows: Iterable[tuple[str, int]], *, numbered: bool) -> int
         out.write(bytes(_HEADER.size))
         for file in spilled:
             if file.tell():
-                count += _write_group(out, file, numbered=numbered)
+                count += _write_group(out, file)
             offsets.append(out.tell())
         out.seek(0)
         out.write(_HEADER.pack(_MAGIC, *offsets))
     return count
 
 
-def _write_group(out: IO[bytes], file: IO[bytes], *, numbered: bool) -> int:
+def _group(text: str) -> int:
+    return (31 * ord(text[0]) + ord(text[1])) % _GROUPS if len(text) > 1 else _SHORT
+
+
+def _aligned(size: int) -> int:
+    return size + -size % _ALIGNMENT
+
+
+def _write_group(out: IO[bytes], file: IO[bytes]) -> int:
     """Write the trie of the texts in a file, and behind it their numbers; returns how many texts there are."""
     import marisa_trie
 
@@ -134,11 +118,10 @@ def _write_group(out: IO[bytes], file: IO[bytes], *, numbered: bool) -> int:
     out.flush()
     trie.write(out)
     out.write(bytes(-out.seek(0, os.SEEK_END) % _ALIGNMENT))
-    if numbered:
-        numbers = array(_NUMBER, bytes(_aligned(4 * len(trie))))
-        for text, number in _read(file):
-            numbers[trie[text]] = number
-        out.write(numbers.tobytes())
+    numbers = array(_NUMBER, bytes(_aligned(4 * len(trie))))
+    for text, number in _read(file):
+        numbers[trie[text]] = number
+    out.write(numbers.tobytes())
     return len(trie)
 
 

@@ -7,6 +7,7 @@ stay the same, accept the new code with `python -m tests.house.test_versions`.
 import ast
 import hashlib
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ ROOTS = {
     "ReadTemplates": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.read_templates"],
     "ExtractPages": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.extract_pages"],
     "ResolveRedirects": ["workflows.stages.tables", "pipeline.jobs.redirects"],
+    "ResolveLinks": ["workflows.stages.tables", "pipeline.jobs.redirects"],
     "BuildEntityVocab": ["workflows.stages.tables", "pipeline.jobs.entity_vocab"],
     "BuildMentionTable": ["workflows.stages.tables", "pipeline.jobs.mention_table"],
     "TrainTokenizer": ["workflows.stages.sequences", "pipeline.sequences.tokenizer"],
@@ -80,6 +82,7 @@ def sources(roots: list[str]) -> list[Path]:
     return [path for _, path in sorted(found.items())] + data
 
 
+@cache
 def code_digest(path: Path) -> str:
     """Digest of a module's code without comments, docstrings and layout; of another file's bytes."""
     if path.suffix != ".py":
@@ -94,6 +97,7 @@ def code_digest(path: Path) -> str:
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
+@cache
 def current() -> dict[str, dict[str, object]]:
     import workflows
 
@@ -122,7 +126,7 @@ def test_imports_are_followed() -> None:
 def test_every_stage_is_watched() -> None:
     import workflows
 
-    assert set(ROOTS) | {"RunAll", "RunExperiments"} == set(workflows.__all__)
+    assert set(ROOTS) | {"Plan", "RunAll", "RunExperiments"} == set(workflows.__all__)
 
 
 @pytest.mark.parametrize("stage", ROOTS)

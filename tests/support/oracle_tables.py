@@ -93,6 +93,15 @@ def _links(paragraphs: Iterable[Row], titles: Mapping[str, Row]) -> Iterator[tup
             yield row["text"][link["start"] : link["end"]], *follow(link["target"], titles)
 
 
+def links(pages: Pages, titles: Mapping[str, Row]) -> list[Row]:
+    """Every link: its page, its anchor, and where it ends."""
+    return [
+        {"page_id": paragraph["page_id"], "mention": anchor, "title": title, "status": status}
+        for paragraph in pages.paragraphs
+        for anchor, title, status in _links([paragraph], titles)
+    ]
+
+
 def coverage(pages: Pages, titles: Mapping[str, Row]) -> dict[str, int]:
     """Number of links by the status of their target."""
     return dict(Counter(status for _, _, status in _links(pages.paragraphs, titles)))

@@ -1,4 +1,4 @@
-"""Joins and counts over the extracted pages: redirects, entity vocabulary, mention table."""
+"""Joins and counts over the extracted pages: redirects, links, entity vocabulary, mention table."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -64,14 +64,28 @@ class ResolveRedirects(SparkStage):
         return redirects.build(self.job(), profile=self.profile, dump=self.dump)
 
 
+class ResolveLinks(SparkStage):
+    """Every annotation with its target after redirects."""
+
+    FOLDER = "links"
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(ExtractPages, ResolveRedirects)
+
+    def work(self) -> Result:
+        from pipeline.jobs import redirects
+
+        return redirects.build_links(self.job())
+
+
 class BuildEntityVocab(VocabularySettings, SparkStage):
     """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
-    VERSION = 5
+    VERSION = 6
 
     def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, ResolveRedirects)
+        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks)
 
     def size(self) -> int:
         return VOCAB_SIZES[self.preset] if self.vocab_size == AUTO else int(self.vocab_size)
@@ -143,10 +157,10 @@ class BuildMentionTable(MentionSettings, SparkStage):
     """Every anchor text with its targets, link probability and commonness; and the names that each page links by."""
 
     FOLDER = "mentions"
-    VERSION = 4
+    VERSION = 5
 
     def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, ResolveRedirects, BuildEntityVocab)
+        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab)
 
     def bytes_parameters(self) -> dict[str, Any]:
         return self.values("profile", "min_links", "max_mention_characters")

@@ -58,9 +58,9 @@ def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     paragraphs = spark.read.parquet(path)
     titles = spark.createDataFrame(TITLES, "title string, canonical string, hops int, status string")
     return {
-        "paragraphs": paragraphs,
+        "paragraphs": path,
         "titles": titles,
         "pages": spark.createDataFrame(PAGE_ROWS, "title string, page_id long, is_disambiguation boolean"),
-        "annotations": resolve_links(paragraphs, titles),
+        "links": resolve_links(paragraphs, titles),
         "entities": spark.createDataFrame([("Ape", 3)], "title string, entity_id int"),
     }

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def counted(tables: dict[str, Any]) -> Any:
-    return count_links(tables["annotations"], tables["pages"])
+    return count_links(tables["links"], tables["pages"])
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_vocabulary(
 
 def test_titles_without_a_page_can_be_entities(tables: dict[str, Any]) -> None:
     """Not those of loops; and their mentions find them."""
-    counted = count_links(tables["annotations"], tables["pages"], missing=True)
+    counted = count_links(tables["links"], tables["pages"], missing=True)
     vocab = choose_entities(counted, 10).vocab
     assert vocab.titles[3:] == ("Ape", "Japan", "Further")
     assert vocab.link_counts[3:] == (3, 2, 1)

@@ -13,14 +13,12 @@ pytestmark = pytest.mark.slow
 def count_mentions(tables: dict[str, Any], path: Path, profile: str, **parameters: int) -> list[Any]:
     """The rows of the mention table; (mention, title) stands once."""
     settings = {"min_links": 1, "max_characters": 100, **parameters}
-    found = mention_table.select_mentions(tables["annotations"], profile, settings["max_characters"])
+    found = mention_table.select_mentions(tables["links"], profile, settings["max_characters"])
     anchors = mention_table.count_anchors(found, settings["min_links"])
-    names = str(path / "names.tries")
-    count, longest = mention_table.write_names(anchors, names)
-    scan = mention_table.count_pages if profile == "paper" else mention_table.count_occurrences
-    occurrences = scan(tables["paragraphs"], names, longest)
-    rows = mention_table.mention_table(anchors, occurrences, tables["entities"]).collect()
-    assert len({row["mention"] for row in rows}) == count
+    longest = mention_table.write_names(anchors, str(path))
+    mention_table.count_names(anchors.sparkSession, [tables["paragraphs"]], str(path), profile)
+    counted = mention_table.with_occurrences(anchors, str(path))
+    rows = mention_table.mention_table(counted, tables["entities"]).collect()
     assert max(len(row["mention"]) for row in rows) == longest
     return rows
 
@@ -73,8 +71,9 @@ def test_names_of_pages(
     tables: dict[str, Any], profile: str, ape: tuple[list[tuple[str, str]], int], japan: list[tuple[str, str]]
 ) -> None:
     """Folded, Ape and ape are one name, which links to two titles from its page; a page can have none."""
-    annotations = mention_table.select_mentions(tables["annotations"], profile, 100)
-    found = mention_table.names_of_pages(annotations, tables["pages"])
+    links = mention_table.select_mentions(tables["links"], profile, 100)
+    links = links.repartition(2, "page_id").sortWithinPartitions("page_id")
+    found = mention_table.names_of_pages(links, tables["pages"])
     rows = {
         row["page"]: ([tuple(name) for name in row["names"]], row["ambiguous"]) for row in found.collect()
     }

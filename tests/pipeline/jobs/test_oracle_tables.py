@@ -19,7 +19,14 @@ from tests.support import oracle_tables as oracle
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer, is_held_out
 from tests.support.oracle_tables import Pages, Row
 from tests.workflows.stages.test_stages import run_in_process
-from workflows import BuildEntityVocab, BuildMentionTable, BuildSequences, ExtractPages, ResolveRedirects
+from workflows import (
+    BuildEntityVocab,
+    BuildMentionTable,
+    BuildSequences,
+    ExtractPages,
+    ResolveLinks,
+    ResolveRedirects,
+)
 from workflows.base.stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -124,7 +131,14 @@ def made(request: pytest.FixtureRequest, workdir: Path) -> Made:
         "profile": case.profile,
         "max_dropped_sentences": 1,
     }
-    kinds = (ExtractPages, ResolveRedirects, BuildEntityVocab, BuildMentionTable, BuildSequences)
+    kinds = (
+        ExtractPages,
+        ResolveRedirects,
+        ResolveLinks,
+        BuildEntityVocab,
+        BuildMentionTable,
+        BuildSequences,
+    )
     stages = {}
     for kind in kinds:
         names = kind.get_param_names(include_significant=True)
@@ -169,6 +183,14 @@ def test_tables_have_their_schemas(made: Made) -> None:
 def test_titles(made: Made) -> None:
     found = parquet_rows(made.paths(ResolveRedirects, "titles/"), "title")
     assert same(found, [made.titles[title] for title in sorted(made.titles)])
+
+
+def test_links(made: Made) -> None:
+    order = ("page_id", "mention", "title", "status")
+    expected = oracle.links(made.pages, made.titles)
+    found = parquet_rows(made.paths(ResolveLinks, "links/"), *order)
+    assert same(found, sorted(expected, key=lambda row: tuple(row[name] for name in order)))
+    assert made.stages[ResolveLinks].manifest().facts["statuses"] == oracle.coverage(made.pages, made.titles)
 
 
 def test_vocabulary(made: Made) -> None:

@@ -1,30 +1,26 @@
-"""Finding and counting names, against brute force."""
-
-from collections import Counter
-from pathlib import Path
+"""Finding names, against brute force."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lookup.names import (
-    Names,
-    find_names,
-    fold,
-    longest_names,
-    normalize_mention,
-    occurrences,
-    tokens,
-)
-from pipeline.storage.tries import write_texts
-from tests.support.oracle_tables import word_boundaries
+from pipeline.lookup.names import fold, longest_names, normalize_mention, tokens
+from tests.support.oracle_tables import NameFinder, word_boundaries
 
 TEXTS = st.text(alphabet="ab A.-'日本éß\u0301😀1", max_size=30)
 
 
-def names_of(folder: Path, *names: str) -> Names:
-    write_texts(str(folder / "names"), names)
-    return Names(str(folder / "names"), max(map(len, names), default=0))
+class Names:
+    """A set of names to look for."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names, self.longest = names, max(map(len, names), default=0)
+
+    def prefixes(self, text: str) -> list[str]:
+        return [text[:end] for end in range(1, len(text) + 1) if text[:end] in self.names]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
 
 
 @pytest.mark.parametrize(
@@ -54,64 +50,13 @@ def test_word_boundaries_equal_the_oracles(text: str) -> None:
     assert inside == set(range(len(text))) - set(word_boundaries(text))
 
 
-def test_names_are_found_between_boundaries(tmp_path: Path) -> None:
-    names = names_of(tmp_path, "New York", "York", "New", "or", "日本", "😀")
-    text = "New York, Yorkshire or 日本語 😀"
-    found = sorted((start, text[start:end]) for start, end, name in find_names(text, names))
-    assert found == [(0, "New"), (0, "New York"), (4, "York"), (20, "or"), (23, "日本"), (27, "😀")]
-
-
 @given(TEXTS, st.sets(st.text(alphabet="ab A日本é", min_size=1, max_size=4), max_size=6))
-def test_finding_equals_brute_force(
-    tmp_path_factory: pytest.TempPathFactory, text: str, wanted: set[str]
-) -> None:
-    names = names_of(tmp_path_factory.mktemp("names"), *wanted)
-    boundaries = {*word_boundaries(text)}
-    expected = {
-        (start, start + len(name), name)
-        for name in wanted
-        for start in range(len(text))
-        if text.startswith(name, start)
-        and {start, start + len(name)} <= boundaries
-        and not text[start].isspace()
-    }
-    found = list(find_names(text, names))
-    assert set(found) == expected
-    assert len(found) == len(expected)
-
-
-@given(TEXTS, st.sets(st.text(alphabet="ab A日本é", min_size=1, max_size=4), max_size=6))
-def test_the_longest_names_cover_what_can_be_covered(
-    tmp_path_factory: pytest.TempPathFactory, text: str, wanted: set[str]
-) -> None:
-    names = names_of(tmp_path_factory.mktemp("names"), *wanted)
-    places = sorted(find_names(text, names))
+def test_the_longest_names_cover_what_can_be_covered(text: str, wanted: set[str]) -> None:
+    places = sorted((start, end, text[start:end]) for start, end in NameFinder(wanted).spans(text))
     expected: list[tuple[int, int, str]] = []
     while free := [place for place in places if not expected or place[0] >= expected[-1][1]]:
         expected.append(max(free, key=lambda place: (-place[0], place[1])))
-    assert list(longest_names(text, names)) == expected
-
-
-def test_a_link_counts_wherever_it_stands_and_once(tmp_path: Path) -> None:
-    names = names_of(tmp_path, "cat", "日")
-    text = "cats and cat, 日本"
-    assert Counter(occurrences(text, [], names)) == {"cat": 1, "日": 1}
-    assert Counter(occurrences(text, [(0, 3), (9, 12), (5, 8)], names)) == {"cat": 2, "日": 1}
-
-
-@given(
-    TEXTS,
-    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4)), max_size=5),
-    st.sets(st.text(alphabet="ab A日本é", min_size=1, max_size=4), max_size=6),
-)
-def test_occurrences_are_the_union_of_links_and_places(
-    tmp_path_factory: pytest.TempPathFactory, text: str, places: list[tuple[int, int]], wanted: set[str]
-) -> None:
-    names = names_of(tmp_path_factory.mktemp("names"), *wanted)
-    links = [(start, start + size) for start, size in places if start + size <= len(text)]
-    union = {(start, end) for start, end, _ in find_names(text, names)}
-    union |= {(start, end) for start, end in links if text[start:end] in wanted}
-    assert Counter(occurrences(text, links, names)) == Counter(text[start:end] for start, end in union)
+    assert list(longest_names(text, Names(wanted))) == expected
 
 
 @pytest.mark.parametrize(

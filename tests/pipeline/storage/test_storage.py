@@ -255,3 +255,12 @@ def test_unwritable_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"file/below: cannot be created .*--workdir"):
         storage.make_folder(str(tmp_path / "file" / "below"))
+
+
+def test_columns_are_added_up_and_counted(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("a.parquet", "b.parquet")]
+    for path, texts in zip(paths, (["é", "b", "b"], ["b", "日本", "a"]), strict=True):
+        pq.write_table(pa.table({"text": texts, "number": [1, 2, None]}), path)
+    assert storage.sum_column(paths, "number") == 6
+    assert storage.count_values(paths, "text") == {"a": 1, "b": 3, "é": 1, "日本": 1}
+    assert storage.sum_lengths(paths, "text") == 2 + 4 + 6

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.storage.tries import TextMap, TextSet, write_numbers, write_texts
+from pipeline.storage.tries import TextMap, write_numbers
 
 TEXTS = st.text(alphabet="ab A.日本é😀\n", max_size=6)
 
@@ -15,22 +15,21 @@ def test_a_file_of_tries_is_a_dictionary(
 ) -> None:
     folder = tmp_path_factory.mktemp("tries")
     assert write_numbers(str(folder / "numbers"), numbers.items()) == len(numbers)
-    assert write_texts(str(folder / "texts"), numbers) == len(numbers)
-    mapped, texts = TextMap(str(folder / "numbers")), TextSet(str(folder / "texts"))
-    assert len(mapped) == len(texts) == len(numbers)
+    mapped = TextMap(str(folder / "numbers"))
+    assert len(mapped) == len(numbers)
     for text in [*numbers, *others]:
         assert mapped.get(text) == numbers.get(text)
-        assert (text in texts) == (text in mapped) == (text in numbers)
+        assert (text in mapped) == (text in numbers)
         found = {text[:end] for end in range(1, len(text) + 1)} & set(numbers)
-        assert texts.prefixes(text) == mapped.prefixes(text) == sorted(found, key=len)
+        assert mapped.prefixes(text) == sorted(found, key=len)
 
 
 def test_the_order_of_texts_does_not_matter(tmp_path: Path) -> None:
-    texts = [f"{chr(65 + number % 90)} name {number}" for number in range(500)]
-    for name, ordered in (("a", texts), ("b", texts[::-1]), ("c", texts * 2)):
-        assert write_texts(str(tmp_path / name), ordered) == 500
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
+    rows = [(f"{chr(65 + number % 90)} name {number}", number) for number in range(500)]
+    for name, ordered in (("a", rows), ("b", rows[::-1])):
+        assert write_numbers(str(tmp_path / name), ordered) == 500
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
 @pytest.mark.parametrize("content", [b"", b"tries 2\n", b"We love Marisa." + bytes(1000)])
@@ -38,7 +37,7 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "aliases.tries"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"aliases\.tries: no file of tries, or not a whole one"):
-        TextSet(str(path))
+        TextMap(str(path))
 
 
 def test_a_cut_file_is_refused(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 COMMAND = [sys.executable, "-m", "workflows.engines.cluster"]
 Event = dict[str, Any]  # of Spark's event log
 PORTS = ("LUIGI_PORT", "SPARK_MASTER_PORT", "SPARK_MASTER_WEBUI_PORT", "DASK_PORT")
-CORPUS_STAGES = {"dump", "pages", "titles", "entity_vocab", "mentions", "tokenizer", "sequences"}
+CORPUS_STAGES = {"dump", "pages", "titles", "links", "entity_vocab", "mentions", "tokenizer", "sequences"}
 # Stages in one process, so that one Spark session serves them.
 RUN = """
 import json, sys
@@ -316,7 +316,7 @@ def test_spark_executors_and_a_worker_killed_within_stages(
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        for name in ("titles", "entity_vocab", "mentions"):
+        for name in ("links", "entity_vocab", "mentions"):
             wait_for(lambda name=name: any(workdir.glob(f"{name}-*/key.txt")), process)
             wait_for(lambda: bool(executors_at_work(workers, event_log())), process)
             executor = executors_at_work(workers, event_log())[0]
@@ -330,7 +330,7 @@ def test_spark_executors_and_a_worker_killed_within_stages(
             executor.kill()
         said = process.communicate(timeout=200)[0]
     assert process.returncode == 0, said
-    assert set(manifests(workdir)) == {"dump", "pages", "titles", "entity_vocab", "mentions"}
+    assert set(manifests(workdir)) == {"dump", "pages", "titles", "links", "entity_vocab", "mentions"}
     assert manifests(workdir).items() <= manifests(local).items()
     events = event_log()
     assert count(events, "ExecutorRemoved") >= 3

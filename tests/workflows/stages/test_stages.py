@@ -94,6 +94,7 @@ ALL_FOLDERS = {
     "dump",
     "pages",
     "titles",
+    "links",
     "entity_vocab",
     "mentions",
     "tokenizer",
@@ -215,7 +216,7 @@ def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_p
     before = {path.parent.name for path in tmp_path.glob("*/manifest.json")}
     run_in_process(stage)
     new = {path.parent.name for path in tmp_path.glob("*/manifest.json")} - before
-    unchanged = {"dump", "pages", "titles", "tokenizer"}
+    unchanged = {"dump", "pages", "titles", "links", "tokenizer"}
     assert {name.rsplit("-", 1)[0] for name in new} == ALL_FOLDERS - unchanged
 
 
@@ -574,7 +575,7 @@ def manifests(workdir: Path) -> dict[str, bytes]:
 def test_the_number_of_processes_changes_no_byte(unbroken: Path, tmp_path: Path) -> None:
     run_stages(tmp_path / "work", 2)
     assert manifests(tmp_path / "work") == manifests(unbroken)
-    assert len(manifests(unbroken)) == 7
+    assert len(manifests(unbroken)) == 8
     assert len(list((folders(unbroken)["pages"] / "blocks").iterdir())) > 4
 
 
@@ -612,7 +613,7 @@ def ended(processes: list[psutil.Process], seconds: float) -> bool:
 
 KILLED = {
     "ExtractPages": ("pages", "blocks/block-*.json"),
-    "ResolveRedirects": ("titles", "blocks/block-*.json"),
+    "ResolveLinks": ("links", "blocks/block-*.json"),
     "BuildMentionTable": ("mentions", "blocks/block-*.json"),
     "BuildSequences": ("sequences", "blocks/block-*.json"),
 }
