@@ -2,7 +2,6 @@
 
 import math
 import operator
-import os
 import re
 from typing import Any
 
@@ -19,11 +18,6 @@ _UNITS = {
     "MB": 10**6,
     "GB": 10**9,
 }
-
-
-def default_processes() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Worded(luigi.Parameter[Any]):

@@ -7,7 +7,7 @@ whatever the user says, so each class here inherits those of what comes before i
 import luigi
 
 from model.luke.config import PRESETS
-from workflows.base import parameters
+from workflows.base import machine, parameters
 from workflows.base.parameters import AUTO
 
 SCRATCH = "scratch"
@@ -39,9 +39,10 @@ class WorkerSettings:
 
     processes = parameters.WholeNumber(
         least=1,
-        default=parameters.default_processes(),
+        default=machine.processors(),
         significant=False,
-        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
+        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors that a "
+        "container may use",
     )
 
 
