@@ -10,7 +10,12 @@ from pipeline import storage
 from pipeline.dump import gzip_index
 from tests.support import DATA
 
-MEMBERS = [(DATA / "wiki-40.xml").read_bytes() * 100, b"", b"a short one", (DATA / "wiki-40.xml").read_bytes()]
+MEMBERS = [
+    (DATA / "wiki-40.xml").read_bytes() * 100,
+    b"",
+    b"a short one",
+    (DATA / "wiki-40.xml").read_bytes(),
+]
 WHOLE = b"".join(MEMBERS)
 
 
