@@ -160,7 +160,8 @@ class TokenizerSettings(PagesSettings, PresetSettings):
     )
     base_model = parameters.Text(
         default=SCRATCH,
-        description="scratch, or the RoBERTa that pretraining starts from: a Hugging Face folder or name",
+        description="scratch, or the RoBERTa that pretraining starts from: a folder, or a name at Hugging Face with or "
+        "without @REVISION",
     )
 
 

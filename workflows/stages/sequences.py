@@ -40,22 +40,35 @@ class TokenizedStage(TokenizerSettings, CorpusStage):
     """A stage that uses the tokenizer: the given one, the base model's, or one trained on the corpus."""
 
     def given_tokenizer(self) -> str:
-        """Folder of the tokenizer that the user gave, or empty."""
+        """The tokenizer that the user gave: a folder, or a name at Hugging Face; empty where there is none."""
         if self.tokenizer:
             return os.path.abspath(self.tokenizer)  # a cluster's workers have other working folders
-        return "" if self.base_model == SCRATCH else hub.model_folder(self.base_model, "--base-model")
+        return "" if self.base_model == SCRATCH else self.base_model
+
+    def _weights_parameter(self) -> str:
+        """Where the user gave the name of a model, as an error says it."""
+        return "--base-model"
 
     def tokenizer_requires(self) -> dict[str, Stage]:
         return {} if self.given_tokenizer() else self.cloned(TrainTokenizer)
 
     def tokenizer_folder(self) -> str:
-        return self.given_tokenizer() or storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
+        """The tokenizer's folder; that of a name at Hugging Face is fetched."""
+        if given := self.given_tokenizer():
+            return hub.tokenizer_folder(given, self._weights_parameter())
+        return storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
 
     def tokenizer_identity(self) -> dict[str, str]:
-        """SHA-256 of each file of a given tokenizer; a trained one counts as an upstream stage."""
+        """What each file of a given tokenizer holds: its SHA-256, or the revision at Hugging Face.
+
+        A trained one counts as an upstream stage.
+        """
         given = self.given_tokenizer()
         if not given:
             return {}
+        if not self.tokenizer and not os.path.isdir(given):
+            model = hub.find_model(given, self._weights_parameter())
+            return dict.fromkeys(hub.tokenizer_names_of(model), model.identity)
         from pipeline.sequences.tokenizer_files import tokenizer_files
 
         files = tokenizer_files(Path(given))
