@@ -4,6 +4,8 @@
 whatever the user says, so each class here inherits those of what comes before it; a test holds this for every stage.
 """
 
+from typing import Any
+
 import luigi
 
 from model.luke.config import PRESETS
@@ -57,7 +59,9 @@ class BeamSettings(WorkerSettings):
 
 
 class SparkSettings(WorkerSettings):
-    """Where Spark jobs run."""
+    """Where Spark jobs run, and how."""
+
+    workdir: Any  # of RunSettings
 
     spark_master = parameters.Matching(
         r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+",
@@ -65,6 +69,17 @@ class SparkSettings(WorkerSettings):
         default="",
         significant=False,
         description="URL of a Spark master; empty: local[processes]",
+    )
+    spark_conf = parameters.Pairs(
+        r"spark\.[\w.-]+",
+        "spark.NAME=VALUE, each name once",
+        significant=False,
+        description="a setting of Spark, as spark.executor.memory=8g; may be repeated",
+    )
+    scratch = luigi.Parameter(
+        default="",
+        significant=False,
+        description="folder for what Spark sets aside while it works; empty: .scratch in the work directory",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
+from workflows.engines.disk import Need
 from workflows.stages.dump import BlockStage, CorpusStage
 
 
@@ -15,6 +16,7 @@ class ReadTemplates(BlockStage, beam.BeamStage):
     """The dump's own templates: bodies of text and parameters, and redirects."""
 
     FOLDER = "templates"
+    NEED = Need(written=0.1)
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:
@@ -43,6 +45,7 @@ class ExtractPages(CorpusStage, beam.BeamStage):
 
     FOLDER = "pages"
     VERSION = 6
+    NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:

@@ -9,6 +9,7 @@ from pipeline import storage
 from workflows.base.settings import SCRATCH, PresetSettings, SequenceSettings, TokenizerSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam, hub
+from workflows.engines.disk import Need
 from workflows.stages.dump import CorpusStage, FetchDump
 from workflows.stages.pages import ExtractPages
 from workflows.stages.tables import BuildEntityVocab
@@ -80,6 +81,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     FOLDER = "sequences"
     VERSION = 3
+    NEED = Need(written=1.05)
     KEEPS = "blocks"
 
     def check_needs(self) -> None:
