@@ -14,7 +14,8 @@ from benchmarks.corpus.corpus_workloads import PlainTokenizer, as_text, sentence
 from benchmarks.harness.measure import Moment
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Link, Paragraph
 

@@ -165,7 +165,18 @@ class MentionSettings(VocabularySettings):
     )
 
 
-class TokenizerSettings(PagesSettings, PresetSettings):
+class TrainingSampleSettings(PagesSettings, PresetSettings):
+    """TrainTokenizer and its upstream stages."""
+
+    tokenizer_characters = parameters.WholeNumber(
+        least=100_000,
+        default=100_000_000,
+        description="characters that a new tokenizer learns from, at most, in paragraphs by hash; Chinese, Japanese, "
+        "Thai and other letters without blanks between words count 20 times",
+    )
+
+
+class TokenizerSettings(TrainingSampleSettings):
     """The tokenizer: a given one, the base model's, or one trained on the corpus."""
 
     tokenizer = luigi.Parameter(

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import luigi
 
 from pipeline import storage
-from pipeline.sequences.statistics import STATISTICS
 from workflows.base import terminal
 from workflows.base.settings import SCRATCH, MentionSettings, PretrainingSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage
@@ -166,6 +165,8 @@ class ExportHuggingFace(MentionSettings, TorchStage):
 
     def figures(self) -> dict[str, Any]:
         """What the model card says of the corpus."""
+        from pipeline.sequences.shards import STATISTICS
+
         facts = self.clone(FetchDump).manifest().facts
         statistics = storage.read_bytes(storage.join(self.clone(BuildSequences).folder, STATISTICS))
         return {

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
-from workflows.base.settings import SCRATCH, PresetSettings, SequenceSettings, TokenizerSettings
+from workflows.base.settings import SCRATCH, SequenceSettings, TokenizerSettings, TrainingSampleSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam, hub
 from workflows.engines.disk import Need
@@ -18,23 +18,24 @@ TOKENIZER_SIZES = {"demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_2
 LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
 
 
-class TrainTokenizer(PresetSettings, CorpusStage):
+class TrainTokenizer(TrainingSampleSettings, CorpusStage):
     """A byte-level BPE tokenizer in RoBERTa's format, when none is given."""
 
     FOLDER = "tokenizer"
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"vocab_size": TOKENIZER_SIZES[self.preset]}
+        return {"vocab_size": TOKENIZER_SIZES[self.preset], "characters": self.tokenizer_characters}
 
     def work(self) -> Result:
-        from pipeline.sequences import tokenizer
+        from pipeline.sequences import tokenizer_training
 
         extracted = self.clone(ExtractPages)
         paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        return tokenizer.build(paths, self.folder, TOKENIZER_SIZES[self.preset])
+        return tokenizer_training.build(paths, self.folder, **self.bytes_parameters())
 
 
 class TokenizedStage(TokenizerSettings, CorpusStage):

@@ -12,7 +12,8 @@ from pipeline import schemas, storage
 from pipeline.sequences.commonest import write_commonest
 from pipeline.sequences.packing import Sequence
 from pipeline.sequences.shards import shard
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tests.support.mentions import finished_table
 
 # Mention, entity id, title, links to the title, links of the mention, occurrences.
