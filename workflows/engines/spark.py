@@ -8,6 +8,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,7 +24,7 @@ logger = logging.getLogger("workflows")
 
 MIN_JAVA = 17
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
-_MASTER_WEB_PORT = "8080"
+_MASTER_WEB_PORT, _CONNECT_SECONDS = "8080", 5
 # Of a worker of a standalone master, in MiB: Spark's own default for an executor, and what Python takes on each core.
 _EXECUTOR_MIB, _PYTHON_MIB = 1024, 512
 _EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
@@ -81,7 +82,7 @@ def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     heap = max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, wanted_heap))
     wanted, defaults = users_wish(stage), {}
     if not master.startswith("local"):
-        defaults["spark.ui.enabled"] = "true"
+        defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
         if _EXECUTOR_MEMORY not in {**spark.users_settings(), **wanted}:
             defaults |= executor_memory(master)
     atexit.register(_end)
@@ -101,6 +102,26 @@ def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
             raise ValueError(f"--spark-master {master}: Spark did not start ({reason})") from None
 
 
+def driver_address(master: str) -> dict[str, str]:
+    """The setting by which executors find this machine: its address on the way to a standalone master.
+
+    Its name may be unknown to others, such as a container's. What the user says of it in the environment stands.
+    """
+    if master.startswith("spark://") and not {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & set(os.environ):
+        for host, port in _addresses(master):
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection((host, port), _CONNECT_SECONDS) as way,
+            ):
+                return {"spark.driver.host": way.getsockname()[0]}
+    return {}
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    """The hosts and ports of a standalone master and of those that stand in for it."""
+    return [(host, int(port)) for host, port in re.findall(r"([^/,:]+):(\d+)", master)]
+
+
 def master_status(host: str, web_port: int) -> dict[str, Any] | None:
     """What a standalone Spark master says of its workers and applications, or None where it does not answer."""
     body = read_page(host, web_port, "/json/")
@@ -117,7 +138,7 @@ def executor_memory(master: str) -> dict[str, str]:
     The smallest worker decides. Where sizes are not known nothing is set, and that is said.
     """
     port = int(os.environ.get("SPARK_MASTER_WEBUI_PORT", _MASTER_WEB_PORT))
-    hosts = re.findall(r"([^/,:]+):\d+", master) if master.startswith("spark://") else []
+    hosts = [host for host, _ in _addresses(master)] if master.startswith("spark://") else []
     for status in (master_status(host, port) for host in hosts):
         workers = [worker for worker in (status or {}).get("workers", ()) if worker.get("state") == "ALIVE"]
         sizes = [
