@@ -1,8 +1,8 @@
 """The stages from the dump to the shards, run as a user runs them, with the figures of each.
 
 Three commands: `luigi --module workflows BuildMentionTable` makes all tables, `... TrainTokenizer` a tokenizer, and
-`... BuildSequences` the shards, with the tokenizer that is given. A stage's own `run.json` says how long it took, and its time of change when it ended; what the processes held and worked
-in between is sampled from outside.
+`... BuildSequences` the shards, with the tokenizer that is given. A stage's own `run.json` says how long it took, and
+its time of change when it ended; what the processes held and worked in between is sampled from outside.
 """
 
 import json
