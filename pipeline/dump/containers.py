@@ -18,6 +18,7 @@ from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size, read_gzip
 logger = logging.getLogger("pipeline")
 
 _CHUNK = 1 << 20
+_PACKED = 0.29  # of XML, in bzip2
 _GZIP_RATIO = 4  # bytes of XML in a compressed byte, so that blocks are alike in every container
 
 
@@ -61,6 +62,12 @@ def detect_format(path: str) -> str:
     raise ValueError(
         f"{path}: begins with {head[:12]!r}; wanted a MediaWiki export as .xml, .xml.bz2 or .xml.gz"
     )
+
+
+def packed_size(path: str) -> float:
+    """Bytes of a dump's file, plain XML as bzip2 would pack it, about: a measure of what is in it."""
+    size = storage.file_size(path) or 0
+    return size * _PACKED if detect_format(path) == "xml" else size
 
 
 def plan_blocks(

@@ -20,6 +20,10 @@ class BeamStage(BeamSettings, Stage):
 
     NEED: ClassVar[Need]
 
+    def bytes_of(self, path: str) -> float:
+        """How large a file of the input is."""
+        return storage.file_size(path) or 0
+
     def check_needs(self) -> None:
         check_beam_options(self)
 
@@ -32,9 +36,7 @@ def run_beam(
     Raises:
         ValueError: there is no room for the work, or the input is at fault.
     """
-    check_stage(
-        stage, stage.NEED, sum(storage.file_size(path) or 0 for path in {block.path for block in blocks})
-    )
+    check_stage(stage, stage.NEED, sum(map(stage.bytes_of, {block.path for block in blocks})))
     with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
         return run_blocks(
             job,

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from workflows.base.stage import Stage
 
@@ -20,7 +19,7 @@ _SLACK = 64 << 20  # bytes that the smallest stage may take
 class Need:
     """Bytes on disk for each byte of a stage's input: what it writes, and what Spark sets aside meanwhile.
 
-    The input is the dump for ExtractPages, and what ExtractPages wrote for the others.
+    The input is the dump (as bzip2 packs it) for what reads it, and what ExtractPages wrote for the others.
     """
 
     written: float
@@ -36,10 +35,8 @@ def scratch_folder(root: str, flag: str) -> Iterator[str]:
     """
     try:
         os.makedirs(root, exist_ok=True)
-        with (
-            open(os.path.join(root, ".lock"), "a") as own,
-            _locked(own),
-        ):  # nobody is between making and locking
+        with open(os.path.join(root, ".lock"), "a") as one_at_a_time:
+            fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
             _remove_abandoned(root)
             folder = tempfile.mkdtemp(prefix="run-", dir=root)
             lock = open(os.path.join(folder, _LOCK), "a")  # noqa: SIM115 - held until the end
@@ -53,12 +50,6 @@ def scratch_folder(root: str, flag: str) -> Iterator[str]:
     finally:
         lock.close()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _locked(file: IO[str]) -> Iterator[None]:
-    fcntl.flock(file, fcntl.LOCK_EX)
-    yield  # closing the file ends it
 
 
 def _remove_abandoned(root: str) -> None:

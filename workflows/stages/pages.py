@@ -12,7 +12,16 @@ from workflows.engines.disk import Need
 from workflows.stages.dump import BlockStage, CorpusStage
 
 
-class ReadTemplates(BlockStage, beam.BeamStage):
+class DumpReader(BlockStage, beam.BeamStage):
+    """A stage that reads the dump."""
+
+    def bytes_of(self, path: str) -> float:
+        from pipeline.dump.containers import packed_size
+
+        return packed_size(path)
+
+
+class ReadTemplates(DumpReader):
     """The dump's own templates: bodies of text and parameters, and redirects."""
 
     FOLDER = "templates"
@@ -40,7 +49,7 @@ class ReadTemplates(BlockStage, beam.BeamStage):
         )
 
 
-class ExtractPages(CorpusStage, beam.BeamStage):
+class ExtractPages(CorpusStage, DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"

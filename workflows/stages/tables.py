@@ -45,12 +45,12 @@ class SparkStage(SparkSettings, CorpusStage):
 
         stages = {"FetchDump": self.fetched(), **self.requires()}
         extracted = stages["ExtractPages"]
+        storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
         is_here = self.spark_master.startswith("local") or not self.spark_master
         scratch = spark.scratch_root(self) if is_here else ""
         disk.check_stage(self, self.NEED, extracted.manifest().total_bytes, scratch)
         session = spark.spark_session(self, stages["FetchDump"].manifest().rows["bytes"])
         paragraphs = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
         folders = {name: stage.folder for name, stage in stages.items()}
         return SparkJob(session, folders, self.folder, self.key(), part_count(paragraphs, self.block_bytes()))
 

@@ -14,6 +14,7 @@ from pipeline import storage
 from pipeline.dump.containers import Block
 from tests.support import DATA, ROOT
 from workflows import BuildMentionTable, ExtractPages, ResolveRedirects
+from workflows.base.stage import Stage
 from workflows.engines import beam, disk, spark
 
 DUMP = DATA / "wiki-40.xml"
@@ -82,9 +83,9 @@ def test_what_lies_on_one_file_system_is_added_up(tmp_path: Path, free: int) -> 
         disk.check_room("Stage", {work: ("--workdir", 0.5 * free), scratch: ("--scratch", 0.5 * free)})
 
 
-def finished(stage: ExtractPages, gigabytes: int) -> None:
+def finish_upstream(stage: Stage, gigabytes: int) -> None:
     """What a stage of Spark needs of those before it: manifests, and paragraphs of a size."""
-    for each in (*stage.upstream(), stage):
+    for each in stage.upstream():
         path = Path(each.folder) / "paragraphs" / "block-00000.parquet"
         path.parent.mkdir(parents=True)
         with path.open("wb") as file:
@@ -99,7 +100,7 @@ def test_a_stage_of_spark_without_room_is_refused_before_spark_starts(
 ) -> None:
     monkeypatch.setattr(spark, "spark_session", lambda *_: pytest.fail("Spark was started"))
     stage = BuildMentionTable(workdir=str(tmp_path), dump=str(DUMP))
-    finished(stage.clone(ExtractPages), 2)
+    finish_upstream(stage, 2)
     with pytest.raises(
         ValueError, match=rf"^--workdir {tmp_path} and --scratch {tmp_path}/\.scratch: 3\.00 GB are"
     ):
@@ -123,8 +124,10 @@ def test_what_a_stage_already_holds_is_not_wanted_again(
     monkeypatch.setattr(beam, "run_blocks", lambda *_, **__: {})
     stage = ExtractPages(workdir=str(tmp_path / "work"), dump=str(DUMP))
     monkeypatch.setattr(ExtractPages, "identity", lambda self: {})
-    with (tmp_path / "dump.bz2").open("wb") as file:
-        file.truncate(3 * 10**9)
+    for name, head in (("dump.bz2", b"BZh91AY&SY"), ("dump.xml", b"<mediawiki")):
+        with (tmp_path / name).open("wb") as file:
+            file.write(head)
+            file.truncate(3 * 10**9)
     blocks = [Block(number, str(tmp_path / "dump.bz2"), number, number + 1) for number in range(3)]
     with pytest.raises(
         ValueError, match=rf"^--workdir {tmp_path}/work: 3\.00 GB are free, and ExtractPages wants"
@@ -134,3 +137,5 @@ def test_what_a_stage_already_holds_is_not_wanted_again(
     with (Path(stage.folder) / "paragraphs" / "block-00000.parquet").open("wb") as file:
         file.truncate(2 * 10**9)
     assert beam.run_beam(stage, "extract_pages", blocks, {}) == {}
+    shutil.rmtree(stage.folder)
+    assert beam.run_beam(stage, "extract_pages", [Block(0, str(tmp_path / "dump.xml"), 0, 1)], {}) == {}
