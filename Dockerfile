@@ -3,6 +3,12 @@ FROM python:3.11-slim-bookworm
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps \
     && rm -rf /var/lib/apt/lists/*
+# Whose torch is taken: an index of builds for the CPU alone, or for a version of CUDA. Without it PyPI's, with CUDA.
+ARG TORCH_INDEX
+# Where the volume is mounted: it takes over the owner of the folder in the image.
+ARG DATA_FOLDER
+RUN useradd --create-home --uid 1000 luke \
+    && install --directory --owner=luke --group=luke ${DATA_FOLDER:-/home/luke/work}
 WORKDIR /app
 COPY setup.py pyproject.toml constraints.txt README.md ./
 COPY pipeline pipeline
@@ -10,7 +16,9 @@ COPY model model
 COPY tasks tasks
 COPY workflows workflows
 COPY examples examples
-RUN pip install --no-cache-dir -c constraints.txt --editable . \
+RUN pip install --no-cache-dir -c constraints.txt ${TORCH_INDEX:+--extra-index-url ${TORCH_INDEX}} --editable . \
     && pip install --no-cache-dir -c constraints.txt --no-deps gensim
+USER luke
+WORKDIR /home/luke
 ENTRYPOINT []
 CMD ["luigi", "--module", "workflows", "RunAll"]

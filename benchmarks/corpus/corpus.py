@@ -119,7 +119,8 @@ def stage_rows(runs: Runs, dump: str) -> list[Record]:
         row["rows/s"] = speed and round(speed)
         row["all PSS MB"] = runs.median(dump, stage, "tree_pss_mb")
         row |= {f"{role} MB": runs.rss(dump, stage, role) if stage != ALL else None for role in ROLES}
-        rows.append({**row, "disk MB": divide(runs.median(dump, stage, "bytes"), 1e6)})
+        row["disk MB"] = divide(runs.median(dump, stage, "bytes"), 1e6)
+        rows.append({**row, "scratch MB": runs.median(dump, stage, "scratch_mb")})
     left = rows[-1]["s"] - sum(row["s"] for row in rows[:-1])
     outside = {**dict.fromkeys(rows[0]), "stage": OUTSIDE, "s": left, "share": left / rows[-1]["s"]}
     return [*rows[:-1], outside, rows[-1]]

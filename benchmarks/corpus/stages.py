@@ -1,8 +1,8 @@
 """The stages from the dump to the shards, run as a user runs them, with the figures of each.
 
-Two commands: `luigi --module workflows BuildMentionTable` makes all tables, `... BuildSequences` then the shards. A
-stage's own `run.json` says how long it took, and its time of change when it ended; what the processes held and worked
-in between is sampled from outside.
+Three commands: `luigi --module workflows BuildMentionTable` makes all tables, `... TrainTokenizer` a tokenizer, and
+`... BuildSequences` the shards, with the tokenizer that is given. A stage's own `run.json` says how long it took, and
+its time of change when it ended; what the processes held and worked in between is sampled from outside.
 """
 
 import json
@@ -37,10 +37,12 @@ STAGES = {
     "BuildMentionTable": Stage(
         "mentions", "ExtractPages.paragraphs ResolveLinks.links", "mentions page_names"
     ),
+    "TrainTokenizer": Stage("tokenizer", "ExtractPages.paragraphs", "word_types"),
     "BuildSequences": Stage("sequences", "ExtractPages.paragraphs", "sequences held_out"),
 }
 ALL = "all"
-COMMANDS = ("BuildMentionTable", "BuildSequences")
+SCRATCH = ".scratch"  # where Spark sets aside, in the work directory
+COMMANDS = ("BuildMentionTable", "TrainTokenizer", "BuildSequences")
 ROLES = ("main", "jvm", "spark worker", "runner", "worker")
 TIMEOUT_SECONDS = 3600
 _SAMPLING_SHARE = 0.04
@@ -54,7 +56,8 @@ def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int) ->
     for stage in COMMANDS:
         more = ["--tokenizer", str(tokenizer)] if stage == "BuildSequences" else []
         command = [sys.executable, "-m", "luigi", "--module", "workflows", stage, *flags, *more]
-        results.append(measure(command, own, timeout=TIMEOUT_SECONDS, sampling_share=_SAMPLING_SHARE))
+        watched = {"sampling_share": _SAMPLING_SHARE, "scratch": workdir / SCRATCH}
+        results.append(measure(command, own, timeout=TIMEOUT_SECONDS, **watched))
         if results[-1].failure:
             break
     sizes = {role: max(result.rss_mb.get(role, 0.0) for result in results) for role in ROLES}
@@ -64,6 +67,7 @@ def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int) ->
         "cpu_seconds": sum(result.cpu_seconds for result in results),
         "tree_pss_mb": max(result.tree_pss_mb for result in results),
         "rss_mb": {role: size for role, size in sizes.items() if size},
+        "scratch_mb": max(moment.scratch_mb for result in results for moment in result.moments),
         "bytes": sum(path.stat().st_size for path in workdir.rglob("*") if path.is_file()),
     }
     failure = "; ".join(result.failure for result in results if result.failure)
@@ -123,6 +127,7 @@ def within(commands: Sequence[Sequence[Moment]], begin: float, end: float) -> Re
         "cpu_seconds": cpu if moments else None,
         "tree_pss_mb": max((moment.pss_mb for moment in moments), default=None),
         "rss_mb": {role: max(found) for role, found in sizes.items() if any(found)},
+        "scratch_mb": max((moment.scratch_mb for moment in moments), default=None),
     }
 
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 import psutil
@@ -34,13 +35,14 @@ class Moment:
     """A command's processes at one look: seconds since the epoch, and sizes in 10^6 bytes.
 
     `cpu_seconds` is what they and their ended children have taken so far, `pss_mb` the sum of their proportional
-    sizes, `rss_mb` the largest resident size by role.
+    sizes, `rss_mb` the largest resident size by role, `scratch_mb` what lies in their folder for scratch.
     """
 
     time: float
     cpu_seconds: float
     pss_mb: float
     rss_mb: dict[str, float]
+    scratch_mb: float = 0.0
 
 
 @dataclass
@@ -80,11 +82,16 @@ def adopt_orphans() -> None:
 
 
 def measure(
-    command: Sequence[str], environment: Mapping[str, str], *, timeout: float, sampling_share: float = 0.01
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    timeout: float,
+    sampling_share: float = 0.01,
+    scratch: Path | None = None,
 ) -> Measurement:
     """Run a command in the project's root and measure it with all its descendants. Call `adopt_orphans` before.
 
-    Looking at the processes takes `sampling_share` of a processor at most.
+    Looking at the processes, and at the folder `scratch`, takes `sampling_share` of a processor at most.
     """
     result = Measurement()
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
@@ -95,7 +102,7 @@ def measure(
         except OSError as error:
             return Measurement(failure=f"cannot be started: {error.strerror}")
         try:
-            _watch(process, result, begin, timeout, sampling_share)
+            _watch(process, result, begin, timeout, sampling_share, scratch)
         except BaseException:
             _kill_descendants()
             raise
@@ -114,7 +121,12 @@ def measure(
 
 
 def _watch(
-    process: subprocess.Popen[bytes], result: Measurement, begin: float, timeout: float, share: float
+    process: subprocess.Popen[bytes],
+    result: Measurement,
+    begin: float,
+    timeout: float,
+    share: float,
+    scratch: Path | None,
 ) -> None:
     """Look at the processes until all have ended, those that outlive the command, too; count their CPU seconds."""
     end, look = begin + timeout, begin + _FIRST_LOOK_SECONDS
@@ -134,7 +146,7 @@ def _watch(
             result.failure = result.failure if result.wall_seconds else f"not finished after {timeout:.0f} s"
             _kill_descendants()
         elif now > look and not result.wall_seconds:
-            result.moments.append(_sample(process.pid, result.rss_mb))
+            result.moments.append(_sample(process.pid, result.rss_mb, scratch))
             look = time.perf_counter()
             look += max(_SAMPLE_SECONDS, (look - now) / share)
         time.sleep(_WAIT_SECONDS)
@@ -152,7 +164,7 @@ def _kill_descendants() -> None:
             process.kill()
 
 
-def _sample(root: int, largest: dict[str, float]) -> Moment:
+def _sample(root: int, largest: dict[str, float], scratch: Path | None) -> Moment:
     """Look at all descendants, and note the largest size of each role."""
     pss, cpu = 0.0, 0.0
     rss: dict[str, float] = {}
@@ -169,7 +181,16 @@ def _sample(root: int, largest: dict[str, float]) -> Moment:
             rss[role] = max(rss.get(role, 0.0), sizes.rss / 1e6)
             pss += getattr(sizes, "pss", sizes.uss) / 1e6
             cpu += sum(process.cpu_times()[:4])  # user, system, and those of ended children
-    return Moment(now, cpu, pss, rss)
+    return Moment(now, cpu, pss, rss, folder_mb(scratch) if scratch else 0.0)
+
+
+def folder_mb(folder: Path) -> float:
+    """What lies in a folder, in 10^6 bytes; files may go while they are counted."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total / 1e6
 
 
 def _role(command: list[str], is_root: bool) -> str:

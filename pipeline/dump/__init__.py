@@ -4,5 +4,6 @@ fetch       the stage FetchDump: a dump found or downloaded, measured and checke
 download    where a dump is, and downloading it
 containers  bz2, gz and plain files, cut into blocks that are read on their own
 bzip2       bzip2 blocks found and read in the middle of a file
+gzip_index  a gzip file's data from anywhere in it
 pages       XML pages of a block; the site information at the dump's start
 """

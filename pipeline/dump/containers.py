@@ -5,22 +5,20 @@ a range are the compressed bzip2 blocks whose 48-bit magic begins in it: they de
 starts at the file's beginning.
 """
 
-import contextlib
 import logging
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from pipeline import storage
 from pipeline.dump.bzip2 import CorruptBzip2, read_bzip2
+from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size, read_gzip
 
 logger = logging.getLogger("pipeline")
 
 _CHUNK = 1 << 20
-_GZIP_SPACING = 32 << 20  # bytes of data between the points of an index, which take 32 KiB each
+_PACKED = 0.29  # of XML, in bzip2
 _GZIP_RATIO = 4  # bytes of XML in a compressed byte, so that blocks are alike in every container
 
 
@@ -36,10 +34,6 @@ class Block:
     start: int
     end: int
     index: str = ""
-
-
-class TruncatedDump(ValueError):
-    """The dump ends in the middle."""
 
 
 def detect_format(path: str) -> str:
@@ -70,6 +64,12 @@ def detect_format(path: str) -> str:
     )
 
 
+def packed_size(path: str) -> float:
+    """Bytes of a dump's file, plain XML as bzip2 would pack it, about: a measure of what is in it."""
+    size = storage.file_size(path) or 0
+    return size * _PACKED if detect_format(path) == "xml" else size
+
+
 def plan_blocks(
     paths: Sequence[str], block_size: int, indexes: Mapping[str, str] = MappingProxyType({})
 ) -> list[Block]:
@@ -83,51 +83,10 @@ def plan_blocks(
         size = storage.file_size(path) or 0
         step = size if detect_format(path) == "gz" else block_size
         if index:
-            size, step = gzip_data_size(path, index), block_size * _GZIP_RATIO
+            size, step = gzip_data_size(index), block_size * _GZIP_RATIO
         for start in range(0, size, step):
             blocks.append(Block(len(blocks), path, start, min(start + step, size), index))
     return blocks
-
-
-# gzip
-
-
-@contextlib.contextmanager
-def _open_indexed(path: str, index: str | None) -> Iterator[Any]:
-    import indexed_gzip
-
-    with storage.open_input(path) as stream:
-        try:
-            with indexed_gzip.IndexedGzipFile(
-                fileobj=stream, index_file=index, spacing=_GZIP_SPACING, buffer_size=_CHUNK
-            ) as file:
-                yield file
-        except indexed_gzip.ZranError as error:
-            raise ValueError(f"{path}: damaged ({error}); download it again") from None
-
-
-def index_gzip(path: str, index: str) -> None:
-    """Read a gzip file once, and write an index by which its data can be entered at many points.
-
-    Raises:
-        ValueError: the compressed data are damaged.
-    """
-    with storage.atomic_path(index) as temporary, _open_indexed(path, None) as file:
-        file.build_full_index()
-        file.export_index(temporary)
-
-
-def gzip_data_size(path: str, index: str) -> int:
-    with _open_indexed(path, index) as file:
-        return int(file.seek(0, 2))
-
-
-def _read_indexed(path: str, index: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
-    with _open_indexed(path, index) as file:
-        file.seek(start)
-        while chunk := file.read(min(_CHUNK, end - start) if start < end else _CHUNK):
-            yield chunk, start < end
-            start += len(chunk)
 
 
 # Bytes
@@ -139,26 +98,6 @@ def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]
         while chunk := stream.read(min(_CHUNK, end - start) if start < end else _CHUNK):
             yield chunk, start < end
             start += len(chunk)
-
-
-def _read_gzip(path: str) -> Iterator[tuple[bytes, bool]]:
-    with storage.open_input(path) as stream:
-        decoder = zlib.decompressobj(wbits=31)
-        rest = b""
-        while compressed := rest or stream.read(_CHUNK):
-            if decoder.eof:  # one member ended and another follows
-                decoder = zlib.decompressobj(wbits=31)
-            try:
-                data = decoder.decompress(compressed, _CHUNK)
-            except zlib.error as error:
-                raise ValueError(
-                    f"{path}: damaged before byte {stream.tell()} ({error}); download it again"
-                ) from None
-            yield data, True
-            # Zeros behind a member are padding.
-            rest = decoder.unused_data.lstrip(b"\0") if decoder.eof else decoder.unconsumed_tail
-        if not decoder.eof:
-            raise TruncatedDump(f"{path}: the gzip stream ends in the middle, at byte {stream.tell()}")
 
 
 def _warn_of_garbage(path: str, byte: int) -> None:
@@ -173,10 +112,13 @@ def read_range(path: str, start: int, end: int, index: str = "") -> Iterator[tup
     kind = detect_format(path)
     if kind == "xml":
         yield from _read_plain(path, start, end)
-    elif index:
-        yield from _read_indexed(path, index, start, end)
     elif kind == "gz":
-        yield from _read_gzip(path)
+        for position, data in read_gzip(path, start, index):
+            owned = max(0, end - position) if index else len(data)  # without an index all is one block
+            if owned:
+                yield data[:owned], True
+            if owned < len(data):
+                yield data[owned:], False
     else:
         with storage.open_input(path) as stream:
             try:

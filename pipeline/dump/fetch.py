@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from pipeline import storage
-from pipeline.dump import containers, pages
+from pipeline.dump import containers, gzip_index, pages
 from pipeline.dump.download import Source, download, is_remote, local_sources, remote_sources
 
 logger = logging.getLogger("pipeline")
@@ -98,9 +98,9 @@ def check_part(path: str, folder: str, *, allow_truncated: bool) -> list[str]:
         if containers.detect_format(path) == "gz":
             indexes = [f"indexes/{os.path.basename(path)}.gzi"]
             storage.make_folder(storage.join(folder, "indexes"))
-            containers.index_gzip(path, storage.join(folder, indexes[0]))
+            gzip_index.index_gzip(path, storage.join(folder, indexes[0]))
         pages.check_end(path, storage.join(folder, indexes[0]) if indexes else "")
-    except containers.TruncatedDump as error:
+    except gzip_index.TruncatedDump as error:
         if not allow_truncated:
             raise
         logger.warning("%s", error)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from pipeline import storage
-from pipeline.dump.containers import Block, TruncatedDump, detect_format, gzip_data_size, read_range
+from pipeline.dump.containers import Block, detect_format, read_range
+from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import redirect_target
 
@@ -279,7 +280,7 @@ def _tail(path: str, index: str = "") -> bytes:
     kind = detect_format(path)
     if kind == "gz" and not index:
         return b""
-    size = gzip_data_size(path, index) if index else storage.file_size(path) or 0
+    size = gzip_data_size(index) if index else storage.file_size(path) or 0
     start, tail = size, b""
     while start > 0 and not tail:  # a bzip2 block has hardly more than 900,000 bytes, padding any number
         start = max(0, size - 2 * max(size - start, 1_000_000))
@@ -300,10 +301,5 @@ def check_end(path: str, index: str = "") -> None:
         is_complete = (detect_format(path) == "gz" and not index) or _END in _tail(path, index)
     except TruncatedDump as error:
         raise TruncatedDump(f"{error}. {_REMEDY}") from None
-    if not is_complete and index:
-        size = gzip_data_size(path, index)
-        raise TruncatedDump(
-            f"{path}: the gzip stream ends in the middle, after {size} bytes of data. {_REMEDY}"
-        )
     if not is_complete:
         raise TruncatedDump(f"{path}: its end lacks {_END.decode()}, so it was cut. {_REMEDY}")

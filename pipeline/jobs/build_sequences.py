@@ -13,8 +13,16 @@ from pipeline.dump.containers import Block
 from pipeline.jobs.supervisor import RunBlocks, check_pages, check_share
 from pipeline.lookup.entities import Aliases
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.shards import HELD_OUT, SEEN, WORD_STARTS, is_held_out, shard, write_word_starts
-from pipeline.sequences.statistics import STATISTICS, describe_sequences
+from pipeline.sequences.shards import (
+    HELD_OUT,
+    SEEN,
+    STATISTICS,
+    WORD_STARTS,
+    describe_sequences,
+    is_held_out,
+    shard,
+    write_word_starts,
+)
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.blocks import PageGate
 from pipeline.wikitext.paragraphs import Link, Paragraph

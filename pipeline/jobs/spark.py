@@ -11,6 +11,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -28,33 +29,81 @@ _SHORT_WORK = (
 )
 
 
-def session(master: str, memory_bytes: int, *, is_short: bool = False) -> SparkSession:
-    """The Spark session of this process, started at the first call.
+# What tables have to be computed with: the settings of a user give way.
+FIXED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+}
+# Spark reads these from the environment, too.
+_VARIABLES = {
+    "spark.driver.memory": "SPARK_DRIVER_MEMORY",
+    "spark.executor.memory": "SPARK_EXECUTOR_MEMORY",
+    "spark.local.dir": "SPARK_LOCAL_DIRS",
+}
+_OWN_CONF = Path(__file__).with_name("spark_conf")
+_PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
+
+
+def users_settings() -> dict[str, str]:
+    """What the user has set for Spark outside of this project, in spark-defaults.conf and the environment."""
+    path = Path(_conf_folder(), "spark-defaults.conf")
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    lines = (line.strip() for line in re.sub(r"\\\n\s*", "", text).splitlines())
+    found = (_PROPERTY.match(line) for line in lines if not line.startswith(("#", "!")))
+    variables = {key: os.environ[name] for key, name in _VARIABLES.items() if name in os.environ}
+    return {match[1]: match[2] for match in found if match} | variables
+
+
+def _conf_folder() -> str:
+    """Where Spark looks for its configuration; ours only says that Spark is to be silent."""
+    installed = os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
+    return os.environ.get("SPARK_CONF_DIR") or (installed if os.path.isdir(installed) else str(_OWN_CONF))
+
+
+def running() -> SparkSession | None:
+    """The session of this process, if one was started."""
+    return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context is not None else None
+
+
+def session(
+    master: str,
+    memory_bytes: int,
+    *,
+    is_short: bool = False,
+    defaults: Mapping[str, str] = MappingProxyType({}),
+    wanted: Mapping[str, str] = MappingProxyType({}),
+) -> SparkSession:
+    """Start the Spark session of this process.
 
     Args:
         master: a Spark master URL.
         memory_bytes: bound of the driver's heap (in local mode, of all work).
         is_short: whether the work takes seconds; then Java does without what pays off in minutes.
+        defaults: further settings. Those of `users_settings` come before them and before our own.
+        wanted: settings that come before all but `FIXED`.
     """
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    users = users_settings()
+    os.environ.setdefault("PYSPARK_PYTHON", users.get("spark.pyspark.python", sys.executable))
     if re.match(
         r"local|spark://(localhost|127\.)", master
     ):  # others have to find the driver by its real name
         os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
-    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).with_name("spark_conf")))
-    builder = SparkSession.builder.master(master).appName("luke")
+    os.environ["SPARK_CONF_DIR"] = _conf_folder()
     settings = {
-        "spark.sql.adaptive.enabled": "false",
         "spark.driver.memory": f"{memory_bytes >> 20}m",
         "spark.driver.maxResultSize": "0",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+        **({"spark.driver.extraJavaOptions": _SHORT_WORK} if is_short else {}),
+        **defaults,
+        **users,
+        **wanted,
+        **FIXED,
+        "spark.master": master,
     }
-    if is_short:
-        settings["spark.driver.extraJavaOptions"] = _SHORT_WORK
+    builder = SparkSession.builder.appName("luke")
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -78,8 +127,9 @@ def keep(frame: DataFrame) -> DataFrame:
 
 def release() -> None:
     """Forget the tables that this process's session keeps, if there is a session."""
-    if SparkContext._active_spark_context is not None:
-        SparkSession.builder.getOrCreate().catalog.clearCache()
+    if session := running():
+        session.catalog.clearCache()
+        session.sparkContext._jvm.System.gc()  # Spark removes the files of a shuffle that Java has forgotten
 
 
 def stop() -> None:

@@ -85,19 +85,27 @@ class MentionTable:
 
     def get(self, name: str) -> Mention | None:
         """What the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
-        number = self._rows.get(name)
+        number = self.number(name)
         if number is None:
             return None
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        *facts, offsets, entity_ids, titles, link_counts = self._columns[batch]
-        total_links, occurrences, link_probability = (column[row].as_py() for column in facts)
-        candidates = []
+        facts = (column[row].as_py() for column in self._columns[batch][:3])
+        return Mention(name, *facts, tuple(self.candidates(number)))
+
+    def number(self, name: str) -> int | None:
+        """The number of a name's row, or None."""
+        return self._rows.get(name)
+
+    def candidates(self, number: int) -> Iterator[Candidate]:
+        """The candidates of the name whose row has this number."""
+        batch, row = divmod(number, _ROWS_PER_BATCH)
+        total_links, _, _, offsets, entity_ids, titles, link_counts = self._columns[batch]
+        total = total_links[row].as_py()
         for place in range(offsets[row].as_py(), offsets[row + 1].as_py()):
             entity_id, title, link_count = (
                 column[place].as_py() for column in (entity_ids, titles, link_counts)
             )
-            candidates.append(Candidate(entity_id, title, link_count, link_count / total_links))
-        return Mention(name, total_links, occurrences, link_probability, tuple(candidates))
+            yield Candidate(entity_id, title, link_count, link_count / total)
 
     def as_named(self, text: str) -> tuple[str, Sequence[int]]:
         """A text as the table writes names, and the place in the text of each of its positions and its end.

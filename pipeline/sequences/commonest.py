@@ -2,16 +2,19 @@
 
 A label is what a sequence holds: an entity's id, or [UNK] for all entities outside the vocabulary together. Links of
 the held-out pages themselves do not count, since no model has seen them. Texts are decoded from word ids: of
-lower-cased words (BERT's) only names that are written so are found.
+lower-cased words (BERT's) only names that are written so are found. Of an annotation a few
+numbers are held in memory, of a text none.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from pipeline import schemas, storage
-from pipeline.lookup.mentions import MentionTable
+from pipeline.lookup.mentions import Candidate, MentionTable
 from pipeline.lookup.names import normalize_mention
 from pipeline.sequences.packing import UNKNOWN_ENTITY
 from pipeline.sequences.shards import HELD_OUT
@@ -20,8 +23,9 @@ from pipeline.sequences.tokenizer import WordTokenizer
 COMMONEST = "commonest.arrow"
 NONE = -1
 _ROWS_PER_BATCH = 1024
+_LABEL_BITS = 32
 
-Annotations = list[tuple[str, int]]  # mention text and label
+Numbers = NDArray[np.int64]
 
 
 def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str) -> int:
@@ -40,35 +44,76 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
         The number of rows.
     """
     table = MentionTable(mentions)
-    rows = list(_annotations(sequences, WordTokenizer.load(tokenizer), folded=table.profile == "paper"))
-    own = Counter(annotation for row in rows for annotation in row)
-    answers = {text: _labels(table, text, own) for text in {text for text, _ in own}}
+    offsets, names, labels = _annotations(sequences, WordTokenizer.load(tokenizer), table)
+    known, places = np.unique(names, return_inverse=True)
+    answers = _answers(table, known, names, labels)[places]
     schema = schemas.COMMONEST.schema.with_metadata({"sequences": storage.manifest_sha256(sequences)})
-    columns = {
-        name: [[answers[text][place] for text, _ in row] for row in rows]
-        for place, name in enumerate(schema.names)
-    }
+    columns = [
+        pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(column, field.type.value_type))
+        for field, column in zip(schema, answers.T, strict=True)
+    ]
     with storage.atomic_path(path) as temporary, pa.ipc.new_stream(temporary, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema), max_chunksize=_ROWS_PER_BATCH)
-    return len(rows)
+    return len(offsets) - 1
 
 
-def _annotations(folder: str, tokenizer: WordTokenizer, *, folded: bool) -> Iterator[Annotations]:
-    """The annotations of each held-out sequence; names are folded where those of the table are."""
+def _annotations(
+    folder: str, tokenizer: WordTokenizer, table: MentionTable
+) -> tuple[Numbers, Numbers, Numbers]:
+    """Of all held-out sequences where the annotations of each begin, and where the last ones end.
+
+    Then, of each annotation, the number of its name in the table (-1: not there), and its label.
+    """
+    lengths, names, labels = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for path in sorted(storage.read_manifest(folder).paths(folder, f"{HELD_OUT}/")):
-        for row in storage.open_arrow(path).to_pylist():
-            spans = zip(row["entity_starts"], row["entity_ends"], strict=True)
-            texts = [tokenizer.decode(row["word_ids"][start:end]).strip() for start, end in spans]
-            names = map(normalize_mention, texts) if folded else texts
-            yield list(zip(names, row["entity_ids"], strict=True))
+        for batch in storage.open_arrow(path).to_batches():
+            entity_ids = batch.column("entity_ids")
+            lengths.append(entity_ids.value_lengths().to_numpy().astype(np.int64))
+            labels.append(entity_ids.flatten().to_numpy().astype(np.int64))
+            texts = _texts(batch, tokenizer)
+            found = map(table.number, map(normalize_mention, texts) if table.profile == "paper" else texts)
+            names.append(np.array([NONE if number is None else number for number in found], np.int64))
+    return np.cumsum(np.concatenate(lengths)), np.concatenate(names), np.concatenate(labels)
 
 
-def _labels(table: MentionTable, text: str, own: Counter[tuple[str, int]]) -> Sequence[int]:
-    """The commonest label of a text, and the commonest known one; of equals the first in the table."""
+def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
+    """The texts of all annotations of a batch."""
+    for words, starts, ends in zip(
+        *(batch.column(name).to_pylist() for name in ("word_ids", "entity_starts", "entity_ends")),
+        strict=True,
+    ):
+        for start, end in zip(starts, ends, strict=True):
+            yield tokenizer.decode(words[start:end]).strip()
+
+
+def _answers(table: MentionTable, known: Numbers, names: Numbers, labels: Numbers) -> Numbers:
+    """Both labels of each name, (names, 2): the commonest, and the commonest known one.
+
+    Args:
+        table: the mention table.
+        known: the names' numbers in the table, rising; -1 has no label.
+        names: of all held-out annotations, which do not count.
+        labels: theirs.
+    """
+    # A name's number and a label are small enough for one number together.
+    keys, counts = np.unique((names << _LABEL_BITS) | labels, return_counts=True)
+    bounds = (np.searchsorted(keys, each << _LABEL_BITS) for each in (known, known + 1))
+    answers = np.full((len(known), 2), NONE, np.int64)
+    for place, (number, first, last) in enumerate(zip(known, *bounds, strict=True)):
+        if number != NONE:
+            own = {
+                int(key) & ((1 << _LABEL_BITS) - 1): int(count)
+                for key, count in zip(keys[first:last], counts[first:last], strict=True)
+            }
+            answers[place] = _labels(table.candidates(int(number)), own)
+    return answers
+
+
+def _labels(candidates: Iterable[Candidate], own: Mapping[int, int]) -> list[int]:
+    """The commonest label of a name, and the commonest known one; of equals the first in the table."""
     counts: Counter[int] = Counter()
-    mention = table.get(text)
-    for candidate in mention.candidates if mention else ():
+    for candidate in candidates:
         counts[UNKNOWN_ENTITY if candidate.entity_id is None else candidate.entity_id] += candidate.link_count
-    left = {label: count - own[text, label] for label, count in counts.items() if count > own[text, label]}
+    left = {label: count - own.get(label, 0) for label, count in counts.items() if count > own.get(label, 0)}
     known = {label: count for label, count in left.items() if label != UNKNOWN_ENTITY}
     return [max(each, key=each.__getitem__, default=NONE) for each in (left, known)]

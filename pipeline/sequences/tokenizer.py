@@ -1,17 +1,15 @@
-"""Sub-words of pieces of text: RoBERTa's byte-level BPE, which a corpus can also train, and BERT's WordPiece."""
+"""Sub-words of pieces of text: RoBERTa's byte-level BPE, and BERT's WordPiece."""
 
-import json
-import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, filterfalse
 from pathlib import Path
 from typing import ClassVar
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from pipeline.sequences.tokenizer_files import (
     BERT_SPECIAL_TOKENS,
@@ -22,7 +20,7 @@ from pipeline.sequences.tokenizer_files import (
     tokenizer_files,
     wordpiece_files,
 )
-from pipeline.storage import Result, atomic_folder, describe, join, read_rows, write_bytes
+from pipeline.storage import write_bytes
 
 CONTINUATION = "##"
 SPECIAL_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
@@ -231,43 +229,3 @@ def _starts_word(text: str) -> bool:
         return False
     first = text[0]
     return first.isspace() or first in _ASCII_PUNCTUATION or unicodedata.category(first)[0] == "P"
-
-
-def build(paragraphs: Iterable[str], folder: str, vocab_size: int) -> Result:
-    """TrainTokenizer: learn a tokenizer from the texts of files of paragraphs, into a stage's folder."""
-    target = join(folder, "tokenizer")
-    with atomic_folder(target) as temporary:
-        train_tokenizer(
-            (row["text"] for path in paragraphs for row in read_rows(path, ["text"])), temporary, vocab_size
-        )
-    files = tuple(describe(folder, f"tokenizer/{name}") for name in sorted(os.listdir(target)))
-    return Result(files, rows={"word_types": WordTokenizer.load(target).vocab_size})
-
-
-def train_tokenizer(texts: Iterable[str], folder: str | Path, vocab_size: int) -> None:
-    """Learn a byte-level BPE from texts and write it in RoBERTa's format: ids 0 to 3 as there, <mask> last.
-
-    The same texts in the same order give the same files. The vocabulary is smaller than ``vocab_size`` where
-    the texts hold too few different words; ValueError below 261 (256 bytes and five special tokens).
-    """
-    smallest = 256 + len(SPECIAL_TOKENS)
-    if vocab_size < smallest:
-        raise ValueError(f"tokenizer vocabulary size: found {vocab_size}, wanted at least {smallest}")
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - 1,
-        min_frequency=2,
-        show_progress=False,
-        special_tokens=list(SPECIAL_TOKENS[:-1]),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )
-    tokenizer.train_from_iterator(texts, trainer)
-    learnt = json.loads(tokenizer.to_str())["model"]
-    vocab = {**learnt["vocab"], SPECIAL_TOKENS[-1]: len(learnt["vocab"])}
-    ordered = dict(sorted(vocab.items(), key=lambda item: item[1]))
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    (target / "vocab.json").write_text(json.dumps(ordered, ensure_ascii=False), encoding="utf-8")
-    merges = "".join(f"{' '.join(pair)}\n" for pair in learnt["merges"])
-    (target / "merges.txt").write_text(f"#version: 0.2\n{merges}", encoding="utf-8")

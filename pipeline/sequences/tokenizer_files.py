@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -25,19 +25,25 @@ class Normalizer:
 
 
 def tokenizer_files(folder: Path) -> dict[str, Path]:
-    """The files that make a folder's tokenizer, by their usual names.
+    """The files that make a folder's tokenizer, by their usual names. Raises: ValueError for a folder without."""
+    names = {path.name for path in folder.iterdir() if path.is_file()} if folder.is_dir() else set()
+    return {usual: folder / name for usual, name in tokenizer_names(names, str(folder)).items()}
+
+
+def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
+    """Which of some files make a tokenizer: their names, by their usual names.
 
     RoBERTa's vocab.json and merges.txt (or vocab and merges), or else BERT's tokenizer.json or vocab.txt, and
-    tokenizer_config.json where there is one. Raises: ValueError for a folder without.
+    tokenizer_config.json where there is one. Raises: ValueError, with where the files are, for files without.
     """
-    for vocab, merges in _BPE:
-        if (folder / vocab).is_file() and (folder / merges).is_file():
-            return {"vocab.json": folder / vocab, "merges.txt": folder / merges}
+    for own in _BPE:
+        if all(name in names for name in own):
+            return dict(zip(_BPE[0], own, strict=True))
     for name in _WORDPIECE:
-        if (folder / name).is_file():
-            return {file: folder / file for file in (name, _CONFIG) if (folder / file).is_file()}
+        if name in names:
+            return {file: file for file in (name, _CONFIG) if file in names}
     raise ValueError(
-        f"{folder}: found no vocab.json with merges.txt, no tokenizer.json and no vocab.txt; "
+        f"{source}: found no vocab.json with merges.txt, no tokenizer.json and no vocab.txt; "
         "give a folder with a RoBERTa or BERT tokenizer"
     )
 

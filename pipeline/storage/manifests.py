@@ -65,6 +65,11 @@ class Manifest:
     drops: Mapping[str, int] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def total_bytes(self) -> int:
+        """Of all files together."""
+        return sum(entry.bytes for entry in self.files)
+
     def to_bytes(self) -> bytes:
         text = json.dumps(as_json(self), sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
         return (text + "\n").encode("utf-8", "surrogatepass")

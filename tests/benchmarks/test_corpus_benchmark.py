@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from benchmarks.corpus import corpus, dumps, lukes_method, stages
 from benchmarks.corpus.corpus_workloads import PlainTokenizer, as_text, sentences
-from benchmarks.harness.measure import Moment
+from benchmarks.harness.measure import Moment, folder_mb
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.sequences.packing import Limits, build_page
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
@@ -131,13 +132,23 @@ def test_rounds_begin_with_an_empty_cache(tokenizer: SimpleNamespace) -> None:
 
 def test_cpu_seconds_between_two_looks_are_in_proportion() -> None:
     moments = [
-        Moment(10.0, 4.0, 100.0, {"main": 50.0}),
-        Moment(12.0, 8.0, 300.0, {"main": 60.0, "jvm": 70.0}),
+        Moment(10.0, 4.0, 100.0, {"main": 50.0}, 9.0),
+        Moment(12.0, 8.0, 300.0, {"main": 60.0, "jvm": 70.0}, 5.0),
     ]
     assert [stages.cpu_at(moments, when) for when in (9.0, 10.0, 11.0, 12.0, 20.0)] == [0, 4, 6, 8, 8]
     found = stages.within([moments], 10.5, 12.0)
-    assert found == {"cpu_seconds": 3.0, "tree_pss_mb": 300.0, "rss_mb": {"main": 60.0, "jvm": 70.0}}
-    assert stages.within([moments], 10.5, 11.0) == {"cpu_seconds": None, "tree_pss_mb": None, "rss_mb": {}}
+    sizes = {"tree_pss_mb": 300.0, "rss_mb": {"main": 60.0, "jvm": 70.0}, "scratch_mb": 5.0}
+    assert found == {"cpu_seconds": 3.0, **sizes}
+    nothing = {"cpu_seconds": None, "tree_pss_mb": None, "rss_mb": {}, "scratch_mb": None}
+    assert stages.within([moments], 10.5, 11.0) == nothing
+
+
+def test_what_lies_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "run" / "blocks").mkdir(parents=True)
+    (tmp_path / "run" / "blocks" / "shuffle").write_bytes(bytes(3000))
+    (tmp_path / "other").write_bytes(bytes(500))
+    assert folder_mb(tmp_path) == 0.0035
+    assert folder_mb(tmp_path / "nowhere") == 0
 
 
 def test_rows_are_counted_where_they_are_read() -> None:
@@ -166,6 +177,7 @@ def stage_record(scale: float) -> dict[str, Any]:
         "rows_written": 10 * scale,
         "tree_pss_mb": 500.0,
         "rss_mb": {"main": 100 + 50 * scale, "jvm": 400.0},
+        "scratch_mb": 20.0 * scale,
         "bytes": int(5_000_000 * scale),
         "manifest_sha256": f"{scale}",
         "rows": {"pages": 10, "links": int(1000 * scale), "titles": int(20 * scale)},
@@ -174,7 +186,14 @@ def stage_record(scale: float) -> dict[str, Any]:
 
 
 def run_record(name: str, scale: float, failure: str = "") -> dict[str, Any]:
-    whole = {"seconds": 6 + 6 * scale, "share": 1.0, "cpu_seconds": 1.0, "tree_pss_mb": 500.0, "bytes": 9}
+    whole = {
+        "seconds": len(stages.STAGES) * (1 + scale),
+        "share": 1.0,
+        "cpu_seconds": 1.0,
+        "tree_pss_mb": 500.0,
+        "bytes": 9,
+    }
+    whole["scratch_mb"] = 20.0 * scale
     whole["rss_mb"] = {"main": 100.0, "jvm": 300 + 50 * scale}
     found = {} if failure else {stage: stage_record(scale) for stage in stages.STAGES}
     facts = {"dump": name, "failure": failure, "other_cores": 0.0}
@@ -199,7 +218,7 @@ def test_growth_is_set_against_the_growth_of_the_dump(runs: corpus.Runs) -> None
     assert (first["1x, s"], first["8x, s"], first["8x over 1x"]) == (2, 9, 4.5)
     assert first["over the dump's growth"] == 4.5 / 8
     assert first["s more a 100 MB of XML"] == pytest.approx(1)
-    assert (whole["stage"], whole["8x, s"]) == ("all", 54)
+    assert (whole["stage"], whole["8x, s"]) == ("all", 9 * len(stages.STAGES))
     assert memory[1]["last over first"] == pytest.approx(700 / 350)
     rows = corpus.targets(12.0, "real", growth, [], memory, [], [])
     met = {row["target"]: row["met"] for row in rows}
@@ -229,7 +248,7 @@ def test_the_full_dump_is_carried_over_by_what_drives_a_stage(runs: corpus.Runs)
 def test_stages_and_what_is_outside_of_them_make_the_whole(runs: corpus.Runs) -> None:
     *parts, outside, whole = corpus.stage_rows(runs, "real")
     assert [row["stage"] for row in parts] == list(stages.STAGES)
-    assert (outside["s"], whole["s"]) == (0, 12)
+    assert (outside["s"], whole["s"]) == (0, 2 * len(stages.STAGES))
 
 
 def test_runs_that_differ_or_fail_fail_a_check(runs: corpus.Runs) -> None:

@@ -13,7 +13,8 @@ from benchmarks.tasks import ner as script
 from benchmarks.tasks import ner_workloads as workloads
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.finetuning.inference import logits_of
 from tasks.ner import task
 from tasks.ner.columns import read_columns

@@ -25,7 +25,7 @@ ROOTS = {
     "ResolveLinks": ["workflows.stages.tables", "pipeline.jobs.redirects"],
     "BuildEntityVocab": ["workflows.stages.tables", "pipeline.jobs.entity_vocab"],
     "BuildMentionTable": ["workflows.stages.tables", "pipeline.jobs.mention_table"],
-    "TrainTokenizer": ["workflows.stages.sequences", "pipeline.sequences.tokenizer"],
+    "TrainTokenizer": ["workflows.stages.sequences", "pipeline.sequences.tokenizer_training"],
     "BuildSequences": ["workflows.stages.sequences", "pipeline.jobs.beam", "pipeline.jobs.build_sequences"],
     "Pretrain": ["workflows.stages.pretraining", "model.pretraining.run", "pipeline.sequences.commonest"],
     "PretrainRoberta": ["workflows.stages.pretraining", "model.pretraining.run"],

@@ -14,7 +14,7 @@ import torch
 from model.files import save_model
 from model.luke.config import PRESETS, LukeConfig
 from model.luke.heads import LukeForPretraining
-from pipeline.sequences.tokenizer import train_tokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.finetuning import finetune as finetuning
 from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters

@@ -15,7 +15,7 @@ import luigi
 from luigi.cmdline_parser import CmdlineParser
 from luigi.task_register import Register
 
-from workflows.base import stopping
+from workflows.base import machine, stopping
 from workflows.base.stage import Step
 
 logger = logging.getLogger("workflows")
@@ -59,6 +59,8 @@ def prepare(arguments: Sequence[str]) -> None:
                 config.set(section, name, value)
     # Threads that wait for each other without spinning: on a machine with other work, training is many times faster.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if (processors := machine.processors()) < (os.cpu_count() or 1):  # torch does not see a container's quota
+        os.environ.setdefault("OMP_NUM_THREADS", str(processors))
     set_up_logging()
     stopping.install_handlers()
     if {"--help", "--help-all"} & set(arguments):

@@ -1,8 +1,8 @@
 """Luigi's parameters, with errors that name the parameter, the value found and what is wanted."""
 
+import json
 import math
 import operator
-import os
 import re
 from typing import Any
 
@@ -19,11 +19,6 @@ _UNITS = {
     "MB": 10**6,
     "GB": 10**9,
 }
-
-
-def default_processes() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Worded(luigi.Parameter[Any]):
@@ -56,8 +51,12 @@ class Worded(luigi.Parameter[Any]):
         try:
             return self.convert(str(value))
         except ValueError:
-            name = self._attribute_name or "value"
-            raise ValueError(f"--{name.replace('_', '-')} {value}: wanted {self.wanted}") from None
+            raise ValueError(f"--{self.flag} {value}: wanted {self.wanted}") from None
+
+    @property
+    def flag(self) -> str:
+        """Its name on the command line."""
+        return (self._attribute_name or "value").replace("_", "-")
 
 
 class WholeNumber(Worded, luigi.NumericalParameter[Any]):
@@ -147,3 +146,30 @@ class ListOf(Worded):
 
     def serialize(self, value: Any) -> str:
         return ",".join(map(str, value))
+
+
+class Pairs(Worded):
+    """NAME=VALUE, with names that match a regular expression; the flag may be repeated. A tuple of such texts."""
+
+    def __init__(self, names: str, wanted: str, **options: Any) -> None:
+        super().__init__(wanted, **options)
+        self._pair = re.compile(f"({names})=.*", re.DOTALL)
+
+    @classmethod
+    def _parser_kwargs(cls, *names: Any) -> dict[str, Any]:
+        return {**super()._parser_kwargs(*names), "action": "append"}
+
+    def normalize(self, value: Any) -> tuple[str, ...]:
+        """The pairs of a list, of its JSON, or of a text that is one."""
+        if isinstance(value, str):
+            value = json.loads(value) if value.startswith("[") else [value] * bool(value)
+        names = set()
+        for pair in value:
+            match = self._pair.fullmatch(pair)
+            if not match or match[1] in names:
+                raise ValueError(f"--{self.flag} {pair}: wanted {self.wanted}")
+            names.add(match[1])
+        return tuple(value)
+
+    def serialize(self, value: Any) -> str:
+        return json.dumps(value) if value else ""

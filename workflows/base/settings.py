@@ -4,10 +4,12 @@
 whatever the user says, so each class here inherits those of what comes before it; a test holds this for every stage.
 """
 
+from typing import Any
+
 import luigi
 
 from model.luke.config import PRESETS
-from workflows.base import parameters
+from workflows.base import machine, parameters
 from workflows.base.parameters import AUTO
 
 SCRATCH = "scratch"
@@ -39,9 +41,10 @@ class WorkerSettings:
 
     processes = parameters.WholeNumber(
         least=1,
-        default=parameters.default_processes(),
+        default=machine.processors(),
         significant=False,
-        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors",
+        description="worker processes (Luigi's own --workers stays 1); default: the machine's processors that a "
+        "container may use",
     )
 
 
@@ -56,7 +59,9 @@ class BeamSettings(WorkerSettings):
 
 
 class SparkSettings(WorkerSettings):
-    """Where Spark jobs run."""
+    """Where Spark jobs run, and how."""
+
+    workdir: Any  # of RunSettings
 
     spark_master = parameters.Matching(
         r"|local(\[(\d+|\*)(, *\d+)?\])?|spark://[^:/]+:\d+.*|yarn|k8s://.+",
@@ -64,6 +69,17 @@ class SparkSettings(WorkerSettings):
         default="",
         significant=False,
         description="URL of a Spark master; empty: local[processes]",
+    )
+    spark_conf = parameters.Pairs(
+        r"spark\.[\w.-]+",
+        "spark.NAME=VALUE, each name once",
+        significant=False,
+        description="a setting of Spark, as spark.executor.memory=8g; may be repeated",
+    )
+    scratch = luigi.Parameter(
+        default="",
+        significant=False,
+        description="folder for what Spark sets aside while it works; empty: .scratch in the work directory",
     )
 
 
@@ -149,7 +165,18 @@ class MentionSettings(VocabularySettings):
     )
 
 
-class TokenizerSettings(PagesSettings, PresetSettings):
+class TrainingSampleSettings(PagesSettings, PresetSettings):
+    """TrainTokenizer and its upstream stages."""
+
+    tokenizer_characters = parameters.WholeNumber(
+        least=100_000,
+        default=100_000_000,
+        description="characters that a new tokenizer learns from, at most, in paragraphs by hash; Chinese, Japanese, "
+        "Thai and other letters without blanks between words count 20 times",
+    )
+
+
+class TokenizerSettings(TrainingSampleSettings):
     """The tokenizer: a given one, the base model's, or one trained on the corpus."""
 
     tokenizer = luigi.Parameter(
@@ -159,7 +186,8 @@ class TokenizerSettings(PagesSettings, PresetSettings):
     )
     base_model = parameters.Text(
         default=SCRATCH,
-        description="scratch, or the RoBERTa that pretraining starts from: a Hugging Face folder or name",
+        description="scratch, or the RoBERTa that pretraining starts from: a folder, or a name at Hugging Face with or "
+        "without @REVISION",
     )
 
 

@@ -4,7 +4,7 @@ import logging
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline import storage
 from pipeline.dump.containers import Block
@@ -12,10 +12,17 @@ from pipeline.jobs.supervisor import run_blocks
 from workflows.base.settings import BeamSettings
 from workflows.base.stage import Stage
 from workflows.base.terminal import check_reachable, progress_bar
+from workflows.engines.disk import Need, check_stage
 
 
 class BeamStage(BeamSettings, Stage):
     """A stage whose work is done by Beam."""
+
+    NEED: ClassVar[Need]
+
+    def bytes_of(self, path: str) -> float:
+        """How large a file of the input is."""
+        return storage.file_size(path) or 0
 
     def check_needs(self) -> None:
         check_beam_options(self)
@@ -24,7 +31,12 @@ class BeamStage(BeamSettings, Stage):
 def run_beam(
     stage: BeamStage, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
 ) -> dict[int, storage.Result]:
-    """Run a Beam job over the blocks that the stage's folder does not hold yet."""
+    """Run a Beam job over the blocks that the stage's folder does not hold yet.
+
+    Raises:
+        ValueError: there is no room for the work, or the input is at fault.
+    """
+    check_stage(stage, stage.NEED, sum(map(stage.bytes_of, {block.path for block in blocks})))
     with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
         return run_blocks(
             job,

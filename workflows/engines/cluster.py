@@ -6,9 +6,7 @@ it listens on loopback alone. Ports and sizes are set in `.env`, which docker co
 
 import argparse
 import contextlib
-import http.client
 import importlib.util
-import json
 import os
 import re
 import signal
@@ -20,10 +18,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import psutil
 
+from workflows.base.terminal import read_page
 from workflows.engines import spark
 
 HOST = "127.0.0.1"
@@ -82,24 +80,6 @@ def worker_count(settings: Mapping[str, str], name: str) -> int:
     if not settings[name].isdecimal() or not int(settings[name]):
         raise ValueError(f"{name}={settings[name]}: wanted a whole number, 1 or more")
     return int(settings[name])
-
-
-def spark_status(web_port: int) -> dict[str, Any] | None:
-    """What a Spark master says of its workers and applications, or None while it does not answer."""
-    body = _get(web_port, "/json/")
-    return None if body is None else json.loads(body)
-
-
-def _get(port: int, path: str) -> bytes | None:
-    connection = http.client.HTTPConnection(HOST, port, timeout=5)  # and no proxy
-    try:
-        connection.request("GET", path)
-        answer = connection.getresponse()
-        return answer.read() if answer.status < 400 else None  # pages come after the port
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
 
 
 class Cluster:
@@ -171,7 +151,7 @@ class Cluster:
         state = str(self.folder / "luigid.state")
         luigid = str(Path(sys.executable).with_name("luigid"))
         self.start("luigid", [luigid, "--address", HOST, "--port", str(port), "--state-path", state])
-        self.wait("luigid", lambda: _get(port, "/") is not None)
+        self.wait("luigid", lambda: read_page(HOST, port, "/") is not None)
         return f"http://{HOST}:{port}"
 
     def start_spark(self, port: int, web_port: int, workers: int, settings: Mapping[str, str]) -> str:
@@ -179,12 +159,12 @@ class Cluster:
         url = f"spark://{HOST}:{port}"
         command = [SPARK_MASTER, "--host", HOST, "--port", str(port), "--webui-port", str(web_port)]
         self._start_spark_class("spark master", command, settings)
-        self.wait("spark master", lambda: spark_status(web_port) is not None)
+        self.wait("spark master", lambda: spark.master_status(HOST, web_port) is not None)
         for number in range(1, workers + 1):
             folder = self.folder / f"spark-worker-{number}"
             command = [SPARK_WORKER, "--host", HOST, "--webui-port", "0", "--work-dir", str(folder), url]
             self._start_spark_class(f"spark worker {number}", command, settings)
-        self.wait("spark worker 1", lambda: (spark_status(web_port) or {}).get("aliveworkers") == workers)
+        self.wait("spark worker 1", lambda: _alive_workers(web_port) == workers)
         return url
 
     def _start_spark_class(
@@ -244,6 +224,10 @@ class Cluster:
                 member.kill()
         psutil.wait_procs(family, _GRACE_SECONDS)
         self.processes.clear()
+
+
+def _alive_workers(web_port: int) -> int:
+    return (spark.master_status(HOST, web_port) or {}).get("aliveworkers", 0)
 
 
 def _connects(port: int) -> bool:

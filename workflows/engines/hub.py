@@ -1,63 +1,164 @@
-"""A model's folder, from disk or from Hugging Face."""
+"""Models by their names at Hugging Face: the revision that a name means, its files, and fetching them.
 
+When a command is checked, the revision and the names of its files are asked for. Files are fetched by the stage that
+reads them, of that revision, and no more of them than it reads.
+"""
+
+import contextlib
 import functools
 import os
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
 
-if TYPE_CHECKING:
-    pass
+_NAME = re.compile(r"(\w[\w.-]*(?:/[\w.-]+)?)(?:@([\w./-]+))?")
+_TIMEOUT_SECONDS = 10
+_MODEL_FILES = ("*.json", "merges.txt", "vocab.txt")
+_WEIGHTS, _OLD_WEIGHTS = "*.safetensors", "pytorch_model.bin"
 
-_MODEL_FILES, _WEIGHTS, _OLD_WEIGHTS = (
-    ("*.json", "merges.txt", "vocab.txt"),
-    "*.safetensors",
-    "pytorch_model.bin",
-)
+
+@dataclass(frozen=True)
+class HubModel:
+    """A model at Hugging Face.
+
+    Attributes:
+        repository: its name there.
+        revision: the hash of the commit.
+        files: their names, or those of the files in the cache where Hugging Face does not answer.
+        place: where these are, for errors.
+    """
+
+    repository: str
+    revision: str
+    files: frozenset[str]
+    place: str
+
+    @property
+    def identity(self) -> str:
+        """What tells its content from any other."""
+        return f"{self.repository}@{self.revision}"
 
 
 @functools.cache
-def model_folder(name: str, parameter: str) -> str:
-    """The local folder of a model: the folder itself, or a Hugging Face name's download.
+def find_model(name: str, parameter: str) -> HubModel:
+    """The revision that a name means, found once a run; nothing is fetched.
+
+    Where Hugging Face does not answer it is the one that was fetched last.
 
     Args:
-        name: a folder or a name, as the user gave it.
+        name: as the user gave it. NAME@REVISION is that revision, NAME alone the newest.
         parameter: the user's word for it, such as "--base-model".
+
+    Raises:
+        ValueError: there is no such model.
+    """
+    match = _NAME.fullmatch(name)
+    if not match:
+        raise ValueError(
+            f"{parameter} {name}: no such folder; give a model's folder or its name at Hugging Face"
+        )
+    import huggingface_hub as hub
+
+    repository, wanted = match.groups()
+    with _errors_in_a_line(name, parameter):
+        try:
+            found = hub.HfApi().model_info(repository, revision=wanted, timeout=_TIMEOUT_SECONDS)
+        except Exception:
+            if cached := _find_in_cache(repository, wanted):
+                return cached
+            raise
+        files = frozenset(file.rfilename for file in found.siblings or ())
+        return HubModel(repository, str(found.sha), files, "at Hugging Face")
+
+
+def _find_in_cache(repository: str, wanted: str | None) -> HubModel | None:
+    import huggingface_hub as hub
+    from huggingface_hub import constants
+
+    with contextlib.suppress(hub.CacheNotFound):
+        fetched = [
+            revision
+            for repo in hub.scan_cache_dir(constants.HF_HUB_CACHE).repos
+            if (repo.repo_id, repo.repo_type) == (repository, "model")
+            for revision in repo.revisions
+            if wanted in (None, revision.commit_hash, *revision.refs)
+        ]
+        if last := max(fetched, key=lambda revision: revision.last_modified, default=None):
+            files = frozenset(
+                file.file_path.relative_to(last.snapshot_path).as_posix() for file in last.files
+            )
+            place = "in the cache of Hugging Face, which itself does not answer"
+            return HubModel(repository, last.commit_hash, files, place)
+    return None
+
+
+@contextlib.contextmanager
+def _errors_in_a_line(name: str, parameter: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # of Hugging Face's package and of the HTTP package that it uses
+        reason = textwrap.shorten(str(error) or type(error).__name__, 200)
+        raise ValueError(
+            f"{parameter} {name}: no such folder, and not to be had from Hugging Face ({reason})"
+        ) from None
+
+
+def check_weights(name: str, parameter: str) -> None:
+    """Whether a model by name has weights that can be read; a folder is not looked into.
+
+    Raises:
+        ValueError: it has none.
+    """
+    if not os.path.isdir(name):
+        _weights_of(find_model(name, parameter), name, parameter)
+
+
+def _weights_of(model: HubModel, name: str, parameter: str) -> str:
+    """The pattern of the files with the weights: the old format only where there is no other."""
+    for pattern in (_WEIGHTS, _OLD_WEIGHTS):
+        if any(fnmatch(file, pattern) for file in model.files):
+            return pattern
+    raise ValueError(
+        f"{parameter} {name}: found neither {_WEIGHTS} nor {_OLD_WEIGHTS} {model.place}; give a model with weights "
+        "of PyTorch"
+    )
+
+
+def model_folder(name: str, parameter: str) -> str:
+    """The local folder of a model: the folder itself, or what is fetched by its name.
 
     Raises:
         ValueError: there is no such model, or none of its weights can be read.
     """
     if os.path.isdir(name):
         return os.path.abspath(name)
-    if name.startswith((".", "/", "~")) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise ValueError(
-            f"{parameter} {name}: no such folder; give a model's folder or its name at Hugging Face"
-        )
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        folder = _download(name)
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(
-            f"{parameter} {name}: no such folder, and not to be had from Hugging Face ({reason})"
-        ) from None
-    if not any(next(Path(folder).glob(weights), None) for weights in (_WEIGHTS, _OLD_WEIGHTS)):
-        raise ValueError(
-            f"{parameter} {name}: at Hugging Face it has neither {_WEIGHTS} nor {_OLD_WEIGHTS}; give a model with "
-            "weights of PyTorch"
-        )
-    return folder
+    model = find_model(name, parameter)
+    return _fetch(model, [*_MODEL_FILES, _weights_of(model, name, parameter)], name, parameter)
 
 
-def _download(name: str) -> str:
-    """A model's files by its name at Hugging Face; its weights in the old format only where there are no others.
+def tokenizer_folder(name: str, parameter: str) -> str:
+    """A local folder with a model's tokenizer: the folder itself, or the files of the tokenizer alone.
 
-    What was fetched tells which there are, and not a list of the files: the cache serves without a network, too.
+    Raises:
+        ValueError: there is no such model, or it has no tokenizer of RoBERTa's or BERT's.
     """
-    from huggingface_hub import snapshot_download
+    if os.path.isdir(name):
+        return os.path.abspath(name)
+    model = find_model(name, parameter)
+    return _fetch(model, list(tokenizer_names_of(model).values()), name, parameter)
 
-    folder = snapshot_download(name, allow_patterns=[*_MODEL_FILES, _WEIGHTS])
-    if not any(Path(folder).glob(_WEIGHTS)):
-        folder = snapshot_download(name, allow_patterns=[*_MODEL_FILES, _OLD_WEIGHTS])
-    return folder
+
+def tokenizer_names_of(model: HubModel) -> dict[str, str]:
+    """The files of a model's tokenizer, as `pipeline.sequences.tokenizer_files.tokenizer_names` gives them."""
+    from pipeline.sequences.tokenizer_files import tokenizer_names
+
+    return tokenizer_names(model.files, f"{model.identity} {model.place}")
+
+
+def _fetch(model: HubModel, patterns: Sequence[str], name: str, parameter: str) -> str:
+    import huggingface_hub as hub
+
+    with _errors_in_a_line(name, parameter):
+        return hub.snapshot_download(model.repository, revision=model.revision, allow_patterns=list(patterns))

@@ -1,46 +1,161 @@
-"""Spark for a stage: Java, the run's session, and errors told in a line."""
+"""Spark for a stage: Java, the run's session with the user's settings, and errors told in a line."""
 
+import atexit
 import contextlib
 import functools
+import json
+import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from workflows.base import machine
 from workflows.base.settings import SparkSettings
-from workflows.base.terminal import check_reachable
+from workflows.base.terminal import check_reachable, read_page
+from workflows.engines import disk
+
+logger = logging.getLogger("workflows")
 
 MIN_JAVA = 17
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
+_MASTER_WEB_PORT, _CONNECT_SECONDS = "8080", 5
+# Of a worker of a standalone master, in MiB: Spark's own default for an executor, and what Python takes on each core.
+_EXECUTOR_MIB, _PYTHON_MIB = 1024, 512
+_EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
+# What has a flag of its own.
+_BY_FLAG = {"spark.master": "--spark-master", _LOCAL_DIRS: "--scratch"}
+_at_end = contextlib.ExitStack()  # of the session
 
 
 def check_spark(stage: SparkSettings) -> None:
-    """Whether Java is here (a cluster's driver runs here, too), and a cluster's master answers where one is named."""
+    """Whether Spark can start.
+
+    Java is here (a cluster's driver runs here, too), a cluster's master answers where one is named, and settings are
+    the user's to make.
+    """
     check_java()
     if stage.spark_master.startswith("spark://"):
         addresses = stage.spark_master.removeprefix("spark://").split(",")
         check_reachable(f"--spark-master {stage.spark_master}", *addresses)
+    from pipeline.jobs import spark
+
+    for key, value in users_wish(stage).items():
+        if key in _BY_FLAG:
+            raise ValueError(f"--spark-conf {key}={value}: {_BY_FLAG[key]} sets it")
+        if key in spark.FIXED:
+            raise ValueError(f"--spark-conf {key}={value}: what the tables hold depends on it; leave it out")
+    if "," in (root := scratch_root(stage)):
+        raise ValueError(
+            f"--scratch {root}: Spark would end the name at the comma; pass a --scratch that has none"
+        )
+
+
+def users_wish(stage: SparkSettings) -> dict[str, str]:
+    """What `--spark-conf` says."""
+    return dict(pair.split("=", 1) for pair in stage.spark_conf)
+
+
+def scratch_root(stage: SparkSettings) -> str:
+    """The folder for what Spark sets aside on this machine; empty where the user has told Spark itself."""
+    from pipeline.jobs import spark
+
+    if stage.scratch:
+        return os.path.abspath(stage.scratch)
+    is_set = _LOCAL_DIRS in spark.users_settings() or stage.spark_master.startswith("k8s")
+    return "" if is_set else os.path.join(os.path.abspath(stage.workdir), ".scratch")
 
 
 def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline.jobs import spark
 
+    if session := spark.running():
+        return session
     master = stage.spark_master or f"local[{stage.processes}]"
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    wanted = _HEAP_PER_DUMP_BYTE * dump_bytes
-    heap = max(_MIN_HEAP, min(_MAX_HEAP, memory // 4, wanted))
+    wanted_heap = _HEAP_PER_DUMP_BYTE * dump_bytes
+    heap = max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, wanted_heap))
+    wanted, defaults = users_wish(stage), {}
+    if not master.startswith("local"):
+        defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
+        if _EXECUTOR_MEMORY not in {**spark.users_settings(), **wanted}:
+            defaults |= executor_memory(master)
+    atexit.register(_end)
+    if root := scratch_root(stage):
+        wanted[_LOCAL_DIRS] = _at_end.enter_context(disk.scratch_folder(root, "--scratch"))
+        if "SPARK_LOCAL_DIRS" in os.environ:  # which would come before
+            os.environ["SPARK_LOCAL_DIRS"] = wanted[_LOCAL_DIRS]
+    is_short = wanted_heap <= _MIN_HEAP
     # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
     with ThreadPoolExecutor(1) as thread:
         try:
-            return thread.submit(spark.session, master, heap, is_short=wanted <= _MIN_HEAP).result()
+            start = functools.partial(spark.session, defaults=defaults, wanted=wanted, is_short=is_short)
+            return thread.submit(start, master, heap).result()
         except Exception as error:
+            _at_end.close()
             reason = str(error).strip().splitlines()[0]
             raise ValueError(f"--spark-master {master}: Spark did not start ({reason})") from None
+
+
+def driver_address(master: str) -> dict[str, str]:
+    """The setting by which executors find this machine: its address on the way to a standalone master.
+
+    Its name may be unknown to others, such as a container's. What the user says of it in the environment stands.
+    """
+    if master.startswith("spark://") and not {"SPARK_LOCAL_HOSTNAME", "SPARK_LOCAL_IP"} & set(os.environ):
+        for host, port in _addresses(master):
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection((host, port), _CONNECT_SECONDS) as way,
+            ):
+                return {"spark.driver.host": way.getsockname()[0]}
+    return {}
+
+
+def _addresses(master: str) -> list[tuple[str, int]]:
+    """The hosts and ports of a standalone master and of those that stand in for it."""
+    return [(host, int(port)) for host, port in re.findall(r"([^/,:]+):(\d+)", master)]
+
+
+def master_status(host: str, web_port: int) -> dict[str, Any] | None:
+    """What a standalone Spark master says of its workers and applications, or None where it does not answer."""
+    body = read_page(host, web_port, "/json/")
+    try:
+        return None if body is None else json.loads(body)
+    except ValueError:
+        return None  # another service's page
+
+
+def executor_memory(master: str) -> dict[str, str]:
+    """The setting of executors' memory by the sizes of a standalone master's workers.
+
+    An executor has a worker's memory, less that of Python on the worker's cores, or half of it where there are many.
+    The smallest worker decides. Where sizes are not known nothing is set, and that is said.
+    """
+    port = int(os.environ.get("SPARK_MASTER_WEBUI_PORT", _MASTER_WEB_PORT))
+    hosts = [host for host, _ in _addresses(master)] if master.startswith("spark://") else []
+    for status in (master_status(host, port) for host in hosts):
+        workers = [worker for worker in (status or {}).get("workers", ()) if worker.get("state") == "ALIVE"]
+        sizes = [
+            max(worker["memoryfree"] // 2, worker["memoryfree"] - _PYTHON_MIB * worker["coresfree"])
+            for worker in workers
+            if worker["memoryfree"] >= _EXECUTOR_MIB and worker["coresfree"]
+        ]
+        if sizes:
+            logger.info("Spark: executors of %.1f GB on %d workers", min(sizes) / 1024, len(sizes))
+            return {_EXECUTOR_MEMORY: f"{min(sizes)}m"}
+    why = f"port {port} of {' and '.join(hosts)} does not tell" if hosts else "only a standalone master tells"
+    logger.info(
+        "Spark: the sizes of the workers are not known (%s), so executors have 1 GB; --spark-conf %s=8g sets more",
+        why,
+        _EXECUTOR_MEMORY,
+    )
+    return {}
 
 
 @contextlib.contextmanager
@@ -72,11 +187,19 @@ def spark_work(name: str) -> Iterator[None]:
 
 
 def stop_spark() -> None:
-    """Free the memory of the run's Spark session, if there is one."""
+    """Free the memory and the scratch of the run's Spark session, if there is one."""
     if "pyspark" in sys.modules:
         from pipeline.jobs import spark
 
         spark.stop()
+    _at_end.close()
+
+
+def _end() -> None:
+    """At the end of the program; the JVM may be gone."""
+    with contextlib.suppress(Exception):
+        stop_spark()
+    _at_end.close()
 
 
 @functools.cache

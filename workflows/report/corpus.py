@@ -249,8 +249,7 @@ def sequence_rows(folder: str) -> list[dict[str, Any]]:
     Args:
         folder: of the stage BuildSequences.
     """
-    from pipeline.sequences.shards import HELD_OUT, SEEN
-    from pipeline.sequences.statistics import SIZES, STATISTICS, summary
+    from pipeline.sequences.shards import HELD_OUT, SEEN, SIZES, STATISTICS, summary
 
     statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))
     width = {name: bar_width([statistics[part][name] for part in (SEEN, HELD_OUT)]) for name in SIZES}

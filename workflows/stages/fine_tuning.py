@@ -48,6 +48,10 @@ class TaskStage(TaskSettings, TorchStage):
             return preset_of_width(read_any_config(self.weights_folder())[0].hidden_size)
         return "small-encoder" if self.preset == "small" else self.preset
 
+    def _is_at_hub(self, weights: str) -> bool:
+        """Whether the weights' width, which decides the preset, is not known before they are fetched."""
+        return bool(self._named_weights()) and not os.path.isdir(weights)
+
     def data_folder(self) -> str:
         """Raises: Missing without data."""
         return self.data or self.sources().data_folder(self.task)
@@ -97,8 +101,10 @@ class TaskStage(TaskSettings, TorchStage):
         return stages
 
     def check_needs(self) -> None:
-        """The mention table, where one is given, can be used."""
+        """The weights and the mention table can be used, where they are given."""
         super().check_needs()
+        if given := self.given_weights():
+            hub.check_weights(given, self._weights_parameter())
         if self.mentions and self.task != "extractive_qa":
             raise ValueError(
                 f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
@@ -117,10 +123,8 @@ class TaskStage(TaskSettings, TorchStage):
         return Path(mentions) if (mentions := self.given_mentions()) else None
 
     def given_tokenizer(self) -> str:
-        weights = self.given_weights()
-        if not weights:
-            return super().given_tokenizer()
-        return self.tokenizer or hub.model_folder(weights, self._weights_parameter())
+        weights = "" if self.tokenizer else self.given_weights()
+        return weights or super().given_tokenizer()
 
     def the_negative_label(self) -> str:
         is_relation = self.task == "relation_classification"
@@ -129,14 +133,14 @@ class TaskStage(TaskSettings, TorchStage):
     def bytes_parameters(self) -> dict[str, Any]:
         weights, mentions = self.given_weights(), self.given_mentions()
         optional = {
-            "weights": base_model_identity(weights) if weights else None,
+            "weights": base_model_identity(weights, self._weights_parameter()) if weights else None,
             "negative_label": self.the_negative_label(),
             "tokens_per_batch": self.tokens_per_batch,
             "mentions": _sha256_of_table(mentions) if mentions else None,
         }
         return {
             **self.values("task", "variant", "seed", "profile"),
-            "preset": self.preset_name(),
+            "preset": self.task_preset if self._is_at_hub(weights) else self.preset_name(),
             "data": folder_identity(self.data_folder(), "--data"),
             "tokenizer": self.tokenizer_identity(),
             **{name: value for name, value in optional.items() if value},

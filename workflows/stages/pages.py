@@ -8,13 +8,24 @@ from typing import Any
 
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
+from workflows.engines.disk import Need
 from workflows.stages.dump import BlockStage, CorpusStage
 
 
-class ReadTemplates(BlockStage, beam.BeamStage):
+class DumpReader(BlockStage, beam.BeamStage):
+    """A stage that reads the dump."""
+
+    def bytes_of(self, path: str) -> float:
+        from pipeline.dump.containers import packed_size
+
+        return packed_size(path)
+
+
+class ReadTemplates(DumpReader):
     """The dump's own templates: bodies of text and parameters, and redirects."""
 
     FOLDER = "templates"
+    NEED = Need(written=0.1)
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:
@@ -38,11 +49,12 @@ class ReadTemplates(BlockStage, beam.BeamStage):
         )
 
 
-class ExtractPages(CorpusStage, beam.BeamStage):
+class ExtractPages(CorpusStage, DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
     VERSION = 6
+    NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 
     def requires(self) -> dict[str, Stage]:

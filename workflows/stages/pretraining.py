@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import luigi
 
 from pipeline import storage
-from pipeline.sequences.statistics import STATISTICS
 from workflows.base import terminal
 from workflows.base.settings import SCRATCH, MentionSettings, PretrainingSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage
@@ -61,7 +60,13 @@ class Pretraining(TorchStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         chosen = self.values("preset", "profile", "seed", "tokens_per_batch", "precision")
-        return {**chosen, "base_model": base_model_identity(self.base_model)}
+        return {**chosen, "base_model": base_model_identity(self.base_model, "--base-model")}
+
+    def check_needs(self) -> None:
+        """The model that pretraining starts from has weights."""
+        super().check_needs()
+        if self.base_model != SCRATCH:
+            hub.check_weights(self.base_model, "--base-model")
 
     def work(self) -> Result:
         from model.pretraining.phases import Settings
@@ -160,6 +165,8 @@ class ExportHuggingFace(MentionSettings, TorchStage):
 
     def figures(self) -> dict[str, Any]:
         """What the model card says of the corpus."""
+        from pipeline.sequences.shards import STATISTICS
+
         facts = self.clone(FetchDump).manifest().facts
         statistics = storage.read_bytes(storage.join(self.clone(BuildSequences).folder, STATISTICS))
         return {
@@ -192,11 +199,13 @@ class ExportHuggingFace(MentionSettings, TorchStage):
         return Result(self.described())
 
 
-def base_model_identity(name: str) -> Any:
-    """What tells one base model from another: the content of a folder, or the name."""
-    if name == SCRATCH or not os.path.isdir(name):
+def base_model_identity(name: str, parameter: str) -> Any:
+    """What tells one base model from another: the content of a folder, or the revision at Hugging Face."""
+    if name == SCRATCH:
         return name
-    return folder_identity(name, "--base-model")
+    if os.path.isdir(name):
+        return folder_identity(name, parameter)
+    return hub.find_model(name, parameter).identity
 
 
 def folder_identity(folder: str, parameter: str) -> dict[str, str]:

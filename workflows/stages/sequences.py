@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
-from workflows.base.settings import SCRATCH, PresetSettings, SequenceSettings, TokenizerSettings
+from workflows.base.settings import SCRATCH, SequenceSettings, TokenizerSettings, TrainingSampleSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam, hub
+from workflows.engines.disk import Need
 from workflows.stages.dump import CorpusStage, FetchDump
 from workflows.stages.pages import ExtractPages
 from workflows.stages.tables import BuildEntityVocab
@@ -17,45 +18,59 @@ TOKENIZER_SIZES = {"demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_2
 LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
 
 
-class TrainTokenizer(PresetSettings, CorpusStage):
+class TrainTokenizer(TrainingSampleSettings, CorpusStage):
     """A byte-level BPE tokenizer in RoBERTa's format, when none is given."""
 
     FOLDER = "tokenizer"
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"vocab_size": TOKENIZER_SIZES[self.preset]}
+        return {"vocab_size": TOKENIZER_SIZES[self.preset], "characters": self.tokenizer_characters}
 
     def work(self) -> Result:
-        from pipeline.sequences import tokenizer
+        from pipeline.sequences import tokenizer_training
 
         extracted = self.clone(ExtractPages)
         paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        return tokenizer.build(paths, self.folder, TOKENIZER_SIZES[self.preset])
+        return tokenizer_training.build(paths, self.folder, **self.bytes_parameters())
 
 
 class TokenizedStage(TokenizerSettings, CorpusStage):
     """A stage that uses the tokenizer: the given one, the base model's, or one trained on the corpus."""
 
     def given_tokenizer(self) -> str:
-        """Folder of the tokenizer that the user gave, or empty."""
+        """The tokenizer that the user gave: a folder, or a name at Hugging Face; empty where there is none."""
         if self.tokenizer:
             return os.path.abspath(self.tokenizer)  # a cluster's workers have other working folders
-        return "" if self.base_model == SCRATCH else hub.model_folder(self.base_model, "--base-model")
+        return "" if self.base_model == SCRATCH else self.base_model
+
+    def _weights_parameter(self) -> str:
+        """Where the user gave the name of a model, as an error says it."""
+        return "--base-model"
 
     def tokenizer_requires(self) -> dict[str, Stage]:
         return {} if self.given_tokenizer() else self.cloned(TrainTokenizer)
 
     def tokenizer_folder(self) -> str:
-        return self.given_tokenizer() or storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
+        """The tokenizer's folder; that of a name at Hugging Face is fetched."""
+        if given := self.given_tokenizer():
+            return hub.tokenizer_folder(given, self._weights_parameter())
+        return storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
 
     def tokenizer_identity(self) -> dict[str, str]:
-        """SHA-256 of each file of a given tokenizer; a trained one counts as an upstream stage."""
+        """What each file of a given tokenizer holds: its SHA-256, or the revision at Hugging Face.
+
+        A trained one counts as an upstream stage.
+        """
         given = self.given_tokenizer()
         if not given:
             return {}
+        if not self.tokenizer and not os.path.isdir(given):
+            model = hub.find_model(given, self._weights_parameter())
+            return dict.fromkeys(hub.tokenizer_names_of(model), model.identity)
         from pipeline.sequences.tokenizer_files import tokenizer_files
 
         files = tokenizer_files(Path(given))
@@ -67,6 +82,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     FOLDER = "sequences"
     VERSION = 3
+    NEED = Need(written=1.05)
     KEEPS = "blocks"
 
     def check_needs(self) -> None:

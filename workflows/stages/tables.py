@@ -1,6 +1,6 @@
 """Joins and counts over the extracted pages: redirects, links, entity vocabulary, mention table."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -8,7 +8,8 @@ from pipeline import storage
 from workflows.base.parameters import AUTO
 from workflows.base.settings import MentionSettings, SparkSettings, VocabularySettings
 from workflows.base.stage import Result, Stage
-from workflows.engines import spark
+from workflows.engines import disk, spark
+from workflows.engines.disk import Need
 from workflows.stages.dump import CorpusStage
 from workflows.stages.pages import ExtractPages
 
@@ -22,6 +23,7 @@ class SparkStage(SparkSettings, CorpusStage):
     """A stage whose work is done by Spark."""
 
     KEEPS = "blocks"
+    NEED: ClassVar[Need]
     priority = 10  # before Beam's and torch's stages, so that one session serves them all
 
     def check_needs(self) -> None:
@@ -34,14 +36,21 @@ class SparkStage(SparkSettings, CorpusStage):
             super().run()
 
     def job(self) -> "SparkJob":
-        """What the algorithm is given; what an earlier attempt left unfinished is removed."""
+        """What the algorithm is given; what an earlier attempt left unfinished is removed.
+
+        Raises:
+            ValueError: there is no room for the work.
+        """
         from pipeline.jobs.spark import SparkJob, part_count
 
         stages = {"FetchDump": self.fetched(), **self.requires()}
         extracted = stages["ExtractPages"]
+        storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
+        is_here = self.spark_master.startswith("local") or not self.spark_master
+        scratch = spark.scratch_root(self) if is_here else ""
+        disk.check_stage(self, self.NEED, extracted.manifest().total_bytes, scratch)
         session = spark.spark_session(self, stages["FetchDump"].manifest().rows["bytes"])
         paragraphs = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        storage.sweep(self.folder, storage.finished_blocks(self.folder, self.key()))
         folders = {name: stage.folder for name, stage in stages.items()}
         return SparkJob(session, folders, self.folder, self.key(), part_count(paragraphs, self.block_bytes()))
 
@@ -51,6 +60,7 @@ class ResolveRedirects(SparkStage):
 
     FOLDER = "titles"
     VERSION = 2
+    NEED = Need(written=0.02, scratch=0.1)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages)
@@ -68,6 +78,7 @@ class ResolveLinks(SparkStage):
     """Every annotation with its target after redirects."""
 
     FOLDER = "links"
+    NEED = Need(written=0.4, scratch=1.5)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects)
@@ -83,6 +94,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
 
     FOLDER = "entity_vocab"
     VERSION = 6
+    NEED = Need(written=0.1, scratch=0.3)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks)
@@ -158,6 +170,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
 
     FOLDER = "mentions"
     VERSION = 5
+    NEED = Need(written=1.2, scratch=2.0)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab)

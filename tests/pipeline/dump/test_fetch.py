@@ -10,7 +10,7 @@ import pytest
 
 from pipeline import storage
 from pipeline.dump import fetch
-from pipeline.dump.containers import TruncatedDump
+from pipeline.dump.gzip_index import TruncatedDump
 from tests.support import DATA
 
 DUMP = DATA / "wiki-40.xml"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pipeline.dump import containers
 from pipeline.dump import pages as dump
-from pipeline.dump.containers import Block, TruncatedDump
+from pipeline.dump.containers import Block
+from pipeline.dump.gzip_index import TruncatedDump, index_gzip
 from pipeline.dump.pages import Page, Rejected
 from pipeline.mediawiki.site import SiteInfo
 
@@ -47,7 +48,7 @@ def read_all(path: Path, block_size: int, **options: bool) -> tuple[list[Page | 
     indexes = {}
     if containers.detect_format(str(path)) == "gz" and path.name == "indexed":
         indexes = {str(path): f"{path}.gzi"}
-        containers.index_gzip(str(path), f"{path}.gzi")
+        index_gzip(str(path), f"{path}.gzi")
     blocks = containers.plan_blocks([str(path)], block_size, indexes)
     pages = [page for block in blocks for page in dump.read_pages(block, SITE, counts, **options)]
     return pages, counts
@@ -98,7 +99,7 @@ def test_an_indexed_gzip_file_is_entered_at_many_points(tmp_path: Path, shared: 
     data = bz2.decompress((shared / "data/wikipedia/enwiki-2006-500.xml.bz2").read_bytes())
     path, index = str(tmp_path / "dump.gz"), str(tmp_path / "dump.gzi")
     Path(path).write_bytes(gzip.compress(data, 1))
-    containers.index_gzip(path, index)
+    index_gzip(path, index)
     dump.check_end(path, index)
     site = dump.read_site_info(path)
     one = list(dump.read_pages(Block(0, path, 0, 1 << 30), site, Counter()))
@@ -111,9 +112,9 @@ def test_a_cut_or_damaged_gzip_file_is_noticed_by_its_index(tmp_path: Path, long
     whole = gzip.compress(long_export)
     path, index = tmp_path / "dump.gz", str(tmp_path / "dump.gzi")
     path.write_bytes(whole[: len(whole) // 2])
-    containers.index_gzip(str(path), index)
+    index_gzip(str(path), index)
     with pytest.raises(
-        TruncatedDump, match=r"gzip stream ends in the middle, after \d+ bytes .*--allow-truncated"
+        TruncatedDump, match=r"gzip stream ends in the middle, at byte \d+.*--allow-truncated"
     ):
         dump.check_end(str(path), index)
     counts: Counter[str] = Counter()
@@ -123,7 +124,7 @@ def test_a_cut_or_damaged_gzip_file_is_noticed_by_its_index(tmp_path: Path, long
     assert counts["pages:truncated"] == 1
     path.write_bytes(whole[:-6] + b"\0\0" + whole[-4:])
     with pytest.raises(ValueError, match=r"dump\.gz: damaged"):
-        containers.index_gzip(str(path), index)
+        index_gzip(str(path), index)
 
 
 def test_real_dump_against_the_library(shared: Path) -> None:

@@ -1,5 +1,7 @@
 """The commonest labels of held-out mentions: whose links count, ties, names that are not there."""
 
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,8 @@ from pipeline import schemas, storage
 from pipeline.sequences.commonest import write_commonest
 from pipeline.sequences.packing import Sequence
 from pipeline.sequences.shards import shard
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tests.support.mentions import finished_table
 
 # Mention, entity id, title, links to the title, links of the mention, occurrences.
@@ -111,3 +114,25 @@ def test_names_are_folded_where_the_table_s_are(tmp_path: Path, tokenizer: Path)
 def test_nothing_held_out(tmp_path: Path, tokenizer: Path) -> None:
     assert len(labels(tmp_path, tokenizer)) == 0
     assert len(labels(tmp_path / "empty", tokenizer, [])) == 0
+
+
+def test_texts_are_not_held(tmp_path: Path, tokenizer: Path) -> None:
+    rows = [[("Paris", 3), ("Rome", 4), (f"a few words {number}", 1), ("Éire", 6)] for number in range(1100)]
+    labels(tmp_path, tokenizer, [])  # what is loaded at first use is not counted
+    write_held_out(tmp_path / "many", tokenizer, rows)
+    manifest = storage.read_manifest(str(tmp_path / "many"))
+    files = [replace(manifest.files[0], path=f"held_out/block-{number:05d}.arrow") for number in range(8)]
+    for entry in files[1:]:
+        (tmp_path / "many" / entry.path).hardlink_to(tmp_path / "many" / files[0].path)
+    storage.write_manifest(str(tmp_path / "many"), replace(manifest, files=tuple(files)))
+    paths = {"mentions": str(tmp_path / "mentions"), "tokenizer": str(tokenizer)}
+    tracemalloc.start()
+    count = write_commonest(str(tmp_path / "commonest"), sequences=str(tmp_path / "many"), **paths)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    table = storage.open_arrow(tmp_path / "commonest")
+    # The held-out pages link more often than the whole table, but not to all that it has.
+    assert table["commonest"].to_pylist() == [[1, -1, -1, -1]] * count
+    assert table["commonest_known"].to_pylist() == [[5, -1, -1, -1]] * count
+    assert count == 8 * len(rows)
+    assert peak < 100 * 4 * count, "bytes for each annotation, a batch of texts included"

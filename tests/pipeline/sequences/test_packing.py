@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from pipeline.sequences.packing import Limits, Sequence, build_page
 from pipeline.sequences.sentences import split
-from pipeline.sequences.tokenizer import WordPiece, WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordPiece, WordTokenizer
 from pipeline.sequences.tokenizer_files import Normalizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from pipeline.wikitext.paragraphs import Link, Paragraph
 from tests.support.real_pages import real_pages
 

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 
 SENTENCES = [
     "Beyoncé lives in Los Angeles.",
@@ -161,22 +162,6 @@ def test_every_text_comes_back(corpus_tokenizer: WordTokenizer, segments: list[t
     for (text, leading), segment in zip(segments, ids, strict=True):
         stripped = text.strip()
         assert corpus_tokenizer.decode(segment) == (" " if leading and stripped else "") + stripped
-
-
-def test_training_is_deterministic_and_in_robertas_format(tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        train_tokenizer(iter(SENTENCES * 5), tmp_path / name, 350)
-    for file in ("vocab.json", "merges.txt"):
-        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
-    vocab = json.loads((tmp_path / "first" / "vocab.json").read_text(encoding="utf-8"))
-    assert [vocab[token] for token in SPECIAL_TOKENS] == [0, 1, 2, 3, len(vocab) - 1]
-    assert sorted(vocab.values()) == list(range(len(vocab)))
-    assert 261 < len(vocab) <= 350
-
-
-def test_too_small_a_vocabulary_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="found 100, wanted at least 261"):
-        train_tokenizer(SENTENCES, tmp_path, 100)
 
 
 def write(folder: Path, vocab: str, merges: str) -> Path:

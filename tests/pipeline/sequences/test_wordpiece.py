@@ -13,14 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import BertWordPieceTokenizer
 
-from pipeline.sequences.tokenizer import (
-    ByteLevelBPE,
-    WordPiece,
-    WordTokenizer,
-    copy_tokenizer,
-    train_tokenizer,
-)
+from pipeline.sequences.tokenizer import ByteLevelBPE, WordPiece, WordTokenizer, copy_tokenizer
 from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS, Normalizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tests.support import ROOT
 
 EXAMPLES = ROOT / "examples"

@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 from model.files import save_model
 from model.luke.config import PRESETS as MODEL_PRESETS
 from model.luke.heads import LukeForPretraining
-from pipeline.sequences.tokenizer import train_tokenizer
 from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.annotations import Mention
 from tasks.finetuning import epochs as loop
 from tasks.finetuning import finetune as finetuning

@@ -12,7 +12,8 @@ import torch
 from model.luke.batch import IGNORED
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.ner import __main__ as command
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile

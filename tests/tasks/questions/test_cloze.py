@@ -14,7 +14,8 @@ from model.files import save_model
 from model.luke.config import PRESETS as MODEL_PRESETS
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks import cloze_qa
 from tasks.finetuning.finetune import finetune
 from tasks.io.records import Record

@@ -11,7 +11,8 @@ import torch
 
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks import extractive_qa
 from tasks.entities.annotations import Mention
 from tasks.io.records import Record

@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.annotations import Mention
 from tasks.questions.windows import (
     STRIDE,

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks import entity_typing as command
 from tasks.task import InputSettings
 from tasks.typing_and_relations import entity_typing

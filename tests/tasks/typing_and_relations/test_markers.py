@@ -11,7 +11,8 @@ import torch
 from model.exchange.fine_tuned import load_fine_tuned
 from model.exchange.load import load_strictly
 from model.luke.encoder import LukeModel
-from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer, train_tokenizer
+from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.excerpts import boundaries
 from tasks.task import InputSettings
 from tasks.typing_and_relations import entity_typing, relation_classification

@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 import pytest
+from luigi.cmdline_parser import CmdlineParser
 from luigi.parameter import UnknownParameterException
 
 import workflows
@@ -77,3 +78,25 @@ def test_no_two_tasks_of_one_stage_in_a_run() -> None:
     stages = RunAll().upstream()
     assert len({stage.task_id for stage in stages}) == len(stages)
     assert len({stage.folder for stage in stages}) == len(stages)
+
+
+def test_settings_of_spark_are_repeated_flags() -> None:
+    flags = ["--spark-conf", "spark.executor.memory=8g", "--spark-conf=spark.a.b-c=x = [y], z"]
+    with CmdlineParser.global_instance(["BuildMentionTable", *flags], allow_override=True) as parser:
+        stage = parser.get_task_obj()
+    wanted = ("spark.executor.memory=8g", "spark.a.b-c=x = [y], z")
+    assert stage.spark_conf == wanted
+    assert {each.spark_conf for each in stage.upstream() if hasattr(each, "spark_conf")} == {wanted}
+    assert stage.hash8 == workflows.BuildMentionTable().hash8
+    assert type(stage).from_str_params(stage.to_str_params()) is stage, "as another process makes it"
+    for value in ("spark.a", "a=b", ["spark.a=1", "spark.a=2"]):
+        with pytest.raises(ValueError, match=r"^--spark-conf \S+: wanted spark\.NAME=VALUE, each name once"):
+            workflows.BuildMentionTable(spark_conf=value)
+
+
+def test_the_size_of_the_sample_is_the_tokenizer_s_and_of_those_that_use_it() -> None:
+    few = {"tokenizer_characters": 200_000}
+    for stage in (workflows.TrainTokenizer, workflows.BuildSequences, Pretrain):
+        assert stage(**few).hash8 != stage().hash8
+    with pytest.raises(ValueError, match=r"--tokenizer-characters 5: wanted a whole number, 100000 or more"):
+        workflows.TrainTokenizer(tokenizer_characters=5)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pipeline import schemas, storage
 from pipeline.lookup import mentions
 from pipeline.lookup.entities import EntityVocab
-from pipeline.sequences.statistics import SIZES, describe_sequences
+from pipeline.sequences.shards import SIZES, describe_sequences
 from tests.support import DATA
 from tests.support.mentions import Table, pages_of_dump, write_mentions
 from tests.support.oracle_tables import Pages

@@ -1,9 +1,7 @@
 """The stage FineTune: a killed one goes on from its checkpoint; weights from elsewhere; a silent model is a failure."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, replace
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,7 @@ from tasks.finetuning.prepare import Run
 from tasks.ner import task as ner
 from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, bert, pretrained
-from workflows import BuildSequences, ExportHuggingFace, FineTune
-from workflows.engines import hub as model_hub
+from workflows import ExportHuggingFace, FineTune
 
 THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
 
@@ -99,9 +96,9 @@ def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
 @pytest.mark.parametrize(
     ("width", "preset"), [(384, "small-encoder"), (768, "base"), (1023, "base"), (1024, "large")]
 )
-@pytest.mark.parametrize("owner", ["ours", "authors", "transformers", "hub"])
+@pytest.mark.parametrize("owner", ["ours", "authors", "transformers"])
 def test_the_width_of_given_weights_decides_the_preset(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: str, width: int, preset: str
+    tmp_path: Path, owner: str, width: int, preset: str
 ) -> None:
     config = asdict(replace(LukeConfig(), hidden_size=width, num_attention_heads=1))
     (tmp_path / "weights").mkdir()
@@ -113,11 +110,7 @@ def test_the_width_of_given_weights_decides_the_preset(
     else:
         kind = {} if owner == "ours" else {"model_type": "luke"}
         (tmp_path / "weights" / "config.json").write_text(json.dumps({**config, **kind}))
-    monkeypatch.setattr(
-        "huggingface_hub.snapshot_download", lambda name, **patterns: str(tmp_path / "weights")
-    )
-    model_hub.model_folder.cache_clear()
-    given = "someone/luke" if owner == "hub" else str(tmp_path / "weights")
+    given = str(tmp_path / "weights")
     for size in ("demo", "small", "base", "large"):
         stage = FineTune(workdir=str(tmp_path), weights=given, preset=size, device="cpu")
         assert stage.preset_name() == preset
@@ -171,77 +164,3 @@ def test_what_a_kill_left_is_no_part_of_the_result(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
     assert [entry.path for entry in made.described()] == ["metrics.json"]
-
-
-def hub(folder: Path, names: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Puts a repository of these files in the place of Hugging Face; what is fetched lies in `folder`.
-
-    Returns the names that each call fetches.
-    """
-    calls: list[list[str]] = []
-    folder.mkdir()
-
-    def snapshot_download(name: str, *, allow_patterns: list[str]) -> str:
-        calls.append([name for name in names if any(fnmatch(name, pattern) for pattern in allow_patterns)])
-        for found in calls[-1]:
-            (folder / found).write_text("{}")
-        return str(folder)
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", snapshot_download)
-    model_hub.model_folder.cache_clear()
-    return calls
-
-
-LUKE_FILES = [
-    "config.json",
-    "entity_vocab.json",
-    "vocab.json",
-    "merges.txt",
-    "added_tokens.json",
-    "README.md",
-]
-
-
-@pytest.mark.parametrize(
-    ("weights", "fetched"),
-    [
-        (["model.safetensors", "pytorch_model.bin"], ["model.safetensors"]),
-        (["model-00001-of-00002.safetensors", "tf_model.h5"], ["model-00001-of-00002.safetensors"]),
-        (["pytorch_model.bin", "tf_model.h5"], ["pytorch_model.bin"]),
-    ],
-)
-def test_old_weights_are_fetched_only_where_there_are_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: list[str], fetched: list[str]
-) -> None:
-    calls = hub(tmp_path / "hub", [*LUKE_FILES, *weights], monkeypatch)
-    assert model_hub.model_folder("someone/luke", "--weights") == str(tmp_path / "hub")
-    assert calls[-1] == [*LUKE_FILES[:-1], *fetched]
-    assert {path.name for path in (tmp_path / "hub").iterdir()} == {*calls[-1]}
-
-
-def test_names_without_a_model_are_refused_by_their_parameter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hub(tmp_path / "hub", [*LUKE_FILES, "tf_model.h5"], monkeypatch)
-    for stage, message in (
-        (
-            FineTune(weights="someone/luke"),
-            r"^--weights someone/luke: .* neither \*\.safetensors nor pytorch_model.bin",
-        ),
-        (FineTune(weights="./luke"), r"^--weights \./luke: no such folder; give"),
-        (
-            BuildSequences(base_model="someone/luke"),
-            r"^--base-model someone/luke: .* neither \*\.safetensors nor",
-        ),
-    ):
-        with pytest.raises(ValueError, match=message):
-            stage.given_tokenizer()
-
-    def refuse(name: str, *, allow_patterns: list[str]) -> str:
-        raise OSError("the network is down\nmore")
-
-    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
-    with pytest.raises(
-        ValueError, match=r"^--weights someone/else: .* from Hugging Face \(the network is down\)$"
-    ):
-        FineTune(weights="someone/else").given_tokenizer()

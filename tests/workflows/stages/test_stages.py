@@ -277,7 +277,12 @@ def test_the_papers_profile_with_a_given_tokenizer_in_an_odd_folder(shared: Path
     facts = {}
     for profile in ("fixed", "paper"):
         stage = BuildSequences(
-            dump=str(DUMP), workdir=workdir, processes=1, profile=profile, tokenizer=tokenizer
+            dump=str(DUMP),
+            workdir=workdir,
+            scratch=str(tmp_path / "scratch"),  # Spark ends the name of a folder at a comma
+            processes=1,
+            profile=profile,
+            tokenizer=tokenizer,
         )
         run_in_process(stage)
         facts[profile] = stage.manifest()

@@ -1,0 +1,240 @@
+"""Spark as the user has it: settings, scratch, and executors of the workers' size."""
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.jobs import spark as engine
+from tests.support import ROOT
+from workflows import ResolveRedirects
+from workflows.engines import spark
+
+DEFAULTS = """
+# a comment
+spark.executor.memory   3g
+spark.ui.enabled=true
+spark.driver.extraJavaOptions: -Da=b \\
+    -Dc=d
+spark.sql.adaptive.enabled true
+spark.master yarn
+"""
+
+
+@pytest.fixture
+def users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's configuration of Spark."""
+    for name in ("SPARK_HOME", "SPARK_EXECUTOR_MEMORY", "SPARK_LOCAL_DIRS", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    (folder / "spark-defaults.conf").write_text(DEFAULTS)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
+    return folder
+
+
+def started(monkeypatch: pytest.MonkeyPatch, master: str, **options: Any) -> dict[str, str]:
+    """The settings with which a session would be started."""
+    found: dict[str, str] = {}
+
+    class Builder:
+        def appName(self, name: str) -> "Builder":
+            return self
+
+        def config(self, name: str, value: str) -> "Builder":
+            found[name] = value
+            return self
+
+        def getOrCreate(self) -> None:
+            pass
+
+    monkeypatch.setattr(engine, "SparkSession", type("Session", (), {"builder": Builder()}))
+    engine.session(master, 1 << 30, **options)
+    return found
+
+
+def test_a_users_settings_stand(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = started(monkeypatch, "local[2]", is_short=True, defaults={"spark.executor.memory": "7g"})
+    assert ours["spark.executor.memory"] == "3g"
+    assert ours["spark.ui.enabled"] == "true"
+    assert ours["spark.driver.extraJavaOptions"] == "-Da=b -Dc=d"
+    assert ours["spark.driver.memory"] == "1024m"
+    # What tables are computed with, and the master, have to be ours.
+    assert ours["spark.sql.adaptive.enabled"] == "false"
+    assert ours["spark.master"] == "local[2]"
+    monkeypatch.setenv("SPARK_EXECUTOR_MEMORY", "4g")
+    assert started(monkeypatch, "local")["spark.executor.memory"] == "4g"
+    wanted = {"spark.executor.memory": "5g", "spark.sql.adaptive.enabled": "true"}
+    assert started(monkeypatch, "local", wanted=wanted)["spark.executor.memory"] == "5g"
+    assert started(monkeypatch, "local", wanted=wanted)["spark.sql.adaptive.enabled"] == "false"
+
+
+def test_a_users_python_and_configuration_stand(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(monkeypatch, "local")
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert os.environ["SPARK_CONF_DIR"] == str(users)
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python")
+    started(monkeypatch, "local")
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python"
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    started(monkeypatch, "local")
+    assert os.environ["SPARK_CONF_DIR"] == str(ROOT / "pipeline/jobs/spark_conf")
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    (users.parent / "spark" / "conf").mkdir(parents=True)
+    monkeypatch.setenv("SPARK_HOME", str(users.parent / "spark"))
+    started(monkeypatch, "local")
+    assert os.environ["SPARK_CONF_DIR"] == str(users.parent / "spark" / "conf")
+
+
+def test_where_scratch_is(users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = ResolveRedirects(workdir=str(tmp_path / "work"))
+    assert spark.scratch_root(stage) == str(tmp_path / "work" / ".scratch")
+    assert spark.scratch_root(stage.clone(scratch="here")) == os.path.abspath("here")
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/disk1,/disk2")
+    assert spark.scratch_root(stage) == ""
+    assert spark.scratch_root(stage.clone(scratch="here")) == os.path.abspath("here")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("spark.sql.ansi.enabled=false", r"=false: what the tables hold depends on it; leave it out$"),
+        ("spark.master=yarn", r"=yarn: --spark-master sets it$"),
+        ("spark.local.dir=/tmp", r"=/tmp: --scratch sets it$"),
+    ],
+)
+def test_settings_that_are_not_the_users(setting: str, message: str) -> None:
+    stage = ResolveRedirects(spark_conf=["spark.executor.cores=2", setting])
+    with pytest.raises(ValueError, match=rf"^--spark-conf {setting.split('=')[0]}{message}"):
+        stage.check_needs()
+
+
+def test_a_folder_that_spark_would_take_for_two(tmp_path: Path) -> None:
+    stage = ResolveRedirects(workdir=str(tmp_path / "a,b"))
+    with pytest.raises(
+        ValueError, match=r"^--scratch .*a,b/\.scratch: Spark would end the name at the comma"
+    ):
+        stage.check_needs()
+
+
+# Executors
+
+
+def worker(cores: int, mebibytes: int, state: str = "ALIVE") -> dict[str, Any]:
+    return {"state": state, "coresfree": cores, "memoryfree": mebibytes}
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """What the web page of a master on this machine says."""
+    says: dict[str, Any] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps(says).encode()
+            self.send_response(200 if self.path == "/json/" else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("SPARK_MASTER_WEBUI_PORT", str(server.server_port))
+        yield says
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("workers", "memory"),
+    [
+        ([worker(1, 2048)], "1536m"),
+        ([worker(16, 65_536), worker(16, 65_536)], "57344m"),
+        ([worker(16, 8192)], "4096m"),  # many cores for little memory: half is Python's
+        ([worker(16, 65_536), worker(4, 16_384)], "14336m"),  # the smallest decides
+        ([worker(4, 16_384), worker(4, 512), worker(0, 9000), worker(1, 2048, "DEAD")], "14336m"),
+    ],
+)
+def test_executors_are_as_large_as_the_workers_allow(
+    page: dict[str, Any], workers: list[dict[str, Any]], memory: str
+) -> None:
+    page["workers"] = workers
+    assert spark.executor_memory("spark://127.0.0.1:7077") == {"spark.executor.memory": memory}
+    assert spark.executor_memory("spark://127.0.0.1:1,localhost:2") == {"spark.executor.memory": memory}
+
+
+def test_workers_that_are_not_known_are_told(page: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("workflows").propagate = True
+    with caplog.at_level(logging.INFO):
+        for master, why in (
+            ("spark://127.0.0.1:7077", "of 127.0.0.1 does not tell"),
+            ("yarn", "only a standalone"),
+        ):
+            assert spark.executor_memory(master) == {}
+            assert why in caplog.messages[-1]
+            assert (
+                "executors have 1 GB; --spark-conf spark.executor.memory=8g sets more" in caplog.messages[-1]
+            )
+
+
+def test_the_driver_is_found_by_its_address_on_the_way_to_the_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_LOCAL_HOSTNAME", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as master:
+        url = f"spark://127.0.0.1:1,127.0.0.1:{master.getsockname()[1]}"  # the first is down
+        assert spark.driver_address(url) == {"spark.driver.host": "127.0.0.1"}
+        monkeypatch.setenv("SPARK_LOCAL_HOSTNAME", "my-name")
+        assert spark.driver_address(url) == {}
+    assert spark.driver_address("yarn") == {}
+
+
+# A session
+
+
+SESSION = """
+import json, os, sys
+from pathlib import Path
+from workflows import ResolveRedirects
+from workflows.engines import spark
+
+stage = ResolveRedirects(workdir=sys.argv[1], processes=2, spark_conf=["spark.app.name=mine"])
+session = spark.spark_session(stage, 1)
+assert spark.spark_session(stage, 1) is session
+session.range(100).repartition(3).count()
+python = session.range(1).rdd.map(lambda row: os.environ["LUKE_PYTHON"]).first()
+settings = dict(session.sparkContext.getConf().getAll())
+files = [path.relative_to(sys.argv[1]).parts for path in Path(sys.argv[1]).rglob("*.data")]
+print(json.dumps({"python": python, "settings": settings, "files": files}))
+"""
+
+
+@pytest.mark.slow
+def test_a_session_as_the_user_wants_it(users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "python").write_text(f'#!/bin/sh\\nLUKE_PYTHON=users exec {sys.executable} "$@"\\n')
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "python"))
+    (users / "spark-defaults.conf").write_text("spark.users.own 1\nspark.sql.session.timeZone CET\n")
+    workdir = tmp_path / "work"
+    command = [sys.executable, "-c", SESSION, str(workdir)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["python"] == "users"
+    settings = found["settings"]
+    assert settings["spark.users.own"] == "1"
+    assert settings["spark.app.name"] == "mine"
+    assert settings["spark.sql.session.timeZone"] == "UTC"
+    assert found["files"]
+    assert {each[0] for each in found["files"]} == {".scratch"}
+    assert [path.name for path in (workdir / ".scratch").iterdir()] == [".lock"], "it went with the run"
