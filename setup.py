@@ -27,7 +27,6 @@ setup(
         "pipeline.sequences": ["data/*"],
         "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
-        "workflows": ["costs.toml"],
         "workflows.report": ["templates/*"],
     },
     install_requires=[

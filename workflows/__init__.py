@@ -3,7 +3,6 @@
 import sys
 
 from workflows.base import commandline
-from workflows.plan import Plan
 from workflows.stages.dump import FetchDump
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
@@ -23,7 +22,6 @@ __all__ = [
     "FetchDump",
     "FineTune",
     "FineTuneGrid",
-    "Plan",
     "Pretrain",
     "PretrainRoberta",
     "ReadTemplates",

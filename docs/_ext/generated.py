@@ -43,7 +43,6 @@ STAGES = (
     "Report",
     "RunExperiments",
     "RunAll",
-    "Plan",
 )
 
 

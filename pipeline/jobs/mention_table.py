@@ -137,7 +137,9 @@ def count_names(session: SparkSession, paths: Sequence[str], folder: str, profil
 
 def count_occurrences(path: str, known: NameKeys) -> tuple[Positions, Positions]:
     """(rows of names, how often each occurs) in a file of paragraphs."""
-    keys = [key for texts, links, _ in _read_texts(path) for _, key in find_keys(texts, links, known)]
+    keys = [keys_of([])]
+    for texts, links, _ in _read_texts(path):
+        keys += [found for _, found in find_keys(texts, links, known)]
     return known.count(np.concatenate(keys))
 
 
@@ -222,7 +224,7 @@ def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:
     def by_page(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pending = _PAGE_LINKS.empty_table()
         for batch in batches:
-            table = pa.concat_tables([pending, pa.Table.from_batches([batch], _PAGE_LINKS)])
+            table = pa.concat_tables([pending, pa.Table.from_batches([batch]).cast(_PAGE_LINKS)])
             page_ids = table.column("page_id").to_numpy()
             is_earlier = np.flatnonzero(page_ids != page_ids[-1]) if len(page_ids) else page_ids
             cut = is_earlier[-1] + 1 if len(is_earlier) else 0  # behind it the last page may go on

@@ -26,6 +26,10 @@ Keys = NDArray[np.uint64]
 Positions = NDArray[np.int64]
 
 _CODE_POINTS = 0x110000
+_ASSIGNED = (
+    (0, 0x40000),
+    (0xE0000, 0xE0200),
+)  # none of the others is a letter, a digit, a mark or white space
 _SPACE, _WORD, _UNSPACED, _MARK, _OTHER = range(5)
 _SEPARATOR = "\ud800"  # behind each text; a text of a file cannot have it
 _BASE = 0x9E3779B97F4A7C15  # odd, so that it has an inverse
@@ -227,11 +231,13 @@ def _inside_words(kinds: NDArray[np.uint8]) -> NDArray[np.bool_]:
 def _kinds() -> NDArray[np.uint8]:
     """What each code point is to words."""
     kinds = np.full(_CODE_POINTS, _OTHER, np.uint8)
-    everything = "".join(map(chr, range(_CODE_POINTS)))
-    kinds[[character.isspace() for character in everything]] = _SPACE
-    for kind, pattern in ((_WORD, WORD_CHARACTERS), (_MARK, MARKS), (_UNSPACED, UNSPACED)):
-        for match in regex.finditer(f"(?V1){pattern}+", everything):
-            kinds[slice(*match.span())] = kind
+    for first, last in _ASSIGNED:
+        part = "".join(map(chr, range(first, last)))
+        found = kinds[first:last]
+        found[[character.isspace() for character in part]] = _SPACE
+        for kind, pattern in ((_WORD, WORD_CHARACTERS), (_MARK, MARKS), (_UNSPACED, UNSPACED)):
+            for match in regex.finditer(f"(?V1){pattern}+", part):
+                found[slice(*match.span())] = kind
     kinds[ord(_SEPARATOR)] = _SPACE
     return kinds
 
