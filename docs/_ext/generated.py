@@ -157,6 +157,11 @@ def stage_page(name: str, stage: Any) -> str:
     before = required(stage)
     links = ", ".join(f"[{each}]({each}.md)" for each in before)
     facts.append(f"Needs: {links}." if before else "Needs no other stage.")
+    if need := getattr(stage, "NEED", None):
+        aside = f", and Spark sets {need.scratch:g} aside" if need.scratch else ""
+        facts.append(
+            f"[Disk](../../tutorials/your-wiki.md#disk): {need.written:g} bytes for a byte of input{aside}."
+        )
     parts += ["\n\n".join(facts), "", "```sh", f"luigi --module workflows {name} --help", "```", ""]
     if files := MEANINGS["files"].get(name):
         parts += ["## Files", "", table(["file", "content"], [[code(k), cell(v)] for k, v in files.items()])]

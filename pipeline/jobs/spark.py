@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -129,7 +130,8 @@ def release() -> None:
     """Forget the tables that this process's session keeps, if there is a session."""
     if session := running():
         session.catalog.clearCache()
-        session.sparkContext._jvm.System.gc()  # Spark removes the files of a shuffle that Java has forgotten
+        java: Any = session.sparkContext._jvm
+        java.System.gc()  # Spark removes the files of a shuffle when Java has forgotten it
 
 
 def stop() -> None:

@@ -89,8 +89,10 @@ class MentionTable:
         if number is None:
             return None
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        facts = (column[row].as_py() for column in self._columns[batch][:3])
-        return Mention(name, *facts, tuple(self.candidates(number)))
+        total_links, occurrences, link_probability = (
+            column[row].as_py() for column in self._columns[batch][:3]
+        )
+        return Mention(name, total_links, occurrences, link_probability, tuple(self.candidates(number)))
 
     def number(self, name: str) -> int | None:
         """The number of a name's row, or None."""

@@ -19,7 +19,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 from pipeline.sequences.tokenizer import SPECIAL_TOKENS, WordTokenizer
 from pipeline.storage import Result, atomic_folder, describe, join, read_batches
 
-LETTER_COST = 20
+LETTER_COST = 25
 LONGEST_RUN = 16
 _WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
 _BUCKETS = 1 << 16  # the sample is as exact as one of so many parts of the corpus

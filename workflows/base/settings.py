@@ -172,7 +172,7 @@ class TrainingSampleSettings(PagesSettings, PresetSettings):
         least=100_000,
         default=100_000_000,
         description="characters that a new tokenizer learns from, at most, in paragraphs by hash; Chinese, Japanese, "
-        "Thai and other letters without blanks between words count 20 times",
+        "Thai and other letters without blanks between words count 25 times",
     )
 
 

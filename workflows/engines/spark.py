@@ -80,7 +80,8 @@ def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     master = stage.spark_master or f"local[{stage.processes}]"
     wanted_heap = _HEAP_PER_DUMP_BYTE * dump_bytes
     heap = max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, wanted_heap))
-    wanted, defaults = users_wish(stage), {}
+    wanted = users_wish(stage)
+    defaults: dict[str, str] = {}
     if not master.startswith("local"):
         defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
         if _EXECUTOR_MEMORY not in {**spark.users_settings(), **wanted}:

@@ -94,7 +94,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
 
     FOLDER = "entity_vocab"
     VERSION = 6
-    NEED = Need(written=0.1, scratch=0.3)
+    NEED = Need(written=0.1, scratch=0.6)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks)
@@ -170,7 +170,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
 
     FOLDER = "mentions"
     VERSION = 5
-    NEED = Need(written=1.2, scratch=2.0)
+    NEED = Need(written=1.2, scratch=3)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab)

@@ -221,7 +221,7 @@ print(json.dumps({"python": python, "settings": settings, "files": files}))
 
 @pytest.mark.slow
 def test_a_session_as_the_user_wants_it(users: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "python").write_text(f'#!/bin/sh\\nLUKE_PYTHON=users exec {sys.executable} "$@"\\n')
+    (tmp_path / "python").write_text(f'#!/bin/sh\nLUKE_PYTHON=users exec {sys.executable} "$@"\n')
     (tmp_path / "python").chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(tmp_path / "python"))
     (users / "spark-defaults.conf").write_text("spark.users.own 1\nspark.sql.session.timeZone CET\n")
