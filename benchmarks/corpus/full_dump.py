@@ -29,6 +29,7 @@ DRIVERS: Mapping[str, Driver] = {
     "links": Driver(
         "links", 200e6, "an estimate from the pagelinks tables: 150 to 250 million in running text"
     ),
+    "sample": Driver("MB of the sample", 100, "the default of --tokenizer-characters; it grows no further"),
     "titles": Driver(
         "titles", 18e6, "7 million articles and 11 million redirects, by Wikipedia's statistics of 2024"
     ),
@@ -40,6 +41,7 @@ DRIVER_OF = {
     "ResolveLinks": "links",
     "BuildEntityVocab": "links",
     "BuildMentionTable": "text",
+    "TrainTokenizer": "sample",
     "BuildSequences": "text",
 }
 CORE_HOURS, MENTION_HOURS = 8, 2  # at most
@@ -50,6 +52,7 @@ def amounts(dump: Record, rows: Mapping[str, int], text_bytes: int) -> dict[str,
     return {
         "XML": dump["xml_bytes"] / 1e6,
         "text": text_bytes / 1e6,
+        "sample": min(text_bytes / 1e6, DRIVERS["sample"].full),
         "links": rows["links"],
         "titles": rows["titles"],
     }
@@ -77,7 +80,7 @@ def full_dump_rows(
 
         def per_unit(of: str, stage: str = stage, more: float = more) -> Number:
             small, large = figure(first, stage, of), figure(last, stage, of)
-            return None if small is None or large is None else max(0.0, (large - small) / more)
+            return max(0.0, (large - small) / more) if more and None not in (small, large) else None
 
         seconds, size = per_unit("cpu_seconds"), per_unit("bytes")
         rows.append(

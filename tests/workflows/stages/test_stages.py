@@ -369,8 +369,13 @@ def test_a_vocabulary_of_another_language(everything: RunAll, tmp_path: Path) ->
         stage.clone(BuildEntityVocab, entity_vocab=str(other)).run()
 
 
-@pytest.mark.parametrize("table", ["pages", "paragraphs"])
-def test_a_changed_bit_in_a_part_is_noticed(everything: RunAll, tmp_path: Path, table: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "reader", "parameters"),
+    [("pages", BuildEntityVocab, {"vocab_size": "6"}), ("paragraphs", BuildMentionTable, {"min_links": 2})],
+)
+def test_a_changed_bit_in_a_part_is_noticed(
+    everything: RunAll, tmp_path: Path, table: str, reader: type[Stage], parameters: dict[str, object]
+) -> None:
     """Its size is the same, and its footer is whole: only the checksum of its pages tells."""
     stage = copied(everything, tmp_path)
     part = Path(stage.clone(ExtractPages).folder) / table / "block-00000.parquet"
@@ -378,7 +383,7 @@ def test_a_changed_bit_in_a_part_is_noticed(everything: RunAll, tmp_path: Path, 
     content[len(content) // 3] ^= 1
     part.write_bytes(content)
     with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
-        stage.clone(BuildEntityVocab, vocab_size="6").run()
+        stage.clone(reader, **parameters).run()
 
 
 def test_a_changed_bit_is_noticed_by_the_sequences(everything: RunAll, tmp_path: Path) -> None:
