@@ -20,19 +20,13 @@ class Driver(NamedTuple):
 
 
 DRIVERS: Mapping[str, Driver] = {
-    "XML": Driver(
-        "MB of XML", 100_000, "enwiki's pages-articles of 2023 and 2024, uncompressed: 90 to 105 GB"
-    ),
+    "XML": Driver("MB of XML", 100_000, "enwiki's pages-articles, a round figure"),
     "text": Driver(
         "MB of text", 22_000, "published plain-text versions of 2023 and 2024: 16.1, 21.1 and 22.1 GB"
     ),
-    "links": Driver(
-        "links", 200e6, "an estimate from the pagelinks tables: 150 to 250 million in running text"
-    ),
+    "links": Driver("links", 200e6, "a round figure for running text; nobody counted them here"),
     "sample": Driver("MB of the sample", 100, "the default of --tokenizer-characters; it grows no further"),
-    "titles": Driver(
-        "titles", 18e6, "7 million articles and 11 million redirects, by Wikipedia's statistics of 2024"
-    ),
+    "titles": Driver("titles", 18e6, "articles and redirects, a round figure"),
 }
 DRIVER_OF = {
     "FetchDump": "XML",

@@ -110,11 +110,19 @@ def build_links(job: SparkJob) -> storage.Result:
 
     Args:
         job: reads ExtractPages, ResolveRedirects.
+
+    Raises:
+        ValueError: there are not as many links as ExtractPages has counted.
     """
     links = resolve_links(job.read("ExtractPages", "paragraphs/"), job.read("ResolveRedirects", "titles/"))
     # Rows that are equal in all of these may stand in any order.
     order = ["page_id", "mention", "title", "status"]
     result = storage.merge_blocks(job.write(links, schemas.LINKS.schema, "links", by="page_id", order=order))
+    found, wanted = result.rows["links"], job.manifest("ExtractPages").rows["links"]
+    if found != wanted:
+        raise ValueError(
+            f"{job.folder}: {found:,} of {wanted:,} links were written; delete the folder and run ResolveLinks again"
+        )
     statuses = storage.count_values([storage.join(job.folder, file.path) for file in result.files], "status")
     return replace(result, facts={"statuses": statuses})
 

@@ -118,9 +118,7 @@ def is_own(error: BaseException) -> bool:
 def unreadable_file(error: BaseException) -> str | None:
     """The file that Spark could not read, where that is what it complains of."""
     text = str(error)
-    if found := re.search(
-        r"ValueError: (.+\.parquet): not readable as Parquet", text
-    ):  # told by our own reader
+    if found := re.search(r"ValueError: (.+\.parquet): not readable as Parquet", text):  # our own reader's
         return found[1]
     found = re.search(r"reading file:?\s+file:/+(\S+\.parquet)", text)
     return f"/{urllib.parse.unquote(found[1])}" if found else None

@@ -144,6 +144,13 @@ def _cuts(lengths: Positions) -> Iterator[int]:
         yield len(lengths)
 
 
+def mixed(numbers: Keys) -> Keys:
+    """Numbers in which each bit of the given ones changes about half of the bits, as SplitMix64 mixes."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))
+
+
 class _Texts:
     """Texts as one row of code points, each with a separator behind it.
 
@@ -244,11 +251,8 @@ def _kinds() -> NDArray[np.uint8]:
 
 @cache
 def _values() -> Keys:
-    """A number without a pattern for each code point (by SplitMix64)."""
-    values = np.arange(1, _CODE_POINTS + 1, dtype=np.uint64) * np.uint64(_BASE)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
-    return values ^ (values >> np.uint64(31))
+    """A number without a pattern for each code point."""
+    return mixed(np.arange(1, _CODE_POINTS + 1, dtype=np.uint64) * np.uint64(_BASE))
 
 
 @cache

@@ -2,8 +2,8 @@
 
 A label is what a sequence holds: an entity's id, or [UNK] for all entities outside the vocabulary together. Links of
 the held-out pages themselves do not count, since no model has seen them. Texts are decoded from word ids: of
-lower-cased words (BERT's) only names that are written so are found. Of an annotation a few
-numbers are held in memory, of a text none.
+lower-cased words (BERT's) only names that are written so are found. A few numbers of each annotation are held in
+memory, and no text.
 """
 
 from collections import Counter

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
+from pipeline.lookup.counting import mixed
 from pipeline.sequences.tokenizer import SPECIAL_TOKENS, WordTokenizer
 from pipeline.storage import Result, atomic_folder, describe, join, read_batches
 
@@ -75,10 +76,8 @@ class Sample:
 def _buckets(batch: pa.RecordBatch) -> NDArray[np.int64]:
     """The bucket of each paragraph, by a hash of its page and its number."""
     page, number = (batch.column(name).to_numpy().astype(np.uint64) for name in ("page_id", "paragraph"))
-    mixed = page * np.uint64(0x9E3779B97F4A7C15) + number * np.uint64(0xD1B54A32D192ED03)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):  # as SplitMix64 mixes
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
-    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(_BUCKETS)).astype(np.int64)
+    keys = mixed(page * np.uint64(0x9E3779B97F4A7C15) + number * np.uint64(0xD1B54A32D192ED03))
+    return (keys % np.uint64(_BUCKETS)).astype(np.int64)
 
 
 def _costs(texts: pa.Array) -> NDArray[np.int64]:

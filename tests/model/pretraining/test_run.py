@@ -299,8 +299,7 @@ def test_ways_of_computing(sequences: Path, tmp_path: Path) -> None:
 def test_compiled(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     still = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     monkeypatch.setitem(PRESETS, "demo", still)
-    short = replace(SHORT, batch_size=SHORT.micro_batch_size, phases=(Phase(2, 1e-2, 0, "all"),))
-    monkeypatch.setitem(RECIPES, "demo", short)  # one shape a step: each is compiled
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=(Phase(2, 1e-2, 0, "all"),)))
     compile_ = torch.nn.Module.compile
     monkeypatch.setattr(torch.nn.Module, "compile", partialmethod(compile_, backend="aot_eager"))
     run(sequences, tmp_path / "plain")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +76,9 @@ def test_a_link_counts_wherever_it_stands_and_once(tmp_path: Path) -> None:
 def test_every_character_is_what_it_is_to_words() -> None:
     """White space is in no token; a letter or sign begins one, a mark does behind no letter."""
     kinds = counting._kinds()
+    everything = "".join(map(chr, range(0x110000)))
+    of_words = {match.start() for match in regex.finditer(r"[\p{L}\p{N}\p{M}\s]", everything)}
+    assert not of_words - {number for part in counting._ASSIGNED for number in range(*part)}
     for number in {*range(0x3100), *range(0x3100, 0x110000, 7)} - {*range(0xD800, 0xE000)}:
         assert (kinds[number] == 0) == (not list(tokens(chr(number)))), hex(number)
         between = [match.span() for match in tokens(f"é{chr(number)}é")]

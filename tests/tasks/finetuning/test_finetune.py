@@ -430,6 +430,20 @@ def silent(monkeypatch: pytest.MonkeyPatch, splits: tuple[str, ...] = ("dev", "t
     monkeypatch.setattr(ner, "decode", decode)
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_log_without_a_bar_is_told_how_far_it_is(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(loop, "_TELL_SECONDS", 0)
+    with caplog.at_level(logging.INFO):
+        run(folder, tmp_path)
+    told = [record.message for record in caplog.records if record.message.startswith("fine-tuning: step")]
+    steps = (tmp_path / "training.jsonl").read_text().count('"step"')
+    assert len(told) == steps > 1
+    assert re.fullmatch(rf"fine-tuning: step 1 of {steps}, loss \d\.\d{{3}}", told[0])
+    assert re.fullmatch(rf"fine-tuning: step {steps} of {steps}, loss \S+, dev_F1 0\.\d{{3}}", told[-1])
+
+
 def test_a_model_that_predicts_nothing_is_an_error(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

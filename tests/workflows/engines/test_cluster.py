@@ -316,7 +316,7 @@ def test_spark_executors_and_a_worker_killed_within_stages(
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        for name in ("links", "entity_vocab", "mentions"):
+        for name in ("titles", "entity_vocab", "mentions"):
             wait_for(lambda name=name: any(workdir.glob(f"{name}-*/key.txt")), process)
             wait_for(lambda: bool(executors_at_work(workers, event_log())), process)
             executor = executors_at_work(workers, event_log())[0]

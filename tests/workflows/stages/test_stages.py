@@ -623,6 +623,7 @@ def ended(processes: list[psutil.Process], seconds: float) -> bool:
 
 KILLED = {
     "ExtractPages": ("pages", "blocks/block-*.json"),
+    "ResolveRedirects": ("titles", "blocks/block-*.json"),
     "ResolveLinks": ("links", "blocks/block-*.json"),
     "BuildMentionTable": ("mentions", "blocks/block-*.json"),
     "BuildSequences": ("sequences", "blocks/block-*.json"),
