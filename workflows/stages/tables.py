@@ -78,7 +78,7 @@ class ResolveLinks(SparkStage):
     """Every annotation with its target after redirects."""
 
     FOLDER = "links"
-    NEED = Need(written=0.4, scratch=1.5)
+    NEED = Need(written=0.35, scratch=0.8)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects)
@@ -94,7 +94,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
 
     FOLDER = "entity_vocab"
     VERSION = 6
-    NEED = Need(written=0.1, scratch=0.6)
+    NEED = Need(written=0.1, scratch=1)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks)
@@ -170,7 +170,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
 
     FOLDER = "mentions"
     VERSION = 5
-    NEED = Need(written=1.2, scratch=3)
+    NEED = Need(written=1.2, scratch=2)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab)
