@@ -70,7 +70,7 @@ def describe_row(row: Mapping[str, Any]) -> Iterator[str]:
 def read_table(path: str) -> tuple[pa.Schema, int, Iterator[dict[str, Any]]]:
     """Schema, number of rows, and rows of a Parquet or Arrow file."""
     if path.endswith(".parquet"):
-        with storage.open_input(path) as stream:
+        with open(path, "rb") as stream:
             file = pq.ParquetFile(stream)
             return file.schema_arrow, file.metadata.num_rows, storage.read_rows(path)
     table = storage.open_arrow(path)
@@ -87,7 +87,7 @@ def describe_file(path: str, rows: int) -> Iterator[str]:
             yield f"- row {number}"
             yield from describe_row(row)
     elif path.endswith((".json", ".jsonl", ".tsv", ".txt", ".md")):
-        with storage.open_input(path) as stream:
+        with open(path, "rb") as stream:
             lines = stream.read(1 << 16).decode("utf-8", "replace").splitlines()
         yield from (f"  {_cell(line)}" for line in lines[:rows])
     else:

@@ -56,10 +56,19 @@ REDIRECTS = _table(
     ("target", pa.string(), "title that it leads to"),
     ("fragment", pa.string(), "section of the target; empty for the page itself"),
 )
+_FAILURE = (
+    ("reason", pa.string(), "why it was rejected; an unexpected error by its kind"),
+    ("message", pa.string(), "what an unexpected error said; empty for other reasons"),
+    (
+        "traceback",
+        pa.string(),
+        "the calls that led to the error, the innermost last; once for each kind of error in a block",
+    ),
+)
 REJECTED = _table(
     ("page_id", pa.int64(), "the page's number in its wiki; 0 where it cannot be read"),
     ("title", pa.string(), "its title as far as it can be read"),
-    ("reason", pa.string(), "why it was rejected"),
+    *_FAILURE,
 )
 TEMPLATES = _table(
     (
@@ -129,6 +138,8 @@ PAGE_NAMES = _table(
 
 # BuildSequences
 
+LOST_PAGES = _table(("page_id", pa.int64(), "the page's number in its wiki"), *_FAILURE)
+
 
 def sequences(word_vocab_size: int) -> Table:
     """The table of sequences; word ids are 16 bits wide where the vocabulary allows it."""
@@ -171,6 +182,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
     "BuildSequences": {
         "sequences": sequences(1 << 16),
         "held_out": sequences(1 << 16),
+        "rejected": LOST_PAGES,
         "word_starts.arrow": WORD_STARTS,
     },
     "Pretrain": {"commonest.arrow": COMMONEST},

@@ -78,7 +78,8 @@ def phases(*, dump: str, folder: str, block_bytes: int) -> Record:
     from pipeline.jobs import beam, extract_pages
 
     blocks = containers.plan_blocks([dump], block_bytes)
-    spec = {"job": "extract_pages", "folder": folder, "key": "benchmark", "deadly": {}}
+    spec = {"job": "extract_pages", "folder": folder, "key": "benchmark", "deadly": {}, "patience": 0}
+    storage.clear_if_changed(folder, "benchmark")
     storage.make_folder(storage.join(folder, storage.BLOCKS))
     work = beam.RunBlock({**spec, "arguments": _arguments(dump)})
     clock = PhaseClock("writing")

@@ -44,7 +44,7 @@ def detect_format(path: str) -> str:
     """
     if storage.file_size(path) is None:
         raise ValueError(f"{path}: no such dump file; check --dump")
-    with storage.open_input(path) as stream:
+    with open(path, "rb") as stream:
         head = stream.read(512)
     if not head:
         raise ValueError(f"{path}: the file is empty; download it again")
@@ -93,7 +93,7 @@ def plan_blocks(
 
 
 def _read_plain(path: str, start: int, end: int) -> Iterator[tuple[bytes, bool]]:
-    with storage.open_input(path) as stream:
+    with open(path, "rb") as stream:
         stream.seek(start)
         while chunk := stream.read(min(_CHUNK, end - start) if start < end else _CHUNK):
             yield chunk, start < end
@@ -120,7 +120,7 @@ def read_range(path: str, start: int, end: int, index: str = "") -> Iterator[tup
             if owned < len(data):
                 yield data[owned:], False
     else:
-        with storage.open_input(path) as stream:
+        with open(path, "rb") as stream:
             try:
                 for bit, data in read_bzip2(stream, start, lambda byte: _warn_of_garbage(path, byte)):
                     yield data, bit < end * 8

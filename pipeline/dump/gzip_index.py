@@ -58,7 +58,7 @@ def index_gzip(path: str, index: str) -> None:
     """
     import indexed_gzip
 
-    with storage.atomic_path(index) as temporary, storage.open_input(path) as stream:
+    with storage.atomic_path(index) as temporary, open(path, "rb") as stream:
         try:
             with indexed_gzip.IndexedGzipFile(fileobj=stream, spacing=_SPACING, buffer_size=_CHUNK) as file:
                 file.build_full_index()
@@ -69,7 +69,7 @@ def index_gzip(path: str, index: str) -> None:
 
 def gzip_data_size(index: str) -> int:
     """Bytes of the data of an indexed file."""
-    with storage.open_input(index) as stream:
+    with open(index, "rb") as stream:
         return _read_header(stream, index)[0]
 
 
@@ -80,7 +80,7 @@ def read_gzip(path: str, start: int = 0, index: str = "") -> Iterator[tuple[int,
         TruncatedDump: the file ends in the middle.
         ValueError: the compressed data are damaged.
     """
-    with storage.open_input(path) as stream:
+    with open(path, "rb") as stream:
         if not index:
             yield from _inflate(stream, path, zlib.decompressobj(wbits=31), 0)
             return
@@ -138,7 +138,7 @@ def _whole_bytes(bits: int, byte: int) -> bytes:
 
 def _find_entry(index: str, start: int) -> _Entry:
     """The last point of entry at or before a place in the data; of the windows only its own is read."""
-    with storage.open_input(index) as stream:
+    with open(index, "rb") as stream:
         _, window_bytes, count = _read_header(stream, index)
         points = np.frombuffer(stream.read(_POINTS.itemsize * count), _POINTS)
         chosen = int(np.searchsorted(points["position"], start, side="right")) - 1

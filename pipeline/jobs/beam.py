@@ -18,14 +18,16 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from pipeline import storage
 from pipeline.dump.containers import Block
-from pipeline.storage.blocks import WORKER_DIED, PageGate, error_path, page_path
+from pipeline.storage.failures import WORKER_DIED, PageGate, error_path, page_path
 
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 _DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
 _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
+_WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
 
 Work = Callable[[Block, str, PageGate], storage.Result]  # on a block, into a folder
 
@@ -35,6 +37,7 @@ JOBS = {
     "extract_pages": "PageExtractor",
     "build_sequences": "SequenceBuilder",
 }
+_BEHIND_BLOCKS = 99_999  # number of an error that is no block's
 _loading = threading.Lock()
 
 
@@ -67,30 +70,48 @@ def _load(job: str, key: str, arguments: str) -> Work:
 
 
 class RunBlock(beam.DoFn):
-    """Does a job's work on each block and commits it."""
+    """Does a job's work on each block and commits it, on any machine that sees the stage's folder."""
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.job, self.folder, self.key = spec["job"], spec["folder"], spec["key"]
         self.arguments, self.deadly = storage.canonical_json(spec["arguments"]), spec["deadly"]
+        self.patience = spec["patience"]
 
     def setup(self) -> None:
+        self.check_folder()
         with _loading:  # a worker may have many threads
             self.work = _load(self.job, self.key, self.arguments)
 
+    def check_folder(self) -> None:
+        """Raises: ValueError: this machine does not see the stage's folder. Nothing may be written here, then."""
+        if problem := storage.unseen(self.folder, self.key, self.patience):
+            raise ValueError(problem)
+
     def process(self, block: Block) -> Iterator[int]:
+        self.check_folder()
+        message = error_path(self.folder, block.number)
+        try:
+            record = self.run(block)
+            with contextlib.suppress(FileNotFoundError):  # of an attempt before, where a runner tries again
+                storage.remove(message)
+            storage.commit_block(self.folder, self.key, block.number, record)
+        except (ValueError, OSError) as error:
+            # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
+            with contextlib.suppress(OSError):  # the disk may be full
+                storage.write_bytes(message, str(error).encode("utf-8", "replace"))
+            raise
+        yield block.number
+
+    def run(self, block: Block) -> storage.Result:
+        """The work; the page that was being worked on stays known where something unexpected ends it."""
         gate = PageGate(page_path(self.folder, block.number), self.deadly.get(str(block.number), ()))
         try:
             record = self.work(block, self.folder, gate)
-        except (ValueError, OSError) as error:
-            # Beam wraps what a worker raises in tracebacks; the message for the user travels beside them.
-            storage.write_bytes(error_path(self.folder, block.number), str(error).encode("utf-8", "replace"))
+        except (ValueError, OSError):
             gate.close()
             raise
         gate.close()
-        with contextlib.suppress(FileNotFoundError):  # of an attempt before, where a runner tries again
-            storage.remove(error_path(self.folder, block.number))
-        storage.commit_block(self.folder, self.key, block.number, record)
-        yield block.number
+        return record
 
 
 def local_options(processes: int) -> list[str]:
@@ -146,13 +167,28 @@ def _follow_parent() -> None:
     os._exit(1)
 
 
+def check_worker_thread() -> None:
+    """Whether this version of Beam names the threads of its workers as `_end_with_worker` expects it.
+
+    Raises:
+        ValueError: it does not, and a dead worker would be waited for until the end of days.
+    """
+    handler = getattr(worker_handlers, "SubprocessSdkWorkerHandler", None)
+    code = getattr(getattr(handler, "start_worker", None), "__code__", None)
+    if code is None or _WORKER_THREAD not in code.co_consts:
+        raise ValueError(
+            f"apache-beam {beam.__version__}: its workers' threads are not named {_WORKER_THREAD}, so the death of a "
+            "worker would not be noticed; install the version that setup.py names"
+        )
+
+
 def _end_with_worker(failure: threading.ExceptHookArgs) -> None:
     """End this process when one of its Beam workers is gone: Beam itself would wait for it for ever.
 
     Each worker has a thread here that raises when it ends otherwise than well.
     """
     threading.__excepthook__(failure)
-    if failure.thread and failure.thread.name == "run_worker":
+    if failure.thread and failure.thread.name == _WORKER_THREAD:
         os._exit(WORKER_DIED)  # the parent ends the other workers
 
 
@@ -161,6 +197,12 @@ def main() -> None:
     spec = json.loads(sys.stdin.readline())
     threading.Thread(target=_follow_parent, daemon=True).start()
     threading.excepthook = _end_with_worker
-    options = spec["beam_options"]
-    options = user_options(options) if options else local_options(spec["processes"])
-    run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)
+    options, folder = spec["beam_options"], spec["folder"]
+    try:
+        check_worker_thread()
+        options = user_options(options) if options else local_options(spec["processes"])
+        run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)
+    except ValueError as error:  # on Dask a worker's, too, with Beam's words behind it
+        message = str(error).partition(" [while running ")[0]
+        storage.write_bytes(error_path(folder, _BEHIND_BLOCKS), message.encode("utf-8", "replace"))
+        raise

@@ -24,7 +24,7 @@ from pipeline.sequences.shards import (
     write_word_starts,
 )
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.storage.blocks import PageGate
+from pipeline.storage.failures import PageGate
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
 PARTS = (SEEN, HELD_OUT)
@@ -85,6 +85,7 @@ def build(
     blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
     result = storage.merge_blocks(run("build_sequences", blocks, asdict(settings)))
 
+    storage.log_failures(folder, result.files)
     read, drops = result.facts.get("sentences_read", 0), result.drops
     failed = {reason: count for reason, count in drops.items() if reason.startswith("pages:")}
     check_pages(failed, pages, max_rejected)
@@ -136,6 +137,8 @@ class SequenceBuilder:
     def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
         drops: Counter[str] = Counter()
         facts: Counter[str] = Counter()
+        failures = storage.Failures()
+        lost: list[tuple[int, str, str, str]] = []
         paths = {part: f"{part}/{storage.block_name(block.number)}.arrow" for part in PARTS}
         with contextlib.ExitStack() as stack:
             shards = {
@@ -144,14 +147,14 @@ class SequenceBuilder:
             }
             for page_id, paragraphs in read_paragraphs(block.path):
                 if not gate.enter(page_id):
-                    drops["pages:worker_died"] += 1
+                    lost.append((page_id, "worker_died", "", ""))
                     continue
                 try:
                     sequences, page_drops, page_facts = self._build(paragraphs)
                 except ValueError:  # a splitter of the user's that is wrong
                     raise
                 except Exception as error:  # whatever a page does to the splitter, it does to itself alone
-                    drops[f"pages:{type(error).__name__}"] += 1
+                    lost.append((page_id, *failures.describe(error)))
                     continue
                 drops.update(page_drops)
                 facts.update(page_facts)
@@ -159,8 +162,14 @@ class SequenceBuilder:
                     page_id, sequences
                 )
         counts = {part: shards[part].count for part in paths}
-        files = tuple(storage.describe(folder, path, counts[part]) for part, path in paths.items())
-        return storage.Result(files, counts, drops, facts)
+        files = [storage.describe(folder, path, counts[part]) for part, path in paths.items()]
+        if lost:
+            drops.update(f"pages:{reason}" for _, reason, *_ in lost)
+            path = f"rejected/{storage.block_name(block.number)}.parquet"
+            with storage.parquet_rows(storage.join(folder, path), schemas.LOST_PAGES.schema) as rows:
+                rows.extend(lost)
+            files.append(storage.describe(folder, path, len(lost)))
+        return storage.Result(tuple(files), counts, drops, facts)
 
     def _build(self, paragraphs: Sequence[Paragraph]) -> tuple[list[Any], Counter[str], Counter[str]]:
         return build_page(

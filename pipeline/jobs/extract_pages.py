@@ -16,7 +16,7 @@ from pipeline.jobs.read_templates import TemplatePages
 from pipeline.jobs.supervisor import RunBlocks, check_pages, list_reasons
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
-from pipeline.storage.blocks import PageGate
+from pipeline.storage.failures import PageGate
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
@@ -34,6 +34,7 @@ def build(
     paths: Sequence[str],
     indexes: Mapping[str, str],
     block_bytes: int,
+    folder: str,
     *,
     site: Mapping[str, Any],
     profile: str,
@@ -49,6 +50,7 @@ def build(
         paths: the dump's files.
         indexes: of those that are gzip, by path.
         block_bytes: bytes of the dump in a block.
+        folder: the stage's.
         site: what FetchDump says of the wiki.
         profile: `fixed` or `paper`, as `extract` has it.
         allow_truncated: whether the dump may end in the middle.
@@ -64,6 +66,7 @@ def build(
         arguments["templates"] = templates
     blocks = run("extract_pages", plan_blocks(paths, block_bytes, indexes), arguments)
     result = storage.merge_blocks(blocks)
+    storage.log_failures(folder, result.files)
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
     rejected = {name.partition(":")[2]: drops[name] for name in drops if name.startswith("rejected:")}
     if not rows["pages"]:
@@ -96,6 +99,7 @@ class PageExtractor:
         counts: Counter[str] = Counter()
         links = 0
         losses: Losses = {}
+        failures = storage.Failures()
         paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in TABLES}
         with contextlib.ExitStack() as stack:
             writers = {
@@ -108,7 +112,7 @@ class PageExtractor:
                 block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
             ):
                 deadly = not gate.enter(page.page_id)
-                found = page_rows(page, self.site, self.profile, counts, self.dumped, deadly=deadly)
+                found = page_rows(page, self.site, self.profile, counts, failures, self.dumped, deadly=deadly)
                 for table, rows in found.items():
                     writers[table].extend(rows)
                     if table == "rejected":
@@ -130,24 +134,25 @@ def page_rows(
     site: SiteInfo,
     profile: str,
     drops: Counter[str],
+    failures: storage.Failures,
     dumped: DumpTemplates | None = None,
     *,
     deadly: bool = False,
 ) -> Rows:
     """The rows that a page gives, by table ("paragraphs": one entry with all of them); a deadly page is rejected."""
     if isinstance(page, Rejected):
-        return {"rejected": [(page.page_id, page.title, page.reason)]}
+        return {"rejected": [(page.page_id, page.title, page.reason, "", "")]}
     title = normalize_title(page.title, site)[0]
     if deadly:
-        return {"rejected": [(page.page_id, title, "worker_died")]}
+        return {"rejected": [(page.page_id, title, "worker_died", "", "")]}
     if page.redirect:
         return {"redirects": [(title, *page.redirect)]}
     try:
         extraction = extract(page.text, site, profile=profile, dumped=dumped)
+        disambiguation = is_disambiguation(page.text, site)
     except Exception as error:  # whatever a page does to the parser, it does to itself alone
-        return {"rejected": [(page.page_id, title, type(error).__name__)]}
+        return {"rejected": [(page.page_id, title, *failures.describe(error))]}
     drops.update(extraction.drops)
-    disambiguation = is_disambiguation(page.text, site)
     return {
         "pages": [(page.page_id, title, disambiguation, len(extraction.texts))],
         "paragraphs": [(page.page_id, title, extraction)],

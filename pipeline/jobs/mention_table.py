@@ -43,11 +43,11 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
     count_names(job.session, job.paths("ExtractPages", "paragraphs/"), job.folder, profile)
     entities = entity_titles(job.read("BuildEntityVocab", "entity_vocab.parquet"), pages)
     table = mention_table(with_occurrences(anchors, job.folder), entities)
-    job.write(table, schemas.MENTIONS.schema, "mentions", by="mention", order=["mention", "title"])
+    written = job.write(table, schemas.MENTIONS.schema, "mentions", by="mention", order=["mention", "title"])
     for name in ("keys", "table", "counts"):
         storage.remove(storage.join(job.folder, f"{_KEYS}.{name}"))
 
-    blocks = job.write(
+    written |= job.write(
         names_of_pages(links, pages),
         schemas.PAGE_NAMES.schema,
         page_names.TABLE,
@@ -57,7 +57,7 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
         group_rows=page_names.GROUP_ROWS,
     )
 
-    result = storage.merge_blocks(blocks)
+    result = storage.merge_blocks(written)
     mention_files, page_files = (
         [storage.join(job.folder, entry.path) for entry in result.files if entry.path.startswith(f"{name}/")]
         for name in ("mentions", page_names.TABLE)

@@ -14,7 +14,7 @@ from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.supervisor import RunBlocks
 from pipeline.mediawiki.languages import TEMPLATE
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.storage.blocks import PageGate
+from pipeline.storage.failures import PageGate
 from pipeline.storage.tries import TextMap, write_numbers
 from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded
 from pipeline.wikitext.templates.table import fold

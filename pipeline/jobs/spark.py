@@ -1,29 +1,47 @@
 """Spark as this project uses it: one session a process, and tables whose bytes it does not decide.
 
 Spark computes, pyarrow writes: a fixed number of partitions by key, sorted by a total order, each written as one
-file by rename. So the bytes do not depend on the master, the number of cores, or on interruptions.
+file by rename. So the bytes do not depend on the master, the number of cores, or on interruptions. What the tasks say
+that they wrote is held against what is found.
 """
 
+import errno
+import functools
 import os
 import re
+import socket
 import sys
 import urllib.parse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark import SparkContext, StorageLevel, TaskContext
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext, StorageLevel, TaskContext, accumulators
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipeline import storage
+from pipeline.storage.parts import Written, check_parts, raise_unseen
 
 _BLOCKS_PER_PART = 4
-_WHOLE_FILES = 1 << 40  # bytes; no file is larger
+_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
+_WHOLE_FILES = str(1 << 40)  # bytes; no file is larger
+_WRITTEN = "part long, host string, problem string, path string, bytes long, sha256 string, rows long"
+# Whatever a user's configuration says, what cannot be read is an error. And the driver alone lists files: an executor
+# that does not see one would leave it out without a word.
+_READING = {
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": str((1 << 31) - 1),
+    "spark.sql.files.maxPartitionBytes": _WHOLE_FILES,
+    "spark.sql.files.openCostInBytes": _WHOLE_FILES,
+}
 # One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
 _SHORT_WORK = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
@@ -110,18 +128,79 @@ def session(
     return builder.getOrCreate()
 
 
+def _say_nothing(*_: Any) -> None:
+    """For Spark's server of accumulators: when Java has ended it would print a traceback beside our line."""
+
+
+accumulators.AccumulatorTCPServer.handle_error = _say_nothing  # type: ignore[assignment,method-assign]
+
+
 def is_own(error: BaseException) -> bool:
     """Whether Spark, or Java below it, raised this."""
-    return isinstance(error, PySparkException | Py4JError)
+    return isinstance(error, PySparkException | Py4JError) or has_ended(error)
+
+
+def has_ended(error: BaseException) -> bool:
+    """Whether nobody answers any more: Java was killed, or has ended for want of memory."""
+    return isinstance(error, ConnectionError | EOFError | Py4JNetworkError)
 
 
 def unreadable_file(error: BaseException) -> str | None:
-    """The file that Spark could not read, where that is what it complains of."""
+    """The file that Spark could not read, where that is what it complains of.
+
+    Raises:
+        ValueError: the file is here, and a worker does not see it.
+    """
     text = str(error)
-    if found := re.search(r"ValueError: (.+\.parquet): not readable as Parquet", text):  # our own reader's
-        return found[1]
+    if own := re.search(r"ValueError: (.+\.parquet): not readable as Parquet", text):  # our own reader's
+        return own[1]
     found = re.search(r"reading file:?\s+file:/+(\S+\.parquet)", text)
-    return f"/{urllib.parse.unquote(found[1])}" if found else None
+    path = f"/{urllib.parse.unquote(found[1])}" if found else None
+    if path and "FILE_NOT_EXIST" in text and os.path.exists(path):
+
+        def look() -> str:
+            return (
+                ""
+                if os.path.exists(path)
+                else f"{socket.gethostname()}: {path} is not there; {storage.SHARED}"
+            )
+
+        raise_unseen(ask_workers(SparkContext.getOrCreate(), look))
+        raise ValueError(
+            f"{path}: was not there for a worker, and now is; {storage.SHARED}; run the stage again"
+        )
+    return path
+
+
+def ask_workers(context: SparkContext, look: Callable[[], str]) -> list[str]:
+    """What a function finds on each executor. Of as many tasks as there are cores, each free core gets one."""
+    cores = context.defaultParallelism
+
+    def run(numbers: Iterable[int]) -> Iterable[str]:
+        yield look()
+
+    return context.parallelize(range(cores), cores).mapPartitions(run).collect()
+
+
+def last_job() -> int:
+    """The number of the last job that this process's session has begun; -1 before the first."""
+    return next((int(job.jobId()) for job in _jobs()), -1)
+
+
+def tasks(after: int) -> tuple[int, int]:
+    """How many tasks are done, and how many there are, of the jobs that were begun after this one."""
+    done = total = 0
+    for job in takewhile(lambda job: job.jobId() > after, _jobs()):
+        done += job.numCompletedTasks()
+        total += job.numTasks() - job.numSkippedTasks()
+    return done, total
+
+
+def _jobs() -> Iterator[Any]:
+    """Spark's records of its jobs, the last first; it keeps those of the last thousand."""
+    if context := SparkContext._active_spark_context:
+        records: Any = context._jsc.sc().statusStore().jobsList(None)
+        yield from (records.apply(at) for at in range(records.size()))
 
 
 def keep(frame: DataFrame) -> DataFrame:
@@ -165,6 +244,7 @@ class SparkJob:
         folder: the stage's own.
         key: digest of all that decides the stage's bytes.
         parts: number of files of a table; joins and counts use as many partitions.
+        patience: seconds after which a file that one machine has written is seen by all others.
     """
 
     session: SparkSession
@@ -172,6 +252,19 @@ class SparkJob:
     folder: str
     key: str
     parts: int
+    patience: float = storage.PATIENCE_SECONDS
+
+    def check_workers(self) -> None:
+        """Find out before hours of work whether the executors see the stage's folder; one that comes later will say so.
+
+        Raises:
+            ValueError: one does not.
+        """
+        context = self.session.sparkContext
+        if str(context.master).startswith("local"):
+            return
+        look = functools.partial(storage.unseen, self.folder, self.key, self.patience)
+        raise_unseen(ask_workers(context, look))
 
     def manifest(self, stage: str) -> storage.Manifest:
         return storage.read_manifest(self.inputs[stage])
@@ -182,9 +275,8 @@ class SparkJob:
 
     def read(self, stage: str, table: str) -> DataFrame:
         """A table as a DataFrame, a file of which is a partition: rows that lie together stay together."""
-        self.session.conf.set("spark.sql.shuffle.partitions", str(self.parts))
-        for name in ("maxPartitionBytes", "openCostInBytes"):
-            self.session.conf.set(f"spark.sql.files.{name}", str(_WHOLE_FILES))
+        for name, value in {**_READING, "spark.sql.shuffle.partitions": str(self.parts)}.items():
+            self.session.conf.set(name, value)
         # Spark takes paths for patterns.
         urls = (f"file://{os.path.abspath(path)}" for path in self.paths(stage, table))
         return self.session.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
@@ -212,25 +304,61 @@ class SparkJob:
             group_rows: rows of a row group.
 
         Returns:
-            Every block of the stage, those of other tables too, by number.
+            The table's blocks, by number.
+
+        Raises:
+            ValueError: a worker's machine does not see the folder, or a part or a row is lost.
         """
-        folder, key = self.folder, self.key  # the workers get these, and not the session
-        finished = set(storage.finished_blocks(folder, key))
+        # The workers get these, and not the session.
+        folder, key, patience = self.folder, self.key, self.patience
+        storage.clear_if_changed(folder, key)  # by it they know the folder
+        kept = storage.finished_blocks(folder, key)
+        kept_numbers = set(kept)
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             context = TaskContext.get()
             assert context is not None
             number = first + context.partitionId()
-            if number not in finished:
+            written = Written(number, socket.gethostname(), storage.unseen(folder, key, patience))
+            if not written.problem and number not in kept_numbers:
                 path = f"{table}/{storage.block_name(number)}.parquet"
-                count = _write_part(batches, schema, storage.join(folder, path), group_rows)
-                record = storage.Result((storage.describe(folder, path, count),), {table: count})
-                storage.commit_block(folder, key, number, record)
-            yield pa.record_batch({"part": [number]})
+                try:
+                    count = _write_part(batches, schema, storage.join(folder, path), group_rows)
+                    entry = storage.describe(folder, path, count)
+                    storage.commit_block(folder, key, number, storage.Result((entry,), {table: count}))
+                    written = written._replace(path=path, bytes=entry.bytes, sha256=entry.sha256, rows=count)
+                except OSError as error:
+                    if error.errno not in _OF_DISK:
+                        raise
+                    problem = f"{written.host}: {folder}/{path} cannot be written ({error.strerror})"
+                    written = written._replace(problem=problem)
+            yield pa.RecordBatch.from_pylist([written._asdict()])
 
-        ordered = frame.select(*schema.names).repartition(self.parts, by).sortWithinPartitions(*order)
-        ordered.mapInArrow(write, "part long").collect()
-        return storage.finished_blocks(folder, key)
+        frame = frame.select(*schema.names)
+        # Counted in the JVM before the shuffle: a pass of its own would compute the table twice.
+        observed = frame.observe("rows", F.count(F.lit(1)).alias("rows"))
+        ordered = observed.repartition(self.parts, by).sortWithinPartitions(*order)
+        done = ordered.mapInArrow(write, _WRITTEN)
+        written = [Written(*row) for row in done.collect()]
+        found = check_parts(folder, key, range(first, first + self.parts), written, kept, patience)
+        self._check_rows(table, found, frame, done)
+        return found
+
+    def _check_rows(
+        self, table: str, found: Mapping[int, storage.Result], frame: DataFrame, done: DataFrame
+    ) -> None:
+        """Whether the files of a table have the rows of the frame. Raises: ValueError: they have not."""
+        count = sum(record.rows[table] for record in found.values())
+        observed = done._jdf.queryExecution().observedMetrics().get("rows")
+        if observed.isDefined() and observed.get().getLong(0) == count:
+            return
+        # Where an executor was lost, Spark does its work again and counts it twice: only a pass of its own is sure.
+        if (wanted := frame.count()) != count:
+            storage.forget_blocks(self.folder, found)
+            raise ValueError(
+                f"{self.folder}/{table}: has {count:,} rows in {len(found)} files, of {wanted:,} that were to be "
+                "written; run its stage again"
+            )
 
 
 def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str, group_rows: int) -> int:

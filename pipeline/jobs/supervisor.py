@@ -2,12 +2,14 @@
 
 The job runs in a child process. The child ends when its parent does, so a stage that is killed leaves nobody
 behind; when the child or one of its workers dies, the blocks that were being worked on are run one by one, and a page
-that kills twice is left out.
+that kills twice is left out. On another runner than the local one a block runs alone here, where its page kills
+nobody else's workers.
 """
 
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,10 +20,14 @@ from typing import IO, Any
 
 from pipeline import storage
 from pipeline.dump.containers import Block
-from pipeline.storage.blocks import WORKER_DIED, page_path
+from pipeline.storage.failures import WORKER_DIED, page_path
 
 MAX_ATTEMPTS = 3
+_SHOWN = 5  # blocks in a message
 _POLL_SECONDS = 2.0  # a look at how far the job is; its end is noticed at once
+_DEATHS = re.compile(
+    rb"\bKilledWorker\b"
+)  # of a runner's words: Dask's, when a block has killed several workers
 _COMMAND = [sys.executable, "-c", "from pipeline.jobs.beam import main; main()"]
 
 # Runs a job, named by its module, over blocks with arguments: `run_blocks`, all else being given.
@@ -38,8 +44,11 @@ def run_blocks(
     processes: int,
     beam_options: Sequence[str] = (),
     progress: Callable[[int], None] = lambda finished: None,
+    patience: float = storage.PATIENCE_SECONDS,
 ) -> dict[int, storage.Result]:
     """Run a Beam job over the blocks that the folder does not hold yet.
+
+    What Beam's runner says is done counts when the block is found here, with files of their sizes.
 
     Args:
         job: the name of the module that does the work, one of `pipeline.jobs.beam.JOBS`.
@@ -50,14 +59,16 @@ def run_blocks(
         processes: worker processes of the local runner.
         beam_options: options of another Beam runner, instead of the local one's.
         progress: called with the number of finished blocks.
+        patience: seconds after which a file that one machine has written is seen by all others.
 
     Returns:
         Every block's record, by number.
 
     Raises:
-        ValueError: the input is at fault.
+        ValueError: the input is at fault, or a worker's machine does not see the folder.
         RuntimeError: the job failed, or its workers died three times.
     """
+    storage.clear_if_changed(folder, key)
     finished = storage.finished_blocks(folder, key)
     storage.sweep(folder, finished)
     storage.make_folder(storage.join(folder, storage.BLOCKS))
@@ -67,22 +78,41 @@ def run_blocks(
         "key": key,
         "arguments": dict(arguments),
         "beam_options": list(beam_options),
+        "patience": patience,
     }
     run = _Run(spec, progress)
     fruitless = 0
     while missing := [block for block in blocks if block.number not in finished]:
         before = len(finished) + run.deadly_pages
-        if not run.blocks(missing, min(processes, len(missing))):
-            for block in missing:
-                run.isolate(block)
+        if run.blocks(missing, min(processes, len(missing))):
+            return _found(job, folder, key, blocks, patience)
+        at_work = run.at_work(missing)
+        for block in at_work[:1] if beam_options else at_work:
+            run.isolate(block)
         finished = storage.finished_blocks(folder, key)
         fruitless = 0 if len(finished) + run.deadly_pages > before else fruitless + 1
         if fruitless == MAX_ATTEMPTS:
             lost = [block.number for block in missing]
             raise RuntimeError(
-                f"{job}: workers died {MAX_ATTEMPTS} times in blocks {lost[:5]}; perhaps memory ran out"
+                f"{job}: workers died {MAX_ATTEMPTS} times in blocks {lost[:_SHOWN]}{run.pages(missing)}; "
+                "perhaps memory ran out"
             )
     return finished
+
+
+def _found(
+    job: str, folder: str, key: str, blocks: Sequence[Block], patience: float
+) -> dict[int, storage.Result]:
+    """The blocks, all of which a runner says are done; ValueError where one is not found."""
+    numbers = [block.number for block in blocks]
+    found = storage.await_blocks(folder, key, numbers, patience)
+    if lost := [number for number in numbers if number not in found]:
+        raise ValueError(
+            f"{job}: {len(lost)} of {len(blocks)} blocks are done, as Beam's runner says, but not found in {folder} "
+            f"within {patience:g} s: {', '.join(map(str, lost[:_SHOWN]))}{', ...' * (len(lost) > _SHOWN)}; "
+            f"{storage.SHARED}"
+        )
+    return found
 
 
 class _Run:
@@ -96,27 +126,26 @@ class _Run:
     def deadly_pages(self) -> int:
         return sum(map(len, self.deadly.values()))
 
-    def blocks(self, blocks: Sequence[Block], processes: int) -> bool:
-        """Run blocks; False where a worker (or the child) died before all were done."""
+    def blocks(self, blocks: Sequence[Block], processes: int, **changes: Any) -> bool:
+        """Run blocks, with changes to the job; False where a worker (or the child) died before all were done."""
         folder = self.spec["folder"]
         spec = {
             **self.spec,
             "blocks": [asdict(block) for block in blocks],
             "processes": processes,
             "deadly": self.deadly,
+            **changes,
         }
         with tempfile.TemporaryFile() as log:
             status = _run_child(spec, log, lambda: self.progress(_count_committed(folder)))
-            _raise_error(spec["job"], folder, status, log)
-        return status == 0
+            return _has_ended_well(spec["job"], folder, status, log, lambda: self.pages(blocks))
 
     def isolate(self, block: Block) -> None:
         """Run a block that was being worked on when a worker died alone; a page that kills twice is left out."""
-        path = page_path(self.spec["folder"], block.number)
         deadly = self.deadly.setdefault(block.number, [])
-        suspect, strange = self._page(path), 0
-        while suspect is not None and strange < MAX_ATTEMPTS and not self.blocks([block], 1):
-            page = self._page(path)
+        suspect, strange = self._page(block), 0
+        while suspect is not None and strange < MAX_ATTEMPTS and not self.blocks([block], 1, beam_options=[]):
+            page = self._page(block)
             if page is None or page in deadly:
                 return  # it dies elsewhere than in a page
             if page == suspect:
@@ -124,9 +153,29 @@ class _Run:
             else:
                 suspect, strange = page, strange + 1
 
-    @staticmethod
-    def _page(path: str) -> int | None:
-        return int(storage.read_bytes(path)) if storage.file_size(path) else None
+    def at_work(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks that were being worked on; first those of which nothing has been heard for longest."""
+        found = []
+        for block in blocks:
+            with contextlib.suppress(FileNotFoundError):  # it may have come to its end
+                found.append((os.stat(self._path(block)).st_mtime_ns, block))
+        return [block for _, block in sorted(found, key=lambda each: each[0])]
+
+    def pages(self, blocks: Sequence[Block]) -> str:
+        """In words, the pages of these blocks that were being worked on."""
+        found = [(self._page(block), block) for block in self.at_work(blocks)[:_SHOWN]]
+        named = [f"page {page} of block {block.number}" for page, block in found if page is not None]
+        return f", at work on {', '.join(named)}" if named else ""
+
+    def _page(self, block: Block) -> int | None:
+        try:
+            text = storage.read_bytes(self._path(block))
+        except FileNotFoundError:  # its worker, on another machine, has come to the block's end
+            return None
+        return int(text) if text else None
+
+    def _path(self, block: Block) -> str:
+        return page_path(self.spec["folder"], block.number)
 
 
 def _count_committed(folder: str) -> int:
@@ -158,8 +207,13 @@ def _run_child(spec: Mapping[str, Any], log: IO[bytes], on_poll: Callable[[], No
         child.stdin.close()
 
 
-def _raise_error(job: str, folder: str, status: int, log: IO[bytes]) -> None:
-    """Raise what made the child fail; a dead worker (or child) is no failure yet."""
+def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: Callable[[], str]) -> bool:
+    """Whether the child did all that it was given; False where a worker (or the child) died.
+
+    Raises:
+        ValueError: what the user can mend.
+        RuntimeError: another failure, with the child's last words.
+    """
     errors = [
         path for path in storage.list_files(storage.join(folder, storage.BLOCKS)) if path.startswith("error-")
     ]
@@ -168,10 +222,15 @@ def _raise_error(job: str, folder: str, status: int, log: IO[bytes]) -> None:
             "utf-8", "replace"
         )
         raise ValueError(message)
-    if status > 0 and status != WORKER_DIED:
-        log.seek(0)
-        tail = log.read()[-4000:].decode("utf-8", "replace")
-        raise RuntimeError(f"{job} ended with exit status {status}; its last words:\n{tail}")
+    if status <= 0 or status == WORKER_DIED:
+        return status == 0
+    log.seek(0)
+    words = log.read()[-4000:]
+    if _DEATHS.search(words):
+        return False
+    raise RuntimeError(
+        f"{job} ended with exit status {status}{pages()}; its last words:\n{words.decode('utf-8', 'replace')}"
+    )
 
 
 # What a stage may drop

@@ -7,7 +7,7 @@ times, and runs are cut; without cuts the longest would be the whole paragraph.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +23,18 @@ from pipeline.storage import Result, atomic_folder, describe, join, read_batches
 LETTER_COST = 25
 LONGEST_RUN = 16
 _WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
+_TELL_EVERY = 1000  # paragraphs
 _BUCKETS = 1 << 16  # the sample is as exact as one of so many parts of the corpus
 
 
-def build(paragraphs: Sequence[str], folder: str, *, vocab_size: int, characters: int) -> Result:
+def build(
+    paragraphs: Sequence[str],
+    folder: str,
+    *,
+    vocab_size: int,
+    characters: int,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Result:
     """TrainTokenizer: learn a tokenizer from a sample of the corpus, into a stage's folder.
 
     Args:
@@ -35,14 +43,23 @@ def build(paragraphs: Sequence[str], folder: str, *, vocab_size: int, characters
         vocab_size: word types, at most.
         characters: of the sample, at most; letters without blanks between words count `LETTER_COST` times. A corpus
             that has no more is taken whole.
+        progress: called with the paragraphs that are read, and all of the sample; the merges follow.
     """
     sample = Sample(paragraphs, characters)
     target = join(folder, "tokenizer")
     with atomic_folder(target) as temporary:
-        train_tokenizer(sample, temporary, vocab_size)
+        train_tokenizer(_told(sample, progress), temporary, vocab_size)
     files = tuple(describe(folder, f"tokenizer/{name}") for name in sorted(os.listdir(target)))
     rows = {"word_types": WordTokenizer.load(target).vocab_size, "paragraphs": sample.paragraphs}
     return Result(files, rows, {"paragraphs:not_in_sample": sample.left_out} if sample.left_out else {})
+
+
+def _told(sample: "Sample", progress: Callable[[int, int], None]) -> Iterator[str]:
+    for number, text in enumerate(sample):
+        if number % _TELL_EVERY == 0:
+            progress(number, sample.paragraphs)
+        yield text
+    progress(sample.paragraphs, sample.paragraphs)
 
 
 class Sample:

@@ -1,11 +1,14 @@
 """Files that can be trusted: what a stage writes appears complete or not at all, and is listed with its SHA-256.
 
 In the order in which a stage uses them:
-    files      local and remote files, written by rename; hashes
-    blocks     the pieces of a stage's work, each committed on its own
+    files      files, written by rename; hashes
+    blocks     the pieces of a stage's work, each committed on its own; what other machines see of them
+    parts      of a table, written by tasks on several machines
+    failures   pages that kill their worker, and unexpected errors
     manifests  what a finished stage holds; written last
     parquet    Parquet files of fixed row groups, so that equal rows give equal bytes
     arrow      Arrow arrays and memory-mapped streams
+    locks      one run makes a folder, or many read it
     tries      sets and maps of texts in one memory-mapped file
 """
 
@@ -13,17 +16,19 @@ from pipeline.storage.arrow import open_arrow, to_array
 from pipeline.storage.blocks import (
     BLOCKS,
     KEY,
-    WORKER_DIED,
-    PageGate,
+    PATIENCE_SECONDS,
+    SHARED,
+    await_blocks,
     block_name,
     clear_if_changed,
     commit_block,
-    error_path,
     finished_blocks,
+    forget_blocks,
     merge_blocks,
-    page_path,
     sweep,
+    unseen,
 )
+from pipeline.storage.failures import Failures, log_failures
 from pipeline.storage.files import (
     atomic_folder,
     atomic_output,
@@ -32,11 +37,9 @@ from pipeline.storage.files import (
     digest,
     file_sha256,
     file_size,
-    is_url,
     join,
     list_files,
     make_folder,
-    open_input,
     read_bytes,
     remove,
     sweep_temporary,

@@ -1,22 +1,32 @@
-"""Blocks: the pieces in which a stage's work is committed, each by rename; a rerun keeps those that are complete."""
+"""Blocks: the pieces in which a stage's work is committed, each by rename; a rerun keeps those that are complete.
 
-import contextlib
+A cluster's workers write them on other machines. A worker looks first whether it sees the stage's folder, and never
+creates it. The machine that started them holds what they say against what it finds.
+"""
+
 import json
-import os
 import re
+import socket
+import time
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from pipeline.storage.files import file_size, join, list_files, read_bytes, remove, write_bytes
 from pipeline.storage.manifests import MANIFEST, FileEntry, Result, as_json
 
-WORKER_DIED = 75  # exit status of a child that lost a worker
 BLOCKS = "blocks"  # folder of their records
-KEY = "key.txt"  # says from what the files of an unfinished stage are made
+KEY = "key.txt"  # says from what the files of an unfinished stage are made; workers know the folder by it
+PATIENCE_SECONDS = 60.0  # after which a shared file system shows what another machine has written
+SHARED = "the work directory has to be on a file system that all machines see under the same path"
+_LOOK_SECONDS = 0.5
 
 
 def block_name(number: int) -> str:
     return f"block-{number:05d}"
+
+
+def _record_path(folder: str, number: int) -> str:
+    return join(folder, BLOCKS, f"{block_name(number)}.json")
 
 
 def commit_block(folder: str, key: str, number: int, record: Result) -> None:
@@ -29,16 +39,16 @@ def commit_block(folder: str, key: str, number: int, record: Result) -> None:
         record: its files (relative to the folder) and counts.
     """
     text = json.dumps({"key": key, **as_json(record)}, sort_keys=True, indent=1)
-    write_bytes(join(folder, BLOCKS, block_name(number) + ".json"), text.encode() + b"\n")
+    write_bytes(_record_path(folder, number), text.encode() + b"\n")
 
 
-def _read_block(folder: str, path: str, key: str) -> Result | None:
+def _read_block(folder: str, number: int, key: str) -> Result | None:
     try:
-        values = json.loads(read_bytes(join(folder, path)))
+        values = json.loads(read_bytes(_record_path(folder, number)))
         if values.pop("key") != key:
             return None
         record = Result(files=tuple(FileEntry(**entry) for entry in values.pop("files")), **values)
-    except (ValueError, TypeError, KeyError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
     is_complete = all(file_size(join(folder, entry.path)) == entry.bytes for entry in record.files)
     return record if is_complete else None
@@ -46,12 +56,10 @@ def _read_block(folder: str, path: str, key: str) -> Result | None:
 
 def finished_blocks(folder: str, key: str) -> dict[int, Result]:
     """The blocks of this stage that are complete and were made from the same inputs, by number."""
-    blocks = {}
-    for path in list_files(folder):
-        match = re.fullmatch(rf"{BLOCKS}/block-(\d{{5,}})\.json", path)
-        if match and (record := _read_block(folder, path, key)):
-            blocks[int(match[1])] = record
-    return blocks
+    names = list_files(join(folder, BLOCKS))
+    matches = (re.fullmatch(r"block-(\d{5,})\.json", name) for name in names)
+    numbers = (int(match[1]) for match in matches if match)
+    return {number: record for number in numbers if (record := _read_block(folder, number, key))}
 
 
 def sweep(folder: str, blocks: Mapping[int, Result]) -> int:
@@ -87,36 +95,78 @@ def clear_if_changed(folder: str, key: str) -> None:
         write_bytes(path, key.encode())
 
 
-# Pages that kill their worker
+# What other machines see and write
 
 
-def error_path(folder: str, number: int) -> str:
-    """Where a worker leaves the message of a user's error in a block."""
-    return join(folder, BLOCKS, f"error-{number:05d}.txt")
+def wait_for(
+    condition: Callable[[], bool],
+    seconds: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Whether something comes true within so many seconds."""
+    deadline = clock() + seconds
+    while not condition():
+        if clock() >= deadline:
+            return False
+        sleep(_LOOK_SECONDS)
+    return True
 
 
-def page_path(folder: str, number: int) -> str:
-    """Where a worker leaves the id of the page of a block that it is working on."""
-    return join(folder, BLOCKS, f"page-{number:05d}.txt")
+def unseen(folder: str, key: str, patience: float) -> str:
+    """For a worker: a line that says that this machine does not see the stage's folder, or nothing where it does.
 
-
-class PageGate:
-    """Leaves a page's id in a file before it is worked on, so that a page which kills the worker is known.
-
-    Keeps out the pages that have killed one.
+    Args:
+        folder: the stage's folder.
+        key: what its KEY has to hold; another folder of the same name is not the one.
+        patience: seconds after which a file has to be seen.
     """
+    path = join(folder, KEY)
+    found = ""
 
-    def __init__(self, path: str, deadly: Collection[int]) -> None:
-        self._deadly = frozenset(deadly)
-        self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    def is_seen() -> bool:
+        nonlocal found
+        try:
+            found = "" if read_bytes(path) == key.encode() else "is that of another folder"
+        except FileNotFoundError:
+            found = "is not there"
+        except OSError as error:
+            found = f"cannot be read ({error.strerror or error})"
+        return not found
 
-    def enter(self, page_id: int) -> bool:
-        """Whether the page may be worked on."""
-        os.pwrite(self._file, b"%020d" % page_id, 0)
-        return page_id not in self._deadly
+    if wait_for(is_seen, patience):
+        return ""
+    return f"{socket.gethostname()}: {path} {found}; {SHARED}"
 
-    def close(self) -> None:
-        os.close(self._file)
-        with contextlib.suppress(FileNotFoundError):  # another attempt of a cluster has ended before
-            os.remove(self._path)
+
+def await_blocks(
+    folder: str,
+    key: str,
+    numbers: Collection[int],
+    patience: float,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[int, Result]:
+    """The records of these blocks, as soon as all are there with their files, or after `patience` seconds.
+
+    What is not there by then is left out.
+    """
+    found: dict[int, Result] = {}
+
+    def are_there() -> bool:
+        for number in set(numbers) - found.keys():
+            if record := _read_block(folder, number, key):
+                found[number] = record
+        return len(found) == len(set(numbers))
+
+    wait_for(are_there, patience, clock=clock, sleep=sleep)
+    return dict(sorted(found.items()))
+
+
+def forget_blocks(folder: str, numbers: Collection[int]) -> None:
+    """Have these blocks made again by the next run."""
+    for number in numbers:
+        if file_size(path := _record_path(folder, number)) is not None:
+            remove(path)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pipeline.storage.arrow import to_array
-from pipeline.storage.files import atomic_output, open_input
+from pipeline.storage.files import atomic_output
 
 ROW_GROUP_ROWS = 8192
 
@@ -124,7 +124,7 @@ def read_batches(
     Raises:
         ValueError: the file cannot be read, or its content has changed since it was written.
     """
-    with open_input(path) as stream:
+    with open(path, "rb") as stream:
         try:
             file = pq.ParquetFile(stream, page_checksum_verification=True)
             # In this thread: others would each keep memory of their own.

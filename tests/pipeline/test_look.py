@@ -9,8 +9,8 @@ import pytest
 from pipeline import look, schemas, storage
 from pipeline.dump.containers import Block
 from pipeline.dump.pages import read_site_info
-from pipeline.jobs.beam import PageGate
 from pipeline.jobs.extract_pages import PageExtractor
+from pipeline.storage.failures import PageGate
 from tests.support import DATA
 
 ROW = {

@@ -1,10 +1,13 @@
-"""A run in a process of its own that is killed in the middle of writing."""
+"""Runs in processes of their own that are killed, in the middle of writing or of other work."""
 
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from tests.support import ROOT
 
@@ -37,3 +40,15 @@ def run_killed(script: str, source: Path, output: Path, writes: int) -> None:
     command = [sys.executable, "-c", "\n".join(lines), str(source), str(output), str(writes)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+
+
+def family(process: subprocess.Popen[Any]) -> list[psutil.Process]:
+    """A process, first, and those that it and its children have started."""
+    parent = psutil.Process(process.pid)
+    return [parent, *parent.children(recursive=True)]
+
+
+def ended(processes: list[psutil.Process], seconds: float) -> bool:
+    """Whether these have ended, at the latest after so many seconds."""
+    _, alive = psutil.wait_procs([process for process in processes if process.is_running()], seconds)
+    return not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]

@@ -12,16 +12,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import luigi
+import luigi.worker
 from luigi.cmdline_parser import CmdlineParser
 from luigi.task_register import Register
 
+from pipeline.storage import locks
 from workflows.base import machine, stopping
 from workflows.base.stage import Step
 
 logger = logging.getLogger("workflows")
 
 _DEFAULTS = {
-    "core": {"local_scheduler": "true", "log_level": "WARNING"},
+    # Stages have locks of their own; luigi's would end the second of two equal commands, and lie in /tmp for all users.
+    "core": {"local_scheduler": "true", "log_level": "WARNING", "no_lock": "true"},
     "worker": {"keep_alive": "false"},
     "retcode": {
         "already_running": "10",
@@ -50,13 +53,17 @@ def prepare(arguments: Sequence[str]) -> None:
     """
     config: Any = luigi.configuration.get_config()
     scheduler = ("scheduler-host", "scheduler-url")
-    has_scheduler = any(config.has_option("core", name) for name in scheduler) or any(
-        argument.startswith(tuple(f"--{name}" for name in scheduler)) for argument in arguments
-    )
+    is_named = any(argument.startswith(tuple(f"--{name}" for name in scheduler)) for argument in arguments)
+    if is_named:  # a configuration that says otherwise would win in silence
+        config.set("core", "local_scheduler", "false")
+    has_scheduler = is_named or any(config.has_option("core", name) for name in scheduler)
     for section, options in _DEFAULTS.items():
         for name, value in options.items():
             if not config.has_option(section, name) and not (has_scheduler and name == "local_scheduler"):
                 config.set(section, name, value)
+    if "--local-scheduler" not in arguments and not config.getboolean("core", "local_scheduler", False):
+        os.environ[locks.WAITS] = "1"
+        luigi.worker.Worker = PatientWorker  # type: ignore[misc]
     # Threads that wait for each other without spinning: on a machine with other work, training is many times faster.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if (processors := machine.processors()) < (os.cpu_count() or 1):  # torch does not see a container's quota
@@ -71,6 +78,31 @@ def prepare(arguments: Sequence[str]) -> None:
             logger.info("%s is complete: %s", type(root).__name__, root.where)
     except (ValueError, OSError) as error:
         raise SystemExit(f"error: {error}") from None
+
+
+class PatientWorker(luigi.worker.Worker):
+    """Waits for other runs of its scheduler: those that make one of its stages, and those that use what a stage needs.
+
+    Luigi's own would end at once, or stay for ever when a stage has failed elsewhere. This one tries it itself.
+    """
+
+    _waits_for = ""
+
+    def _keep_alive(self, response: Any) -> bool:
+        is_waited_for = response.running_tasks or response.n_pending_tasks
+        if not (self.run_succeeded and self.add_succeeded) or not (is_waited_for or self._waits_for):
+            return bool(super()._keep_alive(response))
+        running = sorted({str(each["task_id"]).partition("_")[0] for each in response.running_tasks})
+        if not running:
+            # What others have made is found complete, and the rest is up to this run.
+            self._add_task_history.clear()
+            self._get_work_response_history.clear()
+            self.add(self._scheduled_tasks[self._first_task])
+        waits_for = ", ".join(running) or ("it uses what the next stage needs" if is_waited_for else "")
+        if waits_for not in ("", self._waits_for):
+            logger.info("waits for another run: %s", waits_for)
+        self._waits_for = waits_for
+        return True
 
 
 def check(arguments: list[str]) -> luigi.Task:
@@ -198,7 +230,9 @@ class _OneLine(logging.Filter):
 
 def set_up_logging() -> None:
     """A line for each message of ours on the standard error, and Luigi's report of a user's error in one line."""
-    logging.getLogger("luigi-interface").addFilter(_OneLine())
+    luigis = logging.getLogger("luigi-interface")
+    luigis.addFilter(_OneLine())
+    luigis.propagate = False  # libraries give the root a handler, which would print each line again
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     for name in ("workflows", "tasks", "model", "pipeline"):

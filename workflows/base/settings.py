@@ -18,8 +18,12 @@ SCRATCH = "scratch"
 class RunSettings:
     """What every stage has."""
 
-    workdir = parameters.Text(
-        default="work", description="folder of all stages; for a cluster, one that its machines share"
+    workdir = parameters.Matching(
+        r"(?!.*://).+",
+        "a folder, and no URL; for a cluster one that all its machines see under the same path",
+        default="work",
+        description="folder of all stages, on a POSIX file system; for a cluster one that all its machines see under "
+        "the same path",
     )
 
 

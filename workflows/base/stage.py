@@ -5,7 +5,6 @@ name, its VERSION, the parameters that change its bytes, and the hashes of its u
 """
 
 import contextlib
-import fcntl
 import functools
 import json
 import logging
@@ -13,14 +12,14 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
 import luigi
 
 from pipeline import storage
-from pipeline.storage import Result
+from pipeline.storage import Result, locks
 from workflows.base.settings import RunSettings
 
 logger = logging.getLogger("workflows")
@@ -77,16 +76,11 @@ class Step(RunSettings, luigi.Task):
         """Find out before anything runs whether what the step and its upstream stages need is there.
 
         Raises:
-            ValueError: the dump, the work directory, Java, the tokenizer, the model or the device is not.
+            ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is not.
         """
-        if storage.is_url(self.workdir):
-            raise ValueError(
-                f"--workdir {self.workdir}: a local folder is wanted, for a cluster a shared one"
-            )
         storage.make_folder(self.workdir)
         try:
-            storage.write_bytes(storage.join(self.workdir, ".writable"), b"")
-            storage.remove(storage.join(self.workdir, ".writable"))
+            locks.check(self.workdir)
         except OSError as error:
             raise ValueError(
                 f"--workdir {self.workdir}: cannot be written ({error.strerror or error}); pass another one"
@@ -108,7 +102,8 @@ class Stage(Step):
     # whether the attempt was finished or not.
     KEEPS: ClassVar[Literal["nothing", "unfinished", "blocks"]] = "nothing"
 
-    _is_complete: bool | None = None
+    _is_complete = False
+    _problem = ""  # the last one that was logged
 
     # What subclasses say
 
@@ -130,8 +125,7 @@ class Stage(Step):
     @property
     def folder(self) -> str:
         # A cluster's workers have other working folders.
-        workdir = self.workdir if storage.is_url(self.workdir) else os.path.abspath(self.workdir)
-        return storage.join(workdir, f"{self.FOLDER}-{self.hash8}")
+        return storage.join(os.path.abspath(self.workdir), f"{self.FOLDER}-{self.hash8}")
 
     @property
     def where(self) -> str:
@@ -164,26 +158,48 @@ class Stage(Step):
             manifest = self.manifest()
             return all(getattr(manifest, name) == value for name, value in self.identity().items())
         except (ValueError, FileNotFoundError) as problem:
-            logger.warning("%s", problem)
+            if str(problem) != self._problem:
+                self._problem = str(problem)
+                logger.warning("%s", problem)
             return False
 
+    def is_done(self) -> bool:
+        """Current, and nothing in it is to be tried again."""
+        return self.is_current()
+
     def complete(self) -> bool:
-        """Current, and all that it requires complete; found out once a run."""
-        if self._is_complete is None:
-            self._is_complete = (
-                all(stage.complete() for stage in self.requires().values()) and self.is_current()
-            )
+        """Done, and all that it requires complete; once found so, it stays so for this run."""
+        if not self._is_complete:
+            self._is_complete = all(stage.complete() for stage in self.requires().values()) and self.is_done()
         return self._is_complete
 
     def run(self) -> None:
-        """Do the work, unless what is there came out the same, and commit it with the manifest."""
-        self._is_complete = None
+        """Do the work, unless what is there came out the same, and commit it with the manifest.
+
+        What it is made from is held meanwhile, so that nobody makes that anew.
+
+        Raises:
+            ValueError: an upstream stage is not what it was when the run began, or another run is in the way.
+        """
+        self._is_complete = False
         storage.make_folder(self.folder)
-        with exclusive(self.folder):
-            if not self.is_current():
-                self._build()
-            else:
-                logger.info("%-17s unchanged", type(self).__name__)
+        if self._came_out_the_same():  # and others may read it
+            return
+        with contextlib.ExitStack() as held:
+            held.enter_context(locks.hold(self.folder))
+            if self._came_out_the_same():  # another run has made it while this one waited
+                return
+            for stage in self.upstream():
+                held.enter_context(locks.hold(stage.folder, reads=True))
+            for stage in self.requires().values():
+                if not stage.is_current():
+                    raise ValueError(f"{stage.folder}: has changed since this run began; run it again")
+            self._build()
+
+    def _came_out_the_same(self) -> bool:
+        if is_done := self.is_done():
+            logger.info("%-17s unchanged", type(self).__name__)
+        return is_done
 
     def _build(self) -> None:
         started = time.time()
@@ -245,28 +261,6 @@ def _run_record(stage: Stage, started: float) -> bytes:
     return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
 
 
-@contextlib.contextmanager
-def exclusive(folder: str) -> Iterator[None]:
-    """Hold a stage's folder against other runs on this machine.
-
-    Raises:
-        ValueError: another run works in it.
-    """
-    if storage.is_url(folder):
-        yield
-        return
-    locks = os.path.join(os.path.dirname(folder), ".locks")
-    storage.make_folder(locks)
-    with open(os.path.join(locks, os.path.basename(folder)), "a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ValueError(
-                f"{folder}: another run works in it; wait for it, or pass another --workdir"
-            ) from None
-        yield
-
-
 class RetriesFailures(Stage):
     """A stage that runs others: it is complete where none failed, or in the very run in which some did.
 
@@ -276,5 +270,5 @@ class RetriesFailures(Stage):
 
     _has_run = False
 
-    def is_current(self) -> bool:
-        return super().is_current() and (self._has_run or not self.manifest().facts["failed"])
+    def is_done(self) -> bool:
+        return self.is_current() and (self._has_run or not self.manifest().facts["failed"])

@@ -193,7 +193,9 @@ class Cluster:
         dask = [sys.executable, "-m", "dask"]
         local = ["--host", HOST, "--dashboard-address", f"{HOST}:0"]
         address = f"tcp://{HOST}:{port}"
-        self.start("dask scheduler", [*dask, "scheduler", *local, "--port", str(port)])
+        # Without any worker left, work fails instead of waiting for ever.
+        patience = {"DASK_DISTRIBUTED__SCHEDULER__NO_WORKERS_TIMEOUT": "60s"}
+        self.start("dask scheduler", [*dask, "scheduler", *local, "--port", str(port)], patience)
         for number in range(1, workers + 1):
             command = [*dask, "worker", address, *local, "--nthreads", "1", "--no-nanny"]
             self.start(f"dask worker {number}", [*command, "--local-directory", str(self.folder)])

@@ -11,13 +11,14 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from workflows.base import machine
 from workflows.base.settings import SparkSettings
-from workflows.base.terminal import check_reachable, read_page
+from workflows.base.terminal import check_reachable, on_terminal, progress_bar, read_page
 from workflows.engines import disk
 
 logger = logging.getLogger("workflows")
@@ -25,6 +26,7 @@ logger = logging.getLogger("workflows")
 MIN_JAVA = 17
 _MIN_HEAP, _MAX_HEAP, _HEAP_PER_DUMP_BYTE = 1 << 30, 16 << 30, 8
 _MASTER_WEB_PORT, _CONNECT_SECONDS = "8080", 5
+_LOOK_SECONDS = 0.5  # between looks at how far Spark is
 # Of a worker of a standalone master, in MiB: Spark's own default for an executor, and what Python takes on each core.
 _EXECUTOR_MIB, _PYTHON_MIB = 1024, 512
 _EXECUTOR_MEMORY, _LOCAL_DIRS = "spark.executor.memory", "spark.local.dir"
@@ -71,6 +73,16 @@ def scratch_root(stage: SparkSettings) -> str:
     return "" if is_set else os.path.join(os.path.abspath(stage.workdir), ".scratch")
 
 
+def heap_bytes(dump_bytes: int) -> int:
+    """The bound of Java's heap in the driver, for a dump of this size."""
+    return max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, _HEAP_PER_DUMP_BYTE * dump_bytes))
+
+
+def is_small(dump_bytes: int) -> bool:
+    """Whether Java is to begin quickly instead of working fast."""
+    return _HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP
+
+
 def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
     from pipeline.jobs import spark
@@ -78,8 +90,7 @@ def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     if session := spark.running():
         return session
     master = stage.spark_master or f"local[{stage.processes}]"
-    wanted_heap = _HEAP_PER_DUMP_BYTE * dump_bytes
-    heap = max(_MIN_HEAP, min(_MAX_HEAP, machine.memory_bytes() // 4, wanted_heap))
+    heap = heap_bytes(dump_bytes)
     wanted = users_wish(stage)
     defaults: dict[str, str] = {}
     if not master.startswith("local"):
@@ -91,11 +102,12 @@ def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
         wanted[_LOCAL_DIRS] = _at_end.enter_context(disk.scratch_folder(root, "--scratch"))
         if "SPARK_LOCAL_DIRS" in os.environ:  # which would come before
             os.environ["SPARK_LOCAL_DIRS"] = wanted[_LOCAL_DIRS]
-    is_short = wanted_heap <= _MIN_HEAP
     # In the main thread Spark would put its own handler for Ctrl-C in place of ours.
     with ThreadPoolExecutor(1) as thread:
         try:
-            start = functools.partial(spark.session, defaults=defaults, wanted=wanted, is_short=is_short)
+            start = functools.partial(
+                spark.session, defaults=defaults, wanted=wanted, is_short=is_small(dump_bytes)
+            )
             return thread.submit(start, master, heap).result()
         except Exception as error:
             _at_end.close()
@@ -160,6 +172,34 @@ def executor_memory(master: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
+def shown_tasks(name: str) -> Iterator[None]:
+    """A bar, on a terminal, of the tasks of all Spark jobs that begin meanwhile, and of the time left for them."""
+    if not on_terminal():
+        yield
+        return
+    from pipeline.jobs import spark
+
+    is_over = threading.Event()
+    before = spark.last_job()
+
+    def look(show: Callable[..., None]) -> None:
+        is_last = False
+        while not is_last:
+            is_last = is_over.wait(_LOOK_SECONDS)
+            with contextlib.suppress(Exception):  # the session may end at any moment; that is told elsewhere
+                show(*spark.tasks(before))
+
+    with progress_bar(name, unit="task") as show:
+        thread = threading.Thread(target=look, args=[show], daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
+
+
+@contextlib.contextmanager
 def spark_work(name: str) -> Iterator[None]:
     """Work of Spark's: it leaves no table behind in the session, and its failures are told in a line.
 
@@ -167,7 +207,8 @@ def spark_work(name: str) -> Iterator[None]:
         ValueError: a file cannot be read, or Spark failed.
     """
     try:
-        yield
+        with shown_tasks(name):
+            yield
     except Exception as error:
         from pipeline.jobs import spark
 
@@ -176,6 +217,11 @@ def spark_work(name: str) -> Iterator[None]:
         if path := spark.unreadable_file(error):
             raise ValueError(
                 f"{path}: not readable as Parquet, its content has changed; delete it and run its stage again"
+            ) from error
+        if spark.has_ended(error):
+            raise ValueError(
+                f"{name}: Spark's Java has ended, perhaps for want of memory ({error or 'nobody answers'}); "
+                "the same command goes on from here"
             ) from error
         lines = str(error).strip().splitlines()
         raise ValueError(f"{name}: Spark failed ({lines[0] if lines else type(error).__name__})") from error

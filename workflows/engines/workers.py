@@ -46,8 +46,6 @@ def run(stages: Sequence[AnyStage], devices: Sequence[str]) -> dict[AnyStage, st
     with ThreadPoolExecutor(len(devices)) as pool:
         for future in [pool.submit(_run_on, device, waiting, failures) for device in devices[: len(todo)]]:
             future.result()
-    for stage in todo:
-        stage._is_complete = None  # it was found out before the work
     return failures
 
 

@@ -53,7 +53,7 @@ class ExtractPages(CorpusStage, DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 6
+    VERSION = 7
     NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 
@@ -78,6 +78,7 @@ class ExtractPages(CorpusStage, DumpReader):
             fetched.paths(),
             fetched.indexes(),
             self.block_bytes(),
+            self.folder,
             site=fetched.manifest().facts["site"],
             profile=self.profile,
             allow_truncated=self.allow_truncated,

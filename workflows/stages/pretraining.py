@@ -33,6 +33,10 @@ HEADLINE = (
 class TorchStage(PretrainingSettings, TokenizedStage):
     """A stage whose work is done by torch, in a local folder."""
 
+    def process_resources(self) -> dict[str, int]:
+        """What luigid gives to one run at a time, unless its configuration says more."""
+        return {} if self.device == "cpu" else {"gpu": 1}
+
     def check_needs(self) -> None:
         devices.torch_device(self.device)
 

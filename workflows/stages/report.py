@@ -154,8 +154,7 @@ class RunExperiments(GridSettings, Step, luigi.WrapperTask):
     @property
     def where(self) -> str:
         """The report's page."""
-        path = storage.join(self.report().folder, PAGE)
-        return path if storage.is_url(path) else os.path.abspath(path)
+        return storage.join(self.report().folder, PAGE)
 
     def run(self) -> None:
         """Raises: ValueError where a fine-tuning failed; all others are in the report."""

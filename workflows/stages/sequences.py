@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import storage
+from workflows.base import terminal
 from workflows.base.settings import SCRATCH, SequenceSettings, TokenizerSettings, TrainingSampleSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam, hub
@@ -35,7 +36,8 @@ class TrainTokenizer(TrainingSampleSettings, CorpusStage):
 
         extracted = self.clone(ExtractPages)
         paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-        return tokenizer_training.build(paths, self.folder, **self.bytes_parameters())
+        with terminal.progress_bar(self.title, unit="paragraph") as show:
+            return tokenizer_training.build(paths, self.folder, **self.bytes_parameters(), progress=show)
 
 
 class TokenizedStage(TokenizerSettings, CorpusStage):
@@ -81,7 +83,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
-    VERSION = 3
+    VERSION = 4
     NEED = Need(written=1.05)
     KEEPS = "blocks"
 

@@ -26,6 +26,10 @@ class SparkStage(SparkSettings, CorpusStage):
     NEED: ClassVar[Need]
     priority = 10  # before Beam's and torch's stages, so that one session serves them all
 
+    def process_resources(self) -> dict[str, int]:
+        """What luigid gives to one run at a time, unless its configuration says more."""
+        return {"spark": 1}
+
     def check_needs(self) -> None:
         spark.check_spark(self)
 
@@ -52,7 +56,10 @@ class SparkStage(SparkSettings, CorpusStage):
         session = spark.spark_session(self, stages["FetchDump"].manifest().rows["bytes"])
         paragraphs = extracted.manifest().paths(extracted.folder, "paragraphs/")
         folders = {name: stage.folder for name, stage in stages.items()}
-        return SparkJob(session, folders, self.folder, self.key(), part_count(paragraphs, self.block_bytes()))
+        parts = part_count(paragraphs, self.block_bytes())
+        job = SparkJob(session, folders, self.folder, self.key(), parts)
+        job.check_workers()
+        return job
 
 
 class ResolveRedirects(SparkStage):

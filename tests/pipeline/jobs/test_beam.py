@@ -1,9 +1,14 @@
 """Options of Beam's runners, and how a worker finds and loads a job."""
 
+import re
+import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline import storage
+from pipeline.dump.containers import Block
 from pipeline.jobs import beam
 from pipeline.jobs.build_sequences import SequenceBuilder
 from pipeline.jobs.extract_pages import PageExtractor
@@ -37,7 +42,7 @@ def test_dask_without_an_address_is_refused() -> None:
         beam.user_options(["--runner=DaskRunner", "--dask_client_adress=tcp://127.0.0.1:8786"])
 
 
-def test_a_job_is_loaded_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_loaded_once_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runners set up anew for every block; another key stands for other files, perhaps in the same folders."""
     loads = []
 
@@ -46,9 +51,10 @@ def test_a_job_is_loaded_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> N
         return lambda *rest: None
 
     monkeypatch.setattr(beam, "find_job", lambda name: load)
-    spec = {"job": "job", "folder": "f", "key": "one", "arguments": {"a": 1}, "deadly": {}}
-    workers = [beam.RunBlock(each) for each in (spec, dict(spec), {**spec, "key": "two"})]
+    spec = {"job": "job", "folder": str(tmp_path), "arguments": {"a": 1}, "deadly": {}, "patience": 0}
+    workers = [beam.RunBlock({**spec, "key": key}) for key in ("one", "one", "two")]
     for worker in workers:
+        storage.clear_if_changed(str(tmp_path), worker.key)
         worker.setup()
         worker.setup()
     assert loads == [{"a": 1}, {"a": 1}]
@@ -61,3 +67,31 @@ def test_jobs_are_found_by_the_names_of_their_modules() -> None:
         ValueError, match="os: no such job; wanted one of read_templates, extract_pages, build"
     ):
         beam.find_job("os")
+
+
+def test_a_worker_without_the_folder_writes_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "stage"
+    spec = {"job": "job", "folder": str(folder), "key": "one", "arguments": {}, "deadly": {}, "patience": 0}
+    worker = beam.RunBlock(spec)
+    line = re.escape(f"{folder}/key.txt is not there; {storage.SHARED}")
+    with pytest.raises(ValueError, match=line):
+        worker.setup()
+    with pytest.raises(ValueError, match=line):
+        list(worker.process(Block(0, "dump", 0, 1)))
+    assert not folder.exists()
+
+
+def test_the_name_of_beams_threads_is_what_we_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells the death of a worker; a version of Beam with another one is refused."""
+    beam.check_worker_thread()
+
+    class Renamed:
+        def start_worker(self) -> None:
+            threading.Thread(name="another")
+
+    for handler in (Renamed, None):
+        monkeypatch.setattr(beam.worker_handlers, "SubprocessSdkWorkerHandler", handler)
+        with pytest.raises(
+            ValueError, match=r"apache-beam 2\.\d+.*: its workers' threads are not named run_worker"
+        ):
+            beam.check_worker_thread()

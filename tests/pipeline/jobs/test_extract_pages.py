@@ -1,5 +1,6 @@
 """What ExtractPages does with a block, without Beam."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from pipeline.dump.pages import Page, Rejected, read_pages, read_site_info
 from pipeline.jobs import extract_pages
 from pipeline.jobs.build_sequences import read_paragraphs
 from pipeline.jobs.extract_pages import TABLES, PageExtractor, page_rows, writer_of
-from pipeline.storage.blocks import PageGate
+from pipeline.storage.failures import PageGate
 from pipeline.wikitext.extract import extract
 from tests.support import DATA
 
@@ -83,20 +84,26 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
     gate = PageGate(str(tmp_path / "page.txt"), ())
     record = work(Block(3, DUMP, 0, 1 << 30), str(tmp_path), gate)
     rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
-    assert rejected == [{"page_id": poison.page_id, "title": poison.title, "reason": "RecursionError"}]
+    calls = rejected[0].pop("traceback").split("\n")
+    named = {"page_id": poison.page_id, "title": poison.title}
+    assert rejected == [{**named, "reason": "RecursionError", "message": "too deep"}]
+    assert [re.sub(r":\d+", "", call) for call in calls] == [
+        "pipeline.jobs.extract_pages page_rows",
+        f"{__name__} fail",
+    ]
     assert record.rows["pages"] == extracted[1].rows["pages"] - 1
     assert record.drops["rejected:RecursionError"] == record.rows["rejected"] == 1
 
 
 def test_rejected_pages_have_a_row() -> None:
-    rows = page_rows(Rejected(7, "A", "broken_xml"), SITE, "fixed", Counter())
-    assert rows == {"rejected": [(7, "A", "broken_xml")]}
+    rows = page_rows(Rejected(7, "A", "broken_xml"), SITE, "fixed", Counter(), storage.Failures())
+    assert rows == {"rejected": [(7, "A", "broken_xml", "", "")]}
 
 
 def test_deadly_pages_are_rejected() -> None:
     page = pages()[0]
-    rows = page_rows(page, SITE, "fixed", Counter(), deadly=True)
-    assert rows == {"rejected": [(page.page_id, page.title, "worker_died")]}
+    rows = page_rows(page, SITE, "fixed", Counter(), storage.Failures(), deadly=True)
+    assert rows == {"rejected": [(page.page_id, page.title, "worker_died", "", "")]}
 
 
 def test_columns_give_the_bytes_of_rows(tmp_path: Path) -> None:

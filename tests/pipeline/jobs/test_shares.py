@@ -63,6 +63,7 @@ def test_a_dump_without_an_article_says_what_became_of_its_pages(limit: float) -
             [str(DATA / "wiki-40.xml")],
             {},
             1 << 20,
+            "",
             site={},
             profile="fixed",
             allow_truncated=False,

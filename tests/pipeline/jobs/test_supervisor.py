@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from pipeline import storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import read_site_info
+from pipeline.jobs import supervisor
 from pipeline.jobs.supervisor import run_blocks
 from tests.support import ROOT
 
@@ -29,7 +31,7 @@ def dump(shared: Path) -> Path:
     return shared / "data/wikipedia/enwiki-2016-206.xml.bz2"
 
 
-def extract(dump: Path, folder: Path, processes: int = 1) -> dict[int, storage.Result]:
+def extract(dump: Path, folder: Path, processes: int = 1, **options: Any) -> dict[int, storage.Result]:
     return run_blocks(
         "extract_pages",
         plan_blocks([str(dump)], 200_000),
@@ -37,6 +39,7 @@ def extract(dump: Path, folder: Path, processes: int = 1) -> dict[int, storage.R
         "key",
         arguments_for(dump),
         processes=processes,
+        **options,
     )
 
 
@@ -111,15 +114,9 @@ def test_a_workers_death_is_survived(dump: Path, tmp_path: Path, unbroken: dict[
     assert killed
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-def test_a_page_that_kills_its_worker_is_rejected_alone(
-    dump: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    unbroken: dict[int, storage.Result],
-    processes: int,
-) -> None:
-    # Every process of the job imports this first; in it, two pages kill whoever works on them.
+@pytest.fixture
+def killer_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process of the job imports this first; in it, the pages of KILLERS kill whoever works on them."""
     (tmp_path / "sitecustomize.py").write_text(
         "import importlib.util, os, signal, sys\n"
         "class Finder:\n"
@@ -133,7 +130,7 @@ def test_a_page_that_kills_its_worker_is_rejected_alone(
         "            execute(module)\n"
         "            whole = module.page_rows\n"
         "            def page_rows(page, *arguments, deadly):\n"
-        "                if page.title in ('Anarchism', 'Albedo') and not deadly:\n"
+        "                if page.title in os.environ['KILLERS'].split() and not deadly:\n"
         "                    os.kill(os.getpid(), signal.SIGKILL)\n"
         "                return whole(page, *arguments, deadly=deadly)\n"
         "            module.page_rows = page_rows\n"
@@ -142,18 +139,77 @@ def test_a_page_that_kills_its_worker_is_rejected_alone(
         "sys.meta_path.insert(0, Finder())\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
-    records = extract(dump, tmp_path / "stage", processes)
+    monkeypatch.setenv("KILLERS", "Anarchism Albedo")
+
+
+def assert_rejected_alone(
+    titles: list[str], records: dict[int, storage.Result], unbroken: dict[int, storage.Result], folder: Path
+) -> None:
     rejected = [
         (row["title"], row["reason"])
         for number in sorted(records)
-        for row in storage.read_rows(str(tmp_path / f"stage/rejected/{storage.block_name(number)}.parquet"))
+        for row in storage.read_rows(str(folder / f"rejected/{storage.block_name(number)}.parquet"))
     ]
-    assert rejected == [("Anarchism", "worker_died"), ("Albedo", "worker_died")]
+    assert rejected == [(title, "worker_died") for title in titles]
     untouched = [number for number, record in records.items() if not record.rows["rejected"]]
-    assert len(untouched) >= len(unbroken) - 2
+    assert len(untouched) >= len(unbroken) - len(titles)
     assert all(records[number] == unbroken[number] for number in untouched)
-    assert sum(record.rows["pages"] for record in records.values()) == 104
-    assert not list((tmp_path / "stage/blocks").glob("page-*"))
+    assert sum(record.rows["pages"] for record in records.values()) == 106 - len(titles)
+    assert not list((folder / "blocks").glob("page-*"))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_page_that_kills_its_worker_is_rejected_alone(
+    dump: Path, tmp_path: Path, killer_pages: None, unbroken: dict[int, storage.Result], processes: int
+) -> None:
+    folder = tmp_path / "stage"
+    assert_rejected_alone(["Anarchism", "Albedo"], extract(dump, folder, processes), unbroken, folder)
+
+
+@pytest.fixture
+def dask(killer_pages: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a cluster whose workers come again when they are killed; one death is enough for it."""
+    import dask
+    from distributed import LocalCluster
+
+    monkeypatch.setenv("KILLERS", "Albedo")
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+    ):
+        yield cluster.scheduler_address
+
+
+def test_a_page_that_kills_workers_of_dask_is_rejected_alone(
+    dask: str, dump: Path, tmp_path: Path, unbroken: dict[int, storage.Result]
+) -> None:
+    options = ["--runner=DaskRunner", f"--dask_client_address={dask}"]
+    folder = tmp_path / "stage"
+    records = extract(dump, folder, beam_options=options, patience=5)
+    assert_rejected_alone(["Albedo"], records, unbroken, folder)
+
+
+@pytest.mark.parametrize("happens", ["exit 0", "rm -r {}/blocks"])
+def test_blocks_that_a_runner_says_are_done_are_looked_for(
+    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: str
+) -> None:
+    monkeypatch.setattr(supervisor, "_COMMAND", ["sh", "-c", f"read spec; {happens.format(tmp_path)}"])
+    line = rf"^extract_pages: 9 of 9 blocks are done, as Beam's runner says, but not found in {tmp_path} within 0 s: "
+    with pytest.raises(ValueError, match=line + r"0, 1, 2, 3, 4, \.\.\.; the work directory has to be"):
+        extract(dump, tmp_path, patience=0)
+
+
+def test_a_failure_names_the_pages_that_were_at_work(
+    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as a runner that we do not know lets us say."""
+    page = f"printf 00000000000000000077 > {tmp_path}/blocks/page-00003.txt"
+    monkeypatch.setattr(
+        supervisor, "_COMMAND", ["sh", "-c", f"read spec; {page}; echo no more workers; exit 3"]
+    )
+    words = "ended with exit status 3, at work on page 77 of block 3; its last words:\nno more workers"
+    with pytest.raises(RuntimeError, match=words):
+        extract(dump, tmp_path, beam_options=["--runner=Another"])
 
 
 def test_the_users_error_comes_without_a_traceback(dump: Path, tmp_path: Path) -> None:
@@ -166,5 +222,5 @@ def test_the_users_error_comes_without_a_traceback(dump: Path, tmp_path: Path) -
 
 
 def test_another_failure_comes_with_its_last_words(dump: Path, tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="no_such_job"):
-        run_blocks("no_such_job", plan_blocks([str(dump)], 10**7), str(tmp_path), "key", {}, processes=1)
+    with pytest.raises(RuntimeError, match=r"KeyError: .site"):
+        run_blocks("extract_pages", plan_blocks([str(dump)], 10**7), str(tmp_path), "key", {}, processes=1)

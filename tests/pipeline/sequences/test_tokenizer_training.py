@@ -74,7 +74,10 @@ def test_a_corpus_that_fits_is_taken_whole(tmp_path: Path) -> None:
     total = sum(cost(text) for *_, text in rows)
     assert list(Sample(paths, total)) == [text for *_, text in rows]
     assert Sample(paths, total - 1).left_out > 0
-    result = build(paths, str(tmp_path / "stage"), vocab_size=300, characters=total)
+    told: list[tuple[int, int]] = []
+    more = {"vocab_size": 300, "progress": lambda *done_and_all: told.append(done_and_all)}
+    result = build(paths, str(tmp_path / "stage"), characters=total, **more)
+    assert (told[0], told[-1]) == ((0, len(rows)), (len(rows), len(rows)))
     assert result.rows == {"word_types": 300, "paragraphs": len(rows)}
     assert result.drops == {}
     train_tokenizer((text for *_, text in rows), tmp_path / "texts", 300)

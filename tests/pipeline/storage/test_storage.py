@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
@@ -21,9 +23,9 @@ from pipeline import storage
 SCHEMA = pa.schema([("number", pa.int64())])
 
 
-@pytest.fixture(params=["local", "memory"])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return str(tmp_path / "stage") if request.param == "local" else f"memory://{tmp_path.name}/stage"
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(tmp_path / "stage")
 
 
 def put(folder: str, path: str, content: bytes) -> storage.FileEntry:
@@ -193,6 +195,68 @@ def test_claim_removes_what_was_made_from_something_else(folder: str) -> None:
     assert "checkpoint" in storage.list_files(folder)
     storage.clear_if_changed(folder, "two")
     assert storage.list_files(folder) == [storage.KEY]
+
+
+class Clock:
+    """Time that goes by when somebody sleeps, and what happens at a time."""
+
+    def __init__(self, **events: Callable[[], object]) -> None:
+        self.now = 0.0
+        self.events = {float(name.removeprefix("at_")): event for name, event in events.items()}
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        for due in [time for time in self.events if time <= self.now]:
+            self.events.pop(due)()
+
+
+def awaited(folder: str, clock: Clock) -> list[int]:
+    return list(storage.await_blocks(folder, "key", [0, 1], 60, clock=clock.time, sleep=clock.sleep))
+
+
+def test_what_shows_late_is_waited_for(folder: str, tmp_path: Path) -> None:
+    for number in range(2):
+        commit(folder, number, b"x" * 9)
+    late = Path(folder, "table/block-00001.bin")
+    elsewhere = late.rename(tmp_path / "elsewhere")
+    clock = Clock(at_20=lambda: elsewhere.rename(late))
+    assert awaited(folder, clock) == [0, 1]
+    assert 20 <= clock.now < 21
+    record = Path(folder, "blocks/block-00000.json")
+    elsewhere = record.rename(tmp_path / "elsewhere")
+    assert awaited(folder, Clock(at_59=lambda: elsewhere.rename(record))) == [0, 1]
+
+
+def test_what_does_not_show_within_a_minute_is_left_out(folder: str) -> None:
+    for number in range(2):
+        commit(folder, number, b"x" * 9)
+    Path(folder, "table/block-00001.bin").write_bytes(b"cut")
+    clock = Clock()
+    assert awaited(folder, clock) == [0]
+    assert 60 <= clock.now < 61
+    storage.forget_blocks(folder, [0, 1, 2])
+    assert storage.finished_blocks(folder, "key") == {}
+
+
+def test_a_worker_knows_the_folder_by_its_key(folder: str) -> None:
+    """Where it is not seen it is not created, and a line says where, what and what to do."""
+    host = socket.gethostname()
+    assert storage.unseen(folder, "key", 0) == f"{host}: {folder}/key.txt is not there; {storage.SHARED}"
+    assert not Path(folder).exists()
+    storage.clear_if_changed(folder, "other")
+    assert f"{folder}/key.txt is that of another folder" in storage.unseen(folder, "key", 0)
+    storage.clear_if_changed(folder, "key")
+    assert storage.unseen(folder, "key", 0) == ""
+
+
+def test_a_worker_waits_for_the_folder(folder: str) -> None:
+    timer = threading.Timer(0.2, storage.clear_if_changed, (folder, "key"))
+    timer.start()
+    assert storage.unseen(folder, "key", 60) == ""
+    timer.join()
 
 
 @given(st.integers(0, 3 * storage.ROW_GROUP_ROWS))

@@ -86,7 +86,7 @@ def manifests(folder: Path) -> list[str]:
             "--spark-master nonsense: wanted local, local[N], spark://HOST",
         ),
         (["RunAll", "--spark-conf", "executor.memory=8g"], "=8g: wanted spark.NAME=VALUE, each name once"),
-        (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: a local folder is wanted"),
+        (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: wanted a folder, and no URL"),
         (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
         (["FineTune", "--task", "parsing"], "--task parsing: wanted one of entity_typing, relation"),
         (["FineTune", "--variant", "elmo"], "--variant elmo: wanted one of luke"),

@@ -1,5 +1,6 @@
 """The cluster on loopback: the same bytes as on one machine, whoever is killed; and nobody stays behind."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,7 +14,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,14 @@ from typing import Any
 import psutil
 import pytest
 
+from pipeline import storage
+from pipeline.dump.containers import plan_blocks
+from pipeline.dump.pages import read_site_info
+from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
+from tests.support.killed import ended, family
 from tests.workflows.base.test_commandline import LUIGI
-from tests.workflows.stages.test_stages import SEVERAL_BLOCKS, ended, family, manifests, wait_for
+from tests.workflows.stages.test_stages import SEVERAL_BLOCKS, manifests, wait_for
 from workflows import ExtractPages, ResolveRedirects
 from workflows.engines import cluster
 
@@ -191,17 +197,52 @@ def test_all_listen_on_loopback_alone(running: Running) -> None:
 
 
 def test_the_printed_command_runs_and_luigid_shows_it(running: Running, tmp_path: Path) -> None:
+    """From inside the repository, too, where a configuration of ours could say something else."""
     command = shlex.split(next(line for line in running.said.splitlines() if line.startswith("luigi --")))
     assert command[0] == "luigi"
     command[command.index("RunAll")] = "ResolveRedirects"
     result = subprocess.run(
-        [LUIGI, *command[1:], *SEVERAL_BLOCKS], cwd=tmp_path, capture_output=True, text=True, check=False
+        [LUIGI, *command[1:], *SEVERAL_BLOCKS, "--workdir", tmp_path],
+        cwd=cluster.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
     query = urllib.parse.quote(json.dumps({"status": "DONE", "upstream_status": ""}))
     with urllib.request.urlopen(f"{page(running)}/api/task_list?data={query}") as answer:
         done = json.load(answer)["response"]
     assert {task["name"] for task in done.values()} >= {"ResolveRedirects", "ExtractPages", "FetchDump"}
+
+
+def test_runs_of_the_same_stages_wait_for_each_other(running: Running, tmp_path: Path) -> None:
+    """luigid knows that two are the same; the third names its folder otherwise, and finds it locked."""
+    big_dump(tmp_path / "big.xml")
+    workdir = tmp_path / "work"
+    scheduler = ["--scheduler-url", page(running)]
+    waits = {1: "waits for another run: ExtractPages", 2: r"pages-\w+: waits for another run"}
+    runs: list[subprocess.Popen[str]] = []
+
+    def text(number: int) -> str:
+        return (tmp_path / f"{number}.log").read_text()
+
+    for number, given in enumerate((workdir, workdir, tmp_path / "." / ".." / tmp_path.name / "work")):
+        command = [*extract(workdir, *scheduler), "--workdir", str(given)]
+        with (tmp_path / f"{number}.log").open("w") as log:
+            runs.append(subprocess.Popen(command, stderr=log, text=True))
+        if number == 0:
+            wait_for(lambda: any(workdir.glob("pages-*/blocks/*.json")), runs[0])
+            workers = family(runs[0])[1:]
+            for worker in workers:  # so that there is something to wait for
+                worker.suspend()
+        else:
+            wait_for(lambda number=number: bool(re.search(waits[number], text(number))), runs[number])
+    for worker in workers:
+        worker.resume()
+    assert [run.wait(100) for run in runs] == [0, 0, 0], [text(number) for number in range(3)]
+    said = [text(number) for number in range(3)]
+    made = [re.findall(r"(?m)^ExtractPages .*\| [\d.]+ s$", each) for each in said]
+    assert list(map(len, made)) == [1, 0, 0], said
 
 
 def page(running: Running) -> str:
@@ -226,6 +267,111 @@ def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
         ValueError, match=rf"--spark-master spark://{nowhere}: nobody .* is the cluster running\?"
     ):
         stage.check_needs()
+
+
+# A worker that does not see the work directory
+
+# On the cluster, as soon as all its executors are there: a table is written, a file is missed, and a stage is run.
+LAME = """
+import functools, json, sys, time
+import workflows
+from pipeline import schemas
+from pipeline.jobs import spark
+
+parameters, folder, executors = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+session = spark.session(parameters["spark_master"], 1 << 30, is_short=True)
+spark.SparkJob = functools.partial(spark.SparkJob, patience=2)
+while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= executors:
+    time.sleep(0.1)
+job = spark.SparkJob(session, {}, folder, "key", 12)
+table = session.range(1000).selectExpr("string(id) AS source", "'' AS target", "'' AS fragment")
+try:
+    job.write(table, schemas.REDIRECTS.schema, "redirects", by="source", order=["source"])
+except ValueError as error:
+    print(error, flush=True)
+complaint = f"[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{sys.argv[4]}. File does"
+try:
+    spark.unreadable_file(RuntimeError(complaint))
+except ValueError as error:
+    print(error, flush=True)
+stage = workflows.ResolveRedirects(**parameters)
+try:
+    stage.run()
+except ValueError as error:
+    print(error, flush=True)
+"""
+
+
+@contextlib.contextmanager
+def lame(
+    workdir: Path, command: Sequence[str], environment: Mapping[str, str] | None = None
+) -> Iterator[Callable[[], list[str]]]:
+    """A process on a machine `lamehost` that sees an empty folder in place of the work directory.
+
+    Gives a function that lists what is in that folder.
+    """
+    if subprocess.run(["unshare", "--mount", "--uts", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("mount namespaces are not permitted here")
+    workdir.mkdir(exist_ok=True)
+    hide = 'mount -t tmpfs none "$0" && hostname lamehost && exec "$@"'
+    with cluster.Cluster(workdir.parent) as other:
+        inside = ["unshare", "--mount", "--uts", "sh", "-c", hide, str(workdir), *command]
+        process = other.start("lame", inside, environment)
+
+        def seen() -> list[str]:
+            return os.listdir(f"/proc/{process.pid}/root{workdir}")
+
+        yield seen
+
+
+def test_a_spark_worker_without_the_work_directory_fails_the_stage(
+    running: Running, local: Path, tmp_path: Path
+) -> None:
+    """With a line that names its host; what others wrote is kept, and nothing is written there."""
+    workdir = tmp_path / "work"
+    web_port = int(running.ports["SPARK_MASTER_WEBUI_PORT"])
+    workers = cluster._alive_workers(web_port)
+    other = running.members(cluster.SPARK_WORKER)[0]
+    command = other.cmdline()
+    command[command.index("--work-dir") + 1] = str(tmp_path / "lame")
+    with lame(workdir, command, other.environ()) as seen:
+        for name in ("dump", "pages"):
+            shutil.copytree(next(local.glob(f"{name}-*")), workdir / next(local.glob(f"{name}-*")).name)
+        wait_for(lambda: cluster._alive_workers(web_port) > workers, running.process)
+        dump, block_size = SEVERAL_BLOCKS[1], SEVERAL_BLOCKS[3]
+        parameters = {"dump": dump, "block_size": block_size, "workdir": str(workdir)}
+        parameters |= {"spark_master": running.engines["spark_master"]}
+        file = next(workdir.glob("pages-*/paragraphs/*.parquet"))
+        words = [json.dumps(parameters), str(workdir / "table"), str(workers + 1), str(file)]
+        result = subprocess.run(
+            [sys.executable, "-c", LAME, *words], capture_output=True, text=True, check=False
+        )
+        written, read, stage = result.stdout.splitlines()
+        assert seen() == [], "nothing is written where the folder is not seen"
+    assert written == f"lamehost: {workdir}/table/key.txt is not there; {storage.SHARED}", result.stderr
+    assert read == f"lamehost: {file} is not there; {storage.SHARED}"
+    assert re.fullmatch(rf"lamehost: {workdir}/titles-\w+/key.txt is not there; {storage.SHARED}", stage)
+    assert 0 < len(storage.finished_blocks(str(workdir / "table"), "key")) < 12
+    assert not list(workdir.glob("titles-*/titles"))
+
+
+def test_a_dask_worker_without_the_work_directory_fails_the_job(running: Running, tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    dump = SEVERAL_BLOCKS[1]
+    arguments = {"site": read_site_info(dump).to_dict(), "profile": "fixed", "allow_truncated": False}
+    options = shlex.split(running.engines["beam_options"])
+    dask = [sys.executable, "-m", "dask", "worker", running.dask, "--host", cluster.HOST, "--nthreads", "1"]
+    local = ["--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path / "lame")]
+    workers = len(ask_workers(running.dask))
+    with lame(workdir, [*dask, *local]) as seen:
+        wait_for(lambda: len(ask_workers(running.dask)) > workers, running.process)
+        with pytest.raises(ValueError, match=r"^lamehost: ") as error:
+            run_blocks(
+                "extract_pages", plan_blocks([dump], 4096), str(workdir / "stage"), "key", arguments,
+                processes=1, beam_options=options, patience=2,
+            )  # fmt: skip
+        assert seen() == []
+    assert str(error.value) == f"lamehost: {workdir}/stage/key.txt is not there; {storage.SHARED}"
 
 
 # Kills

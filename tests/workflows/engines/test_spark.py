@@ -238,3 +238,18 @@ def test_a_session_as_the_user_wants_it(users: Path, tmp_path: Path, monkeypatch
     assert found["files"]
     assert {each[0] for each in found["files"]} == {".scratch"}
     assert [path.name for path in (workdir / ".scratch").iterdir()] == [".lock"], "it went with the run"
+
+
+# Failures
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError()])
+def test_java_that_has_ended_is_told_in_a_line(error: Exception) -> None:
+    line = "^BuildEntityVocab: Spark's Java has ended, perhaps for want of memory .*; the same command goes on"
+    with pytest.raises(ValueError, match=line), spark.spark_work("BuildEntityVocab"):
+        raise error
+
+
+def test_errors_that_are_not_sparks_stay_as_they_are() -> None:
+    with pytest.raises(FileNotFoundError), spark.spark_work("BuildEntityVocab"):
+        raise FileNotFoundError("vocabulary")

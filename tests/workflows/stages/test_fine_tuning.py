@@ -76,7 +76,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def build(**changes: Any) -> tuple[FineTune, bool]:
         made = FineTune(workdir=workdir, data=data, weights=weights, device="cpu", **changes)
-        made._is_complete = None
+        made._is_complete = False
         return made, luigi.build([made], local_scheduler=True, log_level="CRITICAL")
 
     return build

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import luigi
-import psutil
 import pytest
 
 from pipeline import storage
@@ -21,6 +21,7 @@ from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.shards import HELD_OUT, SEEN, is_held_out
 from tests.support import DATA, ROOT
 from tests.support.grid import run_here
+from tests.support.killed import ended, family
 from tests.workflows.base.test_commandline import DUMP, LUIGI
 from tests.workflows.base.test_commandline import luigi as run_luigi
 from workflows import (
@@ -55,7 +56,7 @@ def written(workdir: Path) -> dict[str, int]:
 def run_in_process(stage: Stage) -> None:
     """Run a stage in this process, so that one Spark session serves many tests."""
     for each in (stage, *stage.upstream()):
-        each._is_complete = None
+        each._is_complete = False
     assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
 
 
@@ -419,14 +420,23 @@ def always_failing(text: str, language: str) -> list[tuple[int, int]]:
     raise KeyError(text)
 
 
-def test_a_page_that_breaks_the_splitter_is_counted(
-    everything: RunAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_page_that_breaks_the_splitter_is_kept_with_its_error(
+    everything: RunAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT)]))
     stage = copied(everything, tmp_path).clone(BuildSequences, sentence_splitter=f"{__name__}:failing")
     run_in_process(stage)
-    assert stage.manifest().drops["pages:KeyError"] >= 1
     assert stage.manifest().rows["sequences"] > 0
+    lost = [
+        row
+        for path in stage.manifest().paths(stage.folder, "rejected/")
+        for row in storage.read_rows(path, ["page_id", "reason", "message", "traceback"])
+    ]
+    assert len(lost) == stage.manifest().drops["pages:KeyError"] >= 1
+    assert all(row["reason"] == "KeyError" and "lighthouse" in row["message"] for row in lost)
+    assert re.search(rf"{__name__}:\d+ failing$", lost[0]["traceback"])
+    assert f"page {lost[0]['page_id']}: KeyError: " in caplog.text
+    assert lost[0]["traceback"] in caplog.text
     stage = stage.clone(sentence_splitter=f"{__name__}:always_failing")
     with pytest.raises(ValueError, match=r"pages .* were dropped .*KeyError.* --max-rejected 0.001 allows"):
         stage.run()
@@ -542,17 +552,6 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
     assert not stage.output().exists()
 
 
-def test_another_runs_folder_is_not_shared(tmp_path: Path) -> None:
-    import fcntl
-
-    stage = FetchDump(dump=str(DUMP), workdir=str(tmp_path))
-    (tmp_path / ".locks").mkdir()
-    with open(tmp_path / ".locks" / Path(stage.folder).name, "a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(ValueError, match="another run works in it"):
-            stage.run()
-
-
 # Kills, through the installed command
 
 
@@ -609,16 +608,6 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seco
         assert process.poll() is None, process.stdout and process.stdout.read()
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
-
-
-def family(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    parent = psutil.Process(process.pid)
-    return [parent, *parent.children(recursive=True)]
-
-
-def ended(processes: list[psutil.Process], seconds: float) -> bool:
-    _, alive = psutil.wait_procs([process for process in processes if process.is_running()], seconds)
-    return not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
 KILLED = {

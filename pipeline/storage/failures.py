@@ -1,0 +1,90 @@
+"""Pages that fail: which one kills its worker, and what an unexpected error says."""
+
+import contextlib
+import logging
+import os
+import re
+import traceback
+from collections.abc import Collection, Iterable
+
+from pipeline.storage.blocks import BLOCKS
+from pipeline.storage.files import join
+from pipeline.storage.manifests import FileEntry
+from pipeline.storage.parquet import read_rows
+
+logger = logging.getLogger("pipeline")
+
+WORKER_DIED = 75  # exit status of a child that lost a worker
+_MOST_CHARACTERS, _MOST_CALLS = 1000, 20
+
+
+# Pages that kill their worker
+
+
+def error_path(folder: str, number: int) -> str:
+    """Where a worker leaves the message of a user's error in a block."""
+    return join(folder, BLOCKS, f"error-{number:05d}.txt")
+
+
+def page_path(folder: str, number: int) -> str:
+    """Where a worker leaves the id of the page of a block that it is working on."""
+    return join(folder, BLOCKS, f"page-{number:05d}.txt")
+
+
+class PageGate:
+    """Leaves a page's id in a file before it is worked on, so that a page which kills the worker is known.
+
+    Keeps out the pages that have killed one.
+    """
+
+    def __init__(self, path: str, deadly: Collection[int]) -> None:
+        self._deadly = frozenset(deadly)
+        self._path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+
+    def enter(self, page_id: int) -> bool:
+        """Whether the page may be worked on."""
+        os.pwrite(self._file, b"%020d" % page_id, 0)
+        return page_id not in self._deadly
+
+    def close(self) -> None:
+        os.close(self._file)
+        with contextlib.suppress(FileNotFoundError):  # another attempt of a cluster has ended before
+            os.remove(self._path)
+
+
+# Unexpected errors
+
+
+class Failures:
+    """Puts unexpected errors into words: the first of each kind has its traceback.
+
+    They go into tables, so addresses in memory are left out, and calls are named by module.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: set[str] = set()
+
+    def describe(self, error: Exception) -> tuple[str, str, str]:
+        """An error's kind, its message, and the calls that led to it, the innermost last."""
+        kind, calls = type(error).__name__, ""
+        if kind not in self._kinds:
+            self._kinds.add(kind)
+            frames = list(traceback.walk_tb(error.__traceback__))[-_MOST_CALLS:]
+            calls = "\n".join(
+                f"{frame.f_globals.get('__name__')}:{line} {frame.f_code.co_name}" for frame, line in frames
+            )
+        message = re.sub(r"\b0x[0-9a-fA-F]+", "0x...", str(error)).encode("utf-8", "replace").decode()
+        return kind, message[:_MOST_CHARACTERS], calls
+
+
+def log_failures(folder: str, files: Iterable[FileEntry]) -> None:
+    """Log one of each kind of unexpected error in a stage's table `rejected`, with its page and traceback."""
+    logged = set()
+    for entry in files:
+        if not entry.path.startswith("rejected/") or not entry.rows:
+            continue
+        for row in read_rows(join(folder, entry.path), ["page_id", "reason", "message", "traceback"]):
+            if row["traceback"] and row["reason"] not in logged:
+                logged.add(row["reason"])
+                logger.warning("page %d: %s: %s\n%s", *row.values())

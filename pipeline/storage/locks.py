@@ -1,0 +1,70 @@
+"""Locks of stages' folders: one run makes a stage, or many read it.
+
+A lock is a `flock` of a file in WORKDIR/.locks. The system opens it when the process ends, however that ends.
+"""
+
+import contextlib
+import errno
+import fcntl
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+from pipeline.storage.files import make_folder
+
+logger = logging.getLogger("pipeline")
+
+# Set in the environment of a run that has a central scheduler, so that the processes that it starts have it, too.
+WAITS = "LUKE_WAITS_FOR_LOCKS"
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+def check(folder: str) -> None:
+    """Whether files of a folder can be written and locked.
+
+    Raises:
+        OSError: they cannot be written.
+        ValueError: they cannot be locked.
+    """
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        _flock(folder, probe, fcntl.LOCK_EX)
+
+
+@contextlib.contextmanager
+def hold(folder: str, *, reads: bool = False) -> Iterator[None]:
+    """Hold a stage's folder, against all other runs or, with `reads`, against those that would make it anew.
+
+    Where somebody else holds it, a run that has a central scheduler waits.
+
+    Raises:
+        ValueError: somebody else holds it, or the file system has no locks.
+    """
+    locks = os.path.join(os.path.dirname(folder), ".locks")
+    make_folder(locks)
+    kind = fcntl.LOCK_SH if reads else fcntl.LOCK_EX
+    with open(os.path.join(locks, os.path.basename(folder)), "a+") as lock:
+        try:
+            _flock(locks, lock, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if WAITS not in os.environ:
+                works = "makes it" if reads else "makes it or reads it"
+                raise ValueError(
+                    f"{folder}: another run {works}; wait for it, or pass another --workdir"
+                ) from None
+            logger.info("%s: waits for another run", os.path.basename(folder))
+            _flock(locks, lock, kind)
+        yield
+
+
+def _flock(folder: str, file: IO[Any], kind: int) -> None:
+    try:
+        fcntl.flock(file, kind)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        raise ValueError(
+            f"{folder}: its file system has no locks (flock: {error.strerror}), and two runs could spoil each other's "
+            "work; mount it with locks, or pass a --workdir elsewhere"
+        ) from None

@@ -1,0 +1,151 @@
+"""A stage of a few lines, and one that is made from it."""
+
+import shutil
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from pipeline import storage
+from pipeline.storage import locks
+from workflows.base.stage import Result, Stage
+
+
+def nothing() -> None:
+    pass
+
+
+class Upper(Stage):
+    """Writes a file."""
+
+    FOLDER = "upper"
+    content: ClassVar[bytes] = b"1"
+
+    def work(self) -> Result:
+        storage.write_bytes(storage.join(self.folder, "file"), self.content)
+        return Result((storage.describe(self.folder, "file"),))
+
+
+class Lower(Stage):
+    """Copies it."""
+
+    FOLDER = "lower"
+    meanwhile: ClassVar[Callable[[], None]] = nothing
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(Upper)
+
+    def work(self) -> Result:
+        type(self).meanwhile()
+        shutil.copy(Path(self.clone(Upper).folder, "file"), self.folder)
+        return Result((storage.describe(self.folder, "file"),))
+
+
+@pytest.fixture
+def lower(tmp_path: Path) -> Lower:
+    stage = Lower(workdir=str(tmp_path))
+    stage.clone(Upper).run()
+    return stage
+
+
+def test_what_a_stage_reads_is_not_made_anew_meanwhile(lower: Lower, monkeypatch: pytest.MonkeyPatch) -> None:
+    upper = lower.clone(Upper)
+
+    def make_anew() -> None:
+        Path(upper.folder, "file").unlink()
+        with pytest.raises(ValueError, match=f"^{upper.folder}: another run makes it or reads it"):
+            upper.run()
+        Path(upper.folder, "file").write_bytes(b"1")
+
+    monkeypatch.setattr(Lower, "meanwhile", make_anew)
+    lower.run()
+    assert lower.complete()
+
+
+def test_what_another_run_makes_is_not_read(lower: Lower) -> None:
+    upper = lower.clone(Upper)
+    line = f"^{upper.folder}: another run makes it; wait for it"
+    with locks.hold(upper.folder), pytest.raises(ValueError, match=line):
+        lower.run()
+    assert not lower.output().exists()
+
+
+@pytest.mark.parametrize(
+    "changes", [lambda folder: shutil.rmtree(folder), lambda folder: (folder / "file").unlink()]
+)
+def test_what_has_changed_since_a_run_began_is_not_read(
+    lower: Lower, changes: Callable[[Path], object]
+) -> None:
+    upper = lower.clone(Upper)
+    assert upper.complete()
+    changes(Path(upper.folder))
+    with pytest.raises(ValueError, match=f"^{upper.folder}: has changed since this run began; run it again"):
+        lower.run()
+    assert not lower.output().exists()
+
+
+def test_what_came_out_the_same_may_be_read_by_others(lower: Lower) -> None:
+    upper = lower.clone(Upper)
+    before = Path(upper.output().path).stat().st_mtime_ns
+    with locks.hold(upper.folder, reads=True):
+        upper.run()
+    assert Path(upper.output().path).stat().st_mtime_ns == before
+
+
+def test_what_another_run_has_made_meanwhile_is_not_made_again(
+    lower: Lower, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(locks.WAITS, "1")
+    twin = Lower(workdir=f"{lower.workdir}/../{Path(lower.workdir).name}")
+    assert (twin.task_id, twin.folder) != (lower.task_id, "")
+    assert twin.folder == lower.folder
+    entered, go_on = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        entered.set()
+        assert go_on.wait(60)
+
+    monkeypatch.setattr(Lower, "meanwhile", wait)
+    threads = [threading.Thread(target=stage.run) for stage in (lower, twin)]
+    with caplog.at_level("INFO", "pipeline"):
+        threads[0].start()
+        assert entered.wait(60)
+        entered.clear()
+        threads[1].start()
+        while "waits for another run" not in caplog.text:
+            assert threads[1].is_alive()
+        go_on.set()
+        for thread in threads:
+            thread.join(60)
+    assert not entered.is_set()
+    assert lower.complete()
+    assert twin.complete()
+
+
+def test_many_runs_may_test_the_work_directory_at_once(tmp_path: Path) -> None:
+    failures = []
+
+    def check() -> None:
+        try:
+            for _ in range(200):
+                Upper(workdir=str(tmp_path)).check_machine()
+        except ValueError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=check) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/x", "memory://x", "file:///tmp/x", "hdfs://host:1/x"])
+def test_a_url_is_no_work_directory(url: str) -> None:
+    with pytest.raises(
+        ValueError, match=f"^--workdir {url}: wanted a folder, and no URL; for a cluster one that all"
+    ):
+        Upper(workdir=url)
