@@ -27,11 +27,11 @@ setup(
         "pipeline.sequences": ["data/*"],
         "tasks": ["presets.toml"],
         "tasks.finetuning": ["paper.json"],
+        "workflows.planning": ["costs.toml"],
         "workflows.report": ["templates/*"],
     },
     install_requires=[
-        "apache-beam",
-        "fsspec",
+        "apache-beam>=2.77,<2.78",  # pipeline/jobs/beam.py knows one of its threads by name
         "huggingface-hub",
         "indexed-gzip",
         "jinja2",

@@ -3,6 +3,7 @@
 import sys
 
 from workflows.base import commandline
+from workflows.planning.plan import Plan
 from workflows.stages.dump import FetchDump
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
@@ -22,6 +23,7 @@ __all__ = [
     "FetchDump",
     "FineTune",
     "FineTuneGrid",
+    "Plan",
     "Pretrain",
     "PretrainRoberta",
     "ReadTemplates",

@@ -48,13 +48,17 @@ TIMEOUT_SECONDS = 3600
 _SAMPLING_SHARE = 0.04
 
 
-def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *, processes: int) -> Record:
-    """Run all stages in an empty work directory: the figures of each and of all, or the failure."""
+def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *of_spark: str, processes: int) -> Record:
+    """Run all stages in an empty work directory: the figures of each and of all, or the failure.
+
+    Flags `of_spark` are for what runs on Spark.
+    """
     flags = ["--dump", str(dump.path), "--workdir", str(workdir)]
     flags += ["--preset", "base", "--processes", str(processes)]
     results, own = [], environment(threads=1)
     for stage in COMMANDS:
         more = ["--tokenizer", str(tokenizer)] if stage == "BuildSequences" else []
+        more += of_spark if stage != "TrainTokenizer" else ()
         command = [sys.executable, "-m", "luigi", "--module", "workflows", stage, *flags, *more]
         watched = {"sampling_share": _SAMPLING_SHARE, "scratch": workdir / SCRATCH}
         results.append(measure(command, own, timeout=TIMEOUT_SECONDS, **watched))

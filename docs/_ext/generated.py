@@ -43,6 +43,7 @@ STAGES = (
     "Report",
     "RunExperiments",
     "RunAll",
+    "Plan",
 )
 
 

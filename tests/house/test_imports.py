@@ -76,7 +76,15 @@ ALLOWED = {
     "workflows.base": {"pipeline", "model", "tasks"},
     "workflows.engines": {"pipeline", "model", "tasks", "workflows.base"},
     "workflows.report": {"pipeline", "model", "tasks", "workflows.base"},
-    "workflows.stages": {"pipeline", "model", "tasks", "workflows"},
+    "workflows.stages": {
+        "pipeline",
+        "model",
+        "tasks",
+        "workflows.base",
+        "workflows.engines",
+        "workflows.report",
+    },
+    "workflows.planning": {"pipeline", "workflows.base", "workflows.engines", "workflows.stages"},
     "workflows": {"workflows"},
 }
 ENGINES = {"apache_beam": "pipeline/jobs/", "pyspark": "pipeline/jobs/", "luigi": "workflows/"}

@@ -126,7 +126,7 @@ def test_imports_are_followed() -> None:
 def test_every_stage_is_watched() -> None:
     import workflows
 
-    assert set(ROOTS) | {"RunAll", "RunExperiments"} == set(workflows.__all__)
+    assert set(ROOTS) | {"Plan", "RunAll", "RunExperiments"} == set(workflows.__all__)
 
 
 @pytest.mark.parametrize("stage", ROOTS)
