@@ -29,6 +29,7 @@ LONG = tuple(
     for name in (
         "workflows/stages/test_stages",
         "workflows/engines/test_cluster",
+        "workflows/stages/test_storm",
         "workflows/stages/test_experiments",
         "pipeline/jobs/test_entity_vocab",
         "pipeline/jobs/test_links",

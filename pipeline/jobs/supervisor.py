@@ -7,6 +7,7 @@ nobody else's workers.
 """
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -28,6 +29,7 @@ _POLL_SECONDS = 2.0  # a look at how far the job is; its end is noticed at once
 _DEATHS = re.compile(
     rb"\bKilledWorker\b"
 )  # of a runner's words: Dask's, when a block has killed several workers
+_FULL = re.compile(b"|".join(os.strerror(number).encode() for number in (errno.ENOSPC, errno.EDQUOT)))
 _COMMAND = [sys.executable, "-c", "from pipeline.jobs.beam import main; main()"]
 
 # Runs a job, named by its module, over blocks with arguments: `run_blocks`, all else being given.
@@ -228,6 +230,8 @@ def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: C
     words = log.read()[-4000:]
     if _DEATHS.search(words):
         return False
+    if full := _FULL.search(words):  # so that no message could be left in a file
+        raise ValueError(f"{folder}: {full[0].decode()}; make room, the same command goes on from here")
     raise RuntimeError(
         f"{job} ended with exit status {status}{pages()}; its last words:\n{words.decode('utf-8', 'replace')}"
     )

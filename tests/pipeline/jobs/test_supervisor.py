@@ -212,6 +212,16 @@ def test_a_failure_names_the_pages_that_were_at_work(
         extract(dump, tmp_path, beam_options=["--runner=Another"])
 
 
+def test_a_full_disk_takes_no_message_and_is_told_all_the_same(
+    dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "RuntimeError: OSError: [Errno 28] No space left on device [while running 'ParDo(RunBlock)']"
+    monkeypatch.setattr(supervisor, "_COMMAND", ["sh", "-c", f'read spec; echo "{words}"; exit 1'])
+    line = f"^{tmp_path}: No space left on device; make room, the same command goes on from here$"
+    with pytest.raises(ValueError, match=line):
+        extract(dump, tmp_path)
+
+
 def test_the_users_error_comes_without_a_traceback(dump: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.xml.bz2"
     cut.write_bytes(dump.read_bytes()[:-100_000])

@@ -245,7 +245,9 @@ def test_a_session_as_the_user_wants_it(users: Path, tmp_path: Path, monkeypatch
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError()])
 def test_java_that_has_ended_is_told_in_a_line(error: Exception) -> None:
-    line = "^BuildEntityVocab: Spark's Java has ended, perhaps for want of memory .*; the same command goes on"
+    line = (
+        "^BuildEntityVocab: Spark's Java has ended, perhaps for want of memory .*; the same command goes on"
+    )
     with pytest.raises(ValueError, match=line), spark.spark_work("BuildEntityVocab"):
         raise error
 
