@@ -10,6 +10,7 @@ import functools
 import os
 import re
 import socket
+import socketserver
 import sys
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import storage
-from pipeline.storage.parts import Written, check_parts, raise_unseen
+from pipeline.storage.parts import Written, check_parts, raise_problem
 
 _BLOCKS_PER_PART = 4
 _OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
@@ -128,13 +129,6 @@ def session(
     return builder.getOrCreate()
 
 
-def _say_nothing(*_: Any) -> None:
-    """For Spark's server of accumulators: when Java has ended it would print a traceback beside our line."""
-
-
-accumulators.AccumulatorTCPServer.handle_error = _say_nothing  # type: ignore[assignment,method-assign]
-
-
 def is_own(error: BaseException) -> bool:
     """Whether Spark, or Java below it, raised this."""
     return isinstance(error, PySparkException | Py4JError) or has_ended(error)
@@ -143,6 +137,16 @@ def is_own(error: BaseException) -> bool:
 def has_ended(error: BaseException) -> bool:
     """Whether nobody answers any more: Java was killed, or has ended for want of memory."""
     return isinstance(error, ConnectionError | EOFError | Py4JNetworkError)
+
+
+def _tell_errors(server: Any, request: Any, address: Any) -> None:
+    """For Spark's server of accumulators, which would print a traceback beside our line when Java has ended."""
+    error = sys.exc_info()[1]
+    if error is None or not has_ended(error):
+        socketserver.BaseServer.handle_error(server, request, address)
+
+
+accumulators.AccumulatorTCPServer.handle_error = _tell_errors  # type: ignore[assignment,method-assign]
 
 
 def unreadable_file(error: BaseException) -> str | None:
@@ -165,7 +169,7 @@ def unreadable_file(error: BaseException) -> str | None:
                 else f"{socket.gethostname()}: {path} is not there; {storage.SHARED}"
             )
 
-        raise_unseen(ask_workers(SparkContext.getOrCreate(), look))
+        raise_problem(ask_workers(SparkContext.getOrCreate(), look))
         raise ValueError(
             f"{path}: was not there for a worker, and now is; {storage.SHARED}; run the stage again"
         )
@@ -264,7 +268,7 @@ class SparkJob:
         if str(context.master).startswith("local"):
             return
         look = functools.partial(storage.unseen, self.folder, self.key, self.patience)
-        raise_unseen(ask_workers(context, look))
+        raise_problem(ask_workers(context, look))
 
     def manifest(self, stage: str) -> storage.Manifest:
         return storage.read_manifest(self.inputs[stage])
@@ -330,7 +334,10 @@ class SparkJob:
                 except OSError as error:
                     if error.errno not in _OF_DISK:
                         raise
-                    problem = f"{written.host}: {folder}/{path} cannot be written ({error.strerror})"
+                    problem = (
+                        f"{written.host}: {folder}/{path} cannot be written ({error.strerror}); "
+                        "mend that, and the same command goes on from here"
+                    )
                     written = written._replace(problem=problem)
             yield pa.RecordBatch.from_pylist([written._asdict()])
 

@@ -55,7 +55,7 @@ def check_parts(
             run.
     """
     said = {each.part: each for each in written}
-    raise_unseen(each.problem for each in said.values())
+    raise_problem(each.problem for each in said.values())
     found = await_blocks(folder, key, numbers, patience, clock=clock, sleep=sleep)
 
     def problem(number: int) -> str:
@@ -85,8 +85,8 @@ def check_parts(
     return found
 
 
-def raise_unseen(problems: Iterable[str]) -> None:
-    """Raise a ValueError with what workers say of a folder that they do not see, if one says anything."""
+def raise_problem(problems: Iterable[str]) -> None:
+    """Raise a ValueError with what a worker says of a folder that it does not see or cannot write, if one does."""
     if lines := sorted(set(problems) - {""}):
         others = f" (and {len(lines) - 1} more such lines)" if len(lines) > 1 else ""
         raise ValueError(lines[0] + others)

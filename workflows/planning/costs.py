@@ -34,10 +34,10 @@ class Cost:
             `sample`, `links` or `titles`.
         start: CPU seconds for the smallest dump.
         begin: seconds for it.
-        saved_start: of the first, what the settings of Java for small dumps save.
-        saved_begin: of the second.
+        saved_start: CPU seconds of `start` that Java's settings for small dumps save.
+        saved_begin: seconds of `begin` that they save.
         seconds: CPU seconds for a million of the driver.
-        sampled: CPU seconds for each that extracting the sample takes, carried over to the dump.
+        sampled: CPU seconds for each second that the whole dump would take, by its sample, to extract.
         alone: the share of the seconds that one process works alone.
         process: memory of its main process, in bytes, without Spark's Java.
         worker: memory of each worker.

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import re
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -79,6 +80,21 @@ def words(spark: Any, count: int = 40) -> Any:
 def write_words(spark: Any, folder: Path, parts: int = 2, **options: Any) -> dict[int, storage.Result]:
     job = SparkJob(spark, {}, str(folder), "key", parts, **options)
     return job.write(words(spark), SMALL, "words", by="word", order=["word"])
+
+
+def test_what_was_checked_is_what_counts(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared file system may list files late that are found by their names."""
+    monkeypatch.setattr(storage, "finished_blocks", lambda *_: {})
+    written = write_words(spark, tmp_path)
+    assert sum(record.rows["words"] for record in written.values()) == 40
+
+
+def test_a_worker_that_cannot_write_is_told_with_its_host(spark: Any, tmp_path: Path) -> None:
+    storage.clear_if_changed(str(tmp_path), "key")
+    (tmp_path / "words").symlink_to("/sys/kernel")  # where nobody may write
+    line = f"^{socket.gethostname()}: {tmp_path}/words/block-0000[01].parquet cannot be written "
+    with pytest.raises(ValueError, match=line + r"\(.+\); mend that, and the same command goes on from here"):
+        write_words(spark, tmp_path)
 
 
 PART = "words/block-00001.parquet"

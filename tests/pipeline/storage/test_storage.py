@@ -1,5 +1,6 @@
 """Manifests, atomic visibility and blocks."""
 
+import errno
 import hashlib
 import json
 import os
@@ -250,6 +251,10 @@ def test_a_worker_knows_the_folder_by_its_key(folder: str) -> None:
     assert f"{folder}/key.txt is that of another folder" in storage.unseen(folder, "key", 0)
     storage.clear_if_changed(folder, "key")
     assert storage.unseen(folder, "key", 0) == ""
+    (Path(folder) / "key.txt").unlink()
+    (Path(folder) / "key.txt").symlink_to("key.txt")  # an error as a dead mount gives one
+    line = f"{host}: {folder}/key.txt cannot be read ({os.strerror(errno.ELOOP)}); {storage.SHARED}"
+    assert storage.unseen(folder, "key", 0) == line
 
 
 def test_a_worker_waits_for_the_folder(folder: str) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
+import luigi
 import pytest
 
 from pipeline import storage
 from pipeline.storage import locks
-from workflows.base.stage import Result, Stage
+from workflows.base.stage import Result, RetriesFailures, Stage
 
 
 def nothing() -> None:
@@ -84,6 +85,38 @@ def test_what_has_changed_since_a_run_began_is_not_read(
     with pytest.raises(ValueError, match=f"^{upper.folder}: has changed since this run began; run it again"):
         lower.run()
     assert not lower.output().exists()
+
+
+class Search(RetriesFailures):
+    """Runs others, of which one has failed."""
+
+    FOLDER = "search"
+
+    def work(self) -> Result:
+        self._has_run = True
+        return Result((), facts={"failed": 1})
+
+
+class AfterSearch(Stage):
+    FOLDER = "after_search"
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(Search)
+
+    def work(self) -> Result:
+        return Result(())
+
+
+def test_a_search_in_which_one_failed_is_read_by_another_process(tmp_path: Path) -> None:
+    """There the stage is another object, which has not run."""
+    search = Search(workdir=str(tmp_path))
+    search.run()
+    luigi.Task.clear_instance_cache()
+    after = AfterSearch(workdir=str(tmp_path))
+    assert after.clone(Search) is not search
+    assert not after.clone(Search).complete()  # the next run tries the failed one again
+    after.run()
+    assert after.output().exists()
 
 
 def test_what_came_out_the_same_may_be_read_by_others(lower: Lower) -> None:
