@@ -35,7 +35,7 @@ PAGES = [
     for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
     if not path.relative_to(ROOT).as_posix().startswith(MADE)
 ]
-COMMANDS, DATA_FORMATS = ("sh", "python"), ("text", "json", "toml", "{image}", "{toctree}")
+COMMANDS, DATA_FORMATS = ("sh", "python"), ("text", "json", "toml", "ini", "{image}", "{toctree}")
 NEEDS = ("network", "GPU", "data", "cluster", "time")
 # Programs of the system, or of packages; ours are checked further.
 PROGRAMS = [".", "cp", "curl", "docker", "echo", "head", "hf", "ls", "mkdir", "pip", "rm", "tensorboard"]
