@@ -7,6 +7,7 @@ that they wrote is held against what is found.
 
 import errno
 import functools
+import logging
 import os
 import re
 import socket
@@ -147,6 +148,25 @@ def _tell_errors(server: Any, request: Any, address: Any) -> None:
 
 
 accumulators.AccumulatorTCPServer.handle_error = _tell_errors  # type: ignore[assignment,method-assign]
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """For Py4J's errors, which it logs by the root logger, with a traceback, whoever handles them."""
+    error = record.exc_info[1] if record.exc_info else None
+    return error is None or not has_ended(error)
+
+
+logging.getLogger().addFilter(_is_news)  # of records that the root logger itself was given, and no others
+
+
+def _tell_unraisable(about: Any, tell: Callable[[Any], object] = sys.unraisablehook) -> None:
+    """For what Spark's iterators cannot raise when they are forgotten and Java has ended."""
+    is_sparks = str(getattr(about.object, "__module__", "")).startswith("pyspark.")
+    if not (is_sparks and about.exc_value and has_ended(about.exc_value)):
+        tell(about)
+
+
+sys.unraisablehook = _tell_unraisable
 
 
 def unreadable_file(error: BaseException) -> str | None:

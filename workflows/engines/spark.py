@@ -220,7 +220,7 @@ def spark_work(name: str) -> Iterator[None]:
             ) from error
         if spark.has_ended(error):
             raise ValueError(
-                f"{name}: Spark's Java has ended, perhaps for want of memory ({error or 'nobody answers'}); "
+                f"{name}: Spark's Java has ended, perhaps for want of memory ({str(error) or 'nobody answers'}); "
                 "the same command goes on from here"
             ) from error
         lines = str(error).strip().splitlines()

@@ -243,13 +243,45 @@ def test_a_session_as_the_user_wants_it(users: Path, tmp_path: Path, monkeypatch
 # Failures
 
 
-@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), EOFError()])
-def test_java_that_has_ended_is_told_in_a_line(error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [(ConnectionRefusedError(111, "Connection refused"), ".*refused"), (EOFError(), "nobody answers")],
+)
+def test_java_that_has_ended_is_told_in_a_line(error: Exception, why: str) -> None:
     line = (
-        "^BuildEntityVocab: Spark's Java has ended, perhaps for want of memory .*; the same command goes on"
+        rf"^BuildEntityVocab: Spark's Java has ended, perhaps for want of memory \({why}\); the same command"
     )
     with pytest.raises(ValueError, match=line), spark.spark_work("BuildEntityVocab"):
         raise error
+
+
+KILLED = """
+from pipeline.jobs import spark as jobs
+from pyspark import SparkContext
+from workflows.engines import spark
+
+session = jobs.session("local[1]", 1 << 30)
+try:
+    with spark.spark_work("BuildEntityVocab"):
+        rows = session.range(1 << 20).toLocalIterator()
+        next(rows)
+        SparkContext._gateway.proc.kill()
+        SparkContext._gateway.proc.wait()
+        for _ in rows:
+            pass
+except ValueError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_java_that_is_killed_leaves_one_line_and_no_traceback() -> None:
+    result = subprocess.run(
+        [sys.executable, "-c", KILLED], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Spark's Java has ended" in result.stdout
+    assert "Traceback" not in result.stderr
 
 
 def test_errors_that_are_not_sparks_stay_as_they_are() -> None:
