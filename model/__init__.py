@@ -8,5 +8,5 @@ pretraining  recipes, phases, evaluation
 exchange     folders of transformers and of the authors' release
 files        safetensors and JSON files that are complete or absent
 
-The commands: `python -m model.pretrain`, `model.evaluation`, `model.hf check|export`, `model.sizes`.
+The commands: `python -m model.pretrain`, `model.evaluation`, `model.hf check|export|push`, `model.sizes`.
 """

@@ -18,6 +18,8 @@ CONFIG, WEIGHTS, INDEX, OLD_WEIGHTS = (
     "model.safetensors.index.json",
     "pytorch_model.bin",
 )
+# Beside a pretrained model: what it was trained with, and its held-out figures.
+PRETRAINING, EVALUATION = "pretraining.json", "evaluation.jsonl"
 
 
 def write_aside(path: Path, write: Callable[[Path], object]) -> None:

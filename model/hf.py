@@ -1,4 +1,4 @@
-"""Folders of transformers: `python -m model.hf check DIR` and `python -m model.hf export SOURCE OUTPUT`."""
+"""Folders of transformers: `python -m model.hf check DIR`, `export SOURCE OUTPUT`, `push DIR REPO`."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line: `check` and `export`; 1 where models differ, 2 for what cannot be read."""
+    """Command line: `check`, `export` and `push`; 1 where models differ, 2 for what cannot be read or sent."""
     parser = argparse.ArgumentParser(prog="python -m model.hf", description="Exchange with transformers.")
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser(
@@ -23,6 +23,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     export.add_argument(
         "--statistics", type=Path, help="statistics.json of the sequences, for the model card"
     )
+    push = commands.add_parser("push", help="send a folder that export wrote to the Hugging Face hub")
+    push.add_argument("folder", type=Path, metavar="DIR", help="folder of transformers, with its card")
+    push.add_argument("repo", metavar="REPO", help="OWNER/NAME at Hugging Face; it is made where it is not")
+    push.add_argument(
+        "--card",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a value of the card's head, as license=apache-2.0",
+    )
+    push.add_argument("--private", action="store_true", help="a new model is not shown to others")
+    push.add_argument("--dry-run", action="store_true", help="print what would be sent, as without a token")
     options = vars(parser.parse_args(arguments))
     command = options.pop("command")
     try:
@@ -30,6 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from model.exchange.compare import check_and_print
 
             return check_and_print(**options)
+        if command == "push":
+            from model.exchange.push import push as send
+
+            send(**options)
+            return 0
         from model.exchange.card import read_figures
         from model.exchange.export import export as run_export
 

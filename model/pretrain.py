@@ -1,24 +1,50 @@
-"""Pretraining without Luigi: `python -m model.pretrain SEQUENCES OUTPUT`."""
+"""Pretraining without Luigi: `python -m model.pretrain SEQUENCES OUTPUT`.
+
+What is trained is a preset's, with the values of a recipe's file and of single options over its own.
+"""
 
 import argparse
 import json
 import logging
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from model.data.masking import PROFILES
+from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Flag, choose
 from model.pretraining.phases import Settings
-from model.pretraining.recipes import PRECISIONS, RECIPES
+from model.pretraining.recipes import PRECISIONS, RECIPES, SCRATCH
 from model.pretraining.run import DEFAULTS, pretrain
-from model.pretraining.start import SCRATCH
+
+COMPUTING = ("tokens_per_batch", "precision", "gradient_checkpointing", "compiled")  # values of a recipe, too
+
+
+def reader(flag: Flag) -> Callable[[str], Any]:
+    """What makes the flag's value, or a list of several, of a text."""
+    convert: Any = flag.kind if isinstance(flag.kind, type) else str
+    kind = {int: "a whole number", float: "a number"}.get(convert, "a word")
+
+    def read(text: str) -> Any:
+        try:
+            values = [convert(each.strip()) for each in text.split(",")]
+        except ValueError:
+            values = []
+        if not values or (len(values) > 1 and not flag.each_phase):
+            wanted = f"{kind}{', or several with commas between them' * flag.each_phase}"
+            raise argparse.ArgumentTypeError(f"{text}: wanted {wanted}")
+        return values if flag.each_phase else values[0]
+
+    return read
 
 
 def read_options(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line's options; their names are the parameters' of `pretrain` and `Settings`."""
+    """The command line's options; their names are those of FLAGS, COMPUTING, and the parameters of `pretrain`."""
     parser = argparse.ArgumentParser(
         prog="python -m model.pretrain",
+        usage="%(prog)s SEQUENCES OUTPUT [options]",
         description="Pretrain on a folder of BuildSequences, or go on where a run of the same options ended. "
         "`torchrun --nproc-per-node N -m model.pretrain ...` shares the work among N processes.",
     )
@@ -26,20 +52,21 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     add("sequences", type=Path, help="folder of BuildSequences")
     add("output", type=Path, help="folder for the weights, the figures and the checkpoints")
     add("--preset", choices=RECIPES, default="base", help="sizes and hyper-parameters (default: %(default)s)")
+    add("--recipe", default="", metavar="FILE", help="TOML file of values over the preset's")
+    for name, flag in FLAGS.items():
+        choices = None if isinstance(flag.kind, type) or flag.each_phase else flag.kind
+        metavar = "N" if isinstance(flag.kind, type) else "KINDS"
+        kind = {"choices": choices} if choices else {"type": reader(flag), "metavar": metavar}
+        add(f"--{name.replace('_', '-')}", **kind, help=flag.text)
     add("--base-model", default=SCRATCH, help="a model whose words to start from (default: %(default)s)")
     add("--no-entities", dest="entities", action="store_false", help="the baseline of masked words alone")
     add("--profile", choices=PROFILES, default="fixed", help="paper: as the authors' code (default: fixed)")
     add("--seed", type=int, default=42, help="of weights, order, masks and dropout (default: %(default)s)")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    add(
-        "--tokens-per-batch",
-        type=int,
-        default=0,
-        help="tokens of a micro-batch (0: the preset's number of sequences)",
-    )
-    add("--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)")
-    add("--gradient-checkpointing", action="store_true", help="less memory for more work")
-    add("--compile", dest="compiled", action="store_true", help="have torch compile the encoder")
+    add("--tokens-per-batch", type=int, help="tokens of a micro-batch (0: a number of sequences)")
+    add("--precision", choices=PRECISIONS, help="of matrix products (default: float32)")
+    add("--gradient-checkpointing", action="store_const", const=True, help="less memory for more work")
+    add("--compile", dest="compiled", action="store_const", const=True, help="have torch compile the encoder")
     add(
         "--commonest",
         type=Path,
@@ -54,9 +81,19 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         help="minutes between checkpoints, at most (default: 30)",
     )
     add("--checkpoints-kept", type=int, default=2, help="how many are kept (default: %(default)s)")
+    add(
+        "--tracker",
+        default="",
+        metavar="MODULE:FUNCTION",
+        help="your own function, which gets (figures, step) as TensorBoard does",
+    )
     options = parser.parse_args(arguments)
-    if options.tokens_per_batch < 0 or options.workers < 0 or options.checkpoints_kept < 1:
-        parser.error("--tokens-per-batch, --workers: 0 or more; --checkpoints-kept: 1 or more")
+    if options.workers < 0 or options.checkpoints_kept < 1:
+        parser.error("--workers: 0 or more; --checkpoints-kept: 1 or more")
+    if idle := [name for name in ENTITY_FLAGS if getattr(options, name) is not None and not options.entities]:
+        parser.error(
+            f"--{idle[0].replace('_', '-')}: means nothing with --no-entities; leave one of them out"
+        )
     return options
 
 
@@ -65,14 +102,15 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     options = vars(read_options(arguments))
     settings = Settings(**{name: options.pop(name) for name in asdict(DEFAULTS)})
+    said = {name: options.pop(name) for name in (*FLAGS, *COMPUTING)}
+    flags = {name: value for name, value in said.items() if value is not None}
+    of_configuration = {name: options.pop(name) for name in ("base_model", "entities")}
     try:
-        figures = pretrain(
-            options.pop("sequences"),
-            options.pop("output"),
-            **options,
-            progress=sys.stderr.isatty(),
-            settings=settings,
+        configuration = choose(
+            options.pop("preset"), file=options.pop("recipe"), flags=flags, **of_configuration
         )
+        places = options.pop("sequences"), options.pop("output")
+        figures = pretrain(*places, configuration, **options, progress=sys.stderr.isatty(), settings=settings)
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

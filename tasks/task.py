@@ -22,9 +22,10 @@ import torch
 from torch import Tensor, nn
 
 from model.luke.batch import Batch
-from model.luke.config import LukeConfig
+from model.luke.config import LukeConfig, check_value
 from model.luke.embeddings import initialise
 from model.luke.encoder import LukeModel
+from model.pretraining.recipes import PRECISIONS
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.records import Record
 
@@ -45,6 +46,10 @@ class Hyperparameters:
     entities that the model holds at once, and with it the memory: a batch with more of them is computed in
     parts, which changes no gradient but what dropout draws. 0: a batch is computed at once. Training ends early when
     `patience` epochs in a row were no better on dev (0: never); the schedule stays that of all `epochs`.
+    `micro_batch_size` is what the authors' code computed at once, and of profile `paper` alone: its loss is the mean
+    of such parts' means, and an epoch's last parts that make no whole batch come with the next one's first
+    (0: the whole batch). `precision` is that of matrix products (weights are float32), float32 or bf16; with
+    `gradient_checkpointing` a layer's inner states are computed twice instead of kept.
     """
 
     learning_rate: float
@@ -58,11 +63,16 @@ class Hyperparameters:
     max_words: int = 512
     tokens_per_batch: int = 0
     patience: int = 0
+    micro_batch_size: int = 0
+    precision: str = "float32"
+    gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("tokens_per_batch", "patience"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, but must be at least 0")
+        for name in ("tokens_per_batch", "patience", "micro_batch_size"):
+            check_value(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+        check_value(
+            self.precision in PRECISIONS, "precision", self.precision, f"one of {', '.join(PRECISIONS)}"
+        )
 
 
 def presets(task: str) -> Mapping[str, Hyperparameters]:

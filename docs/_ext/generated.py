@@ -343,6 +343,13 @@ def presets_page() -> str:
     ]
     parts += [table(["preset", "phase", "steps", "learning rate", "warm-up steps", "trains"], phases)]
     parts += ["## Recipe", "", documentation(recipes.Recipe), "", table(["field", *names], used)]
+    configuration = find("model.pretraining.configuration")
+    short = [
+        [code(name), ", ".join(map(code, recipes.SHORT_NAMES.get(name, (name,)))), cell(flag.text)]
+        for name, flag in configuration.FLAGS.items()
+    ]
+    parts += ["## Names in a recipe", "", MEANINGS["presets"]["recipe"], ""]
+    parts += [table(["name", "field", "meaning"], short)]
     return "\n".join(parts)
 
 

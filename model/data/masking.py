@@ -30,7 +30,7 @@ class MaskedSequence:
 
 
 class Masker:
-    """Hides MASKED_SHARE of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
+    """Hides `word_share` of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
 
     Profile "fixed" hides whole words and never puts a special token in a word's place; "paper" hides
     sub-words and draws a random one from all ids after [PAD], as the authors' code did.
@@ -43,12 +43,14 @@ class Masker:
         *,
         profile: str,
         seed: int,
+        word_share: float = MASKED_SHARE,
         entity_share: float = MASKED_SHARE,
     ) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
         self.facts = facts
         self.seed = seed
+        self.word_share = word_share
         self.entity_share = entity_share
         self.word_starts = word_starts if profile == "fixed" else np.ones_like(word_starts)
         first = 0 if profile == "fixed" else facts.pad_id + 1
@@ -77,9 +79,8 @@ class Masker:
         starts = self.word_starts[word_ids]
         starts[0] = True
         lengths = np.diff(np.append(np.flatnonzero(starts), len(word_ids)))
-        chosen = choose_words(
-            lengths, generator.permutation(len(lengths)), masked_count(len(word_ids), MASKED_SHARE)
-        )
+        budget = masked_count(len(word_ids), self.word_share)
+        chosen = choose_words(lengths, generator.permutation(len(lengths)), budget)
         # One draw a word, so that the parts of a word share their fate.
         draws = generator.random(len(lengths))
         word_of_token = np.cumsum(starts) - 1

@@ -3,7 +3,8 @@
 keys        names of weights here and in transformers
 load        weights and configurations, from whichever folder
 original    the authors' release
-export      for transformers' LUKE, with its card
+export      for transformers' LUKE             card    what it says of itself
+push        to the Hugging Face hub
 fine_tuned  heads of fine-tuned models
 compare     the same folder in both implementations
 """

@@ -1,17 +1,25 @@
 """The model card of an export: README.md with the architecture, the parameters and the corpus."""
 
 import html
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from model.files import read_json
+from model.files import EVALUATION, PRETRAINING, read_json, read_optional
 from model.luke.config import TRANSFORMERS_LACK, LukeConfig
 
 PARTS = {"sequences": "trained on", "held_out": "held out"}
 COUNTS = ("sequences", "words", "annotations", "unknown_entities")
+SCRATCH, PIPELINE, DATASET = "scratch", "fill-mask", "wikipedia"
+# Held-out figures that the head of a card has, with the hub's name of their kind.
+SCORES = {
+    "masked_word_perplexity": ("perplexity", "masked words"),
+    "masked_word_accuracy": ("accuracy", "masked words"),
+    "known_entity_top_1": ("accuracy", "masked entities"),
+}
 PAPER = "https://aclanthology.org/2020.emnlp-main.523/"
 # What Markdown gives a meaning to inside a line; a point only in what would become a link.
 SPECIAL_CHARACTERS = re.compile(r"[\\`*_{}\[\]()#!|~$@:]|(?<=www)\.")
@@ -35,21 +43,89 @@ def read_figures(path: Path) -> dict[str, Any]:
     return figures
 
 
+def read_training(folder: Path) -> dict[str, Any]:
+    """What a pretrained model's folder says of its training: `pretraining`, and `evaluation` at its end."""
+    path = folder / EVALUATION
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    found = {
+        "pretraining": read_optional(folder / PRETRAINING),
+        "evaluation": json.loads((lines or ["{}"])[-1]),
+    }
+    return {name: values for name, values in found.items() if values}
+
+
+def metadata(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The head of a card as the hub reads it; what is not known is not in it."""
+    training, scores = figures.get("pretraining", {}), figures.get("evaluation", {})
+    corpus = figures.get("corpus", {})
+    base_model = training.get("base_model", SCRATCH)
+    is_on_hub = base_model != SCRATCH and not training.get("base_model_is_folder")
+    metrics = [
+        {"type": kind, "name": f"{kind} of {what}", "value": round(scores[name], 4)}
+        for name, (kind, what) in SCORES.items()
+        if name in scores
+    ]
+    text = f"Wikipedia, {corpus['dump']}" if "dump" in corpus else "Wikipedia"
+    result = {"task": {"type": PIPELINE}, "dataset": {"type": DATASET, "name": text}, "metrics": metrics}
+    found: dict[str, Any] = {
+        "library_name": "transformers",
+        "pipeline_tag": PIPELINE,
+        "tags": ["luke"],
+        "language": [corpus["language"]] if "language" in corpus else None,
+        "datasets": [DATASET],
+        "base_model": base_model.partition("@")[0] if is_on_hub else None,  # the hub takes no revision there
+        "metrics": sorted({each["type"] for each in metrics}),
+        "model-index": [{"name": "LUKE", "results": [result]}] if metrics else None,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def head(values: Mapping[str, Any]) -> str:
+    """Values as a card's head: YAML, of which JSON is a part."""
+    lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in values.items()]
+    return "\n".join(["---", *lines, "---", ""])
+
+
+def fine_tuned_card(
+    architecture: str, pipeline: str, values: Mapping[str, Any], scores: Mapping[str, Any]
+) -> str:
+    """README.md of a fine-tuned model; `values` are its config.json, `scores` its metrics.json, of fine-tuning.
+
+    What it was fine-tuned on has no name there, so that no data set and no language stands in its head.
+    """
+    rows = [
+        (split, name.replace("_", " "), plain(scores[split][name]))
+        for split in ("dev", "test")
+        for name in ("precision", "recall", "f1", "exact_match")
+        if name in scores.get(split, {})
+    ]
+    kinds = sorted({name.replace(" ", "_") for _, name, _ in rows})
+    said = {name: values[name] for name in ("task", "variant", "preset", "profile", "seed")}
+    settings = {name: plain(value) for name, value in (said | values["hyperparameters"]).items()}
+    labels = ", ".join(map(escape, values["labels"]))
+    known = {"library_name": "transformers", "pipeline_tag": pipeline, "tags": ["luke"], "metrics": kinds}
+    return f"""{head({name: value for name, value in known.items() if value})}
+# LUKE, fine-tuned: {escape(values["task"].replace("_", " "))}
+
+[LUKE]({PAPER}) with the head of transformers' {architecture}.
+
+{table(("split", "score", "value"), rows)}
+Labels: {labels or "none"}.
+
+## Training
+
+{table(("of", "value"), settings.items())}"""
+
+
 def model_card(config: LukeConfig, parameters: int, figures: Mapping[str, Any], *, lite: bool) -> str:
     """README.md of an exported model of these sizes, with `parameters` in all, tied ones once.
 
     `figures` holds what is known of the corpus: the content of statistics.json and, under `corpus`, names
-    with their values.
+    with their values; and of the training, as `read_training` gives it.
     """
     entities = f"{config.entity_vocab_size:,}" + (", the special ones alone" if lite else "")
     size = f"{config.num_hidden_layers} layers of width {config.hidden_size:,}"
-    text = f"""---
-library_name: transformers
-pipeline_tag: fill-mask
-tags:
-- luke
----
-
+    text = f"""{head(metadata(figures))}
 # LUKE, {size}
 
 Contextualised representations of words and entities with entity-aware self-attention, after
@@ -75,7 +151,7 @@ The query matrices of entity-aware attention start as copies of Q where pretrain
 
 ## Architecture
 
-{table(("field", "value"), architecture(config).items())}{corpus_section(figures)}
+{table(("field", "value"), architecture(config).items())}{training_section(figures)}{corpus_section(figures)}
 ## Licence
 
 The text of Wikipedia is under CC BY-SA, and part of it under the GFDL; its authors are named in each article's
@@ -89,10 +165,35 @@ def architecture(config: LukeConfig) -> dict[str, Any]:
     return {name: value for name, value in asdict(config).items() if name not in TRANSFORMERS_LACK}
 
 
+def training_section(figures: Mapping[str, Any]) -> str:
+    """How the model was trained, and its held-out figures at the end; nothing where that is not known."""
+    training, scores = figures.get("pretraining", {}), figures.get("evaluation", {})
+    lines = []
+    if training:
+        if training["changes"]:
+            text = ", ".join(f"{name} {plain(value)}" for name, value in training["changes"].items())
+            lines.append(f"Other than the preset {training['preset']}: {escape(text)}.\n")
+        said = {
+            name.replace("_", " "): training[name] for name in ("preset", "base_model", "profile", "seed")
+        }
+        rows = said | training["recipe"]
+        lines.append(table(("of", "value"), ((name, plain(value)) for name, value in rows.items())))
+    if scores:
+        rows = {name.replace("_", " "): plain(value) for name, value in scores.items()}
+        lines.append(table(("held-out figure", "value"), rows.items()))
+    return "\n".join(["", "## Training", "", *lines]) if lines else ""
+
+
+def plain(value: Any) -> str:
+    """A value for people; those of phases with a slash between them."""
+    values = value if isinstance(value, list) else [value]
+    return "/".join(f"{each:.5g}" if isinstance(each, float) else str(each) for each in values)
+
+
 def corpus_section(figures: Mapping[str, Any]) -> str:
     """What is known of the corpus, or that nothing is."""
     lines = ["", "## Corpus", ""]
-    if not figures:
+    if not {"corpus", *PARTS, "drops"} & set(figures):
         return "\n".join([*lines, "Nothing was said about the corpus when this folder was written.", ""])
     if corpus := figures.get("corpus"):
         lines.append(table(("of", "value"), corpus.items()))

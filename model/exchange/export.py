@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.exchange.card import model_card
+from model.exchange.card import model_card, read_training
 from model.exchange.keys import COPIES, ENCODER_KEYS, to_transformers
 from model.exchange.load import check_fit, is_entity_aware_query, missing_queries, read_model
 from model.exchange.original import read_entity_titles
@@ -40,8 +40,8 @@ def export(
     The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from
     [MASK]), as in the public checkpoints; the markers stand in vocab.json, since versions of transformers give
     different ids to a token that does not. With `lite`, the special entities are all that is kept of the
-    entity table. `figures` of the corpus go into the model card (`model/exchange/card.py`). Raises ValueError for what
-    cannot be exchanged or does not fit together.
+    entity table. The model card has the `figures` of the corpus, and what the source says of its training
+    (`model/exchange/card.py`). Raises ValueError for what cannot be exchanged or does not fit together.
     """
     config, weights = read_pretrained(source)
     words = read_vocabulary(tokenizer / "vocab.json", config.vocab_size, WANTED_WORDS)
@@ -64,7 +64,7 @@ def export(
     write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
     write_tensors(output / WEIGHTS, tensors)
     parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
-    card = model_card(exported, parameters, figures or {}, lite=lite)
+    card = model_card(exported, parameters, {**read_training(source), **(figures or {})}, lite=lite)
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 

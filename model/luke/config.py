@@ -57,10 +57,10 @@ class LukeConfig:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            _check_type(field.name, getattr(self, field.name), type(field.default))
+            check_type(field.name, getattr(self, field.name), type(field.default))
 
         def check(holds: bool, name: str, wanted: str) -> None:
-            _check(holds, name, getattr(self, name), wanted)
+            check_value(holds, name, getattr(self, name), wanted)
 
         for name in COUNTS:
             check(getattr(self, name) >= 1, name, "at least 1")
@@ -116,15 +116,17 @@ class LukeConfig:
             raise ValueError(f"{source}: {error}") from error
 
 
-def _check(holds: bool, name: str, value: object, wanted: str) -> None:
+def check_value(holds: bool, name: str, value: object, wanted: str) -> None:
+    """Raise a ValueError that names the field, what was found and what is wanted, unless this holds."""
     if not holds:
         raise ValueError(f"{name} is {value!r}, but must be {wanted}")
 
 
-def _check_type(name: str, value: object, wanted: type) -> None:
+def check_type(name: str, value: object, wanted: type) -> None:
+    """Raise a ValueError for a value of another type; a whole number is a float, too, and no bool is a number."""
     accepted: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
     is_accepted = isinstance(value, accepted) and (wanted is bool or not isinstance(value, bool))
-    _check(is_accepted, name, value, f"of type {wanted.__name__}")
+    check_value(is_accepted, name, value, f"of type {wanted.__name__}")
 
 
 def _check_keys(values: Mapping[str, Any], source: str) -> None:

@@ -21,7 +21,11 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A part of a step's batch, and how many labels of each kind the step has in all."""
+    """A part of a step's batch, and by how many labels of each kind the sums of its losses are divided.
+
+    That is how many the step has in all: losses of parts add up to the mean. In the profile `paper` it is the part's
+    own number times that of the parts: they add up to the mean of the parts' means.
+    """
 
     batch: Batch
     totals: dict[str, int]
@@ -30,7 +34,8 @@ class MicroBatch:
 class Loader:
     """The micro-batches of a step: its place in the endless run of shuffled epochs says what it holds.
 
-    Of several processes each takes every so many-th sequence of a step; `totals` are then of its own sequences.
+    Of several processes each takes every so many-th sequence of a step; `totals` are then of its own sequences, and in
+    the profile `paper` of the micro-batch alone.
     """
 
     def __init__(
@@ -50,8 +55,10 @@ class Loader:
             corpus.word_starts,
             profile=profile,
             seed=seed,
+            word_share=recipe.masked_word_share,
             entity_share=recipe.masked_entity_share,
         )
+        self.averages_parts = profile == "paper"
 
     def indices(self, step: int) -> list[tuple[int, int]]:
         """The (epoch, index) of each sequence of a step, those of all processes."""
@@ -64,18 +71,18 @@ class Loader:
             self.masker.mask(self.corpus[index], epoch=epoch, index=index)
             for epoch, index in self.indices(step)[self.rank :: self.ranks]
         ]
-        totals = {
-            WORD_LOSS: sum(int((sequence.word_labels != IGNORED).sum()) for sequence in masked),
-            ENTITY_LOSS: sum(int((sequence.entity_labels != IGNORED).sum()) for sequence in masked),
-        }
-        facts = self.corpus.facts
-        batches = [
-            collate(
-                part, pad_id=facts.pad_id, entities=self.entities, max_mention_words=facts.max_mention_words
-            )
+        totals = labels_in(masked)
+        return [
+            MicroBatch(self.collate(part), labels_in(part) if self.averages_parts else totals)
             for part in cut(masked, self.recipe)
         ]
-        return [MicroBatch(batch, totals) for batch in batches]
+
+    def collate(self, part: Sequence[MaskedSequence]) -> Batch:
+        """Some sequences as one batch."""
+        facts = self.corpus.facts
+        return collate(
+            part, pad_id=facts.pad_id, entities=self.entities, max_mention_words=facts.max_mention_words
+        )
 
     def stream(self, first: int, end: int, workers: int) -> Iterator[list[MicroBatch]]:
         """The steps from `first` up to, not including, `end`, prepared ahead by so many processes (0: by this one)."""
@@ -110,6 +117,14 @@ def _same(parts: list[MicroBatch]) -> list[MicroBatch]:
 @lru_cache(maxsize=2)
 def _order(length: int, seed: int, epoch: int) -> NDArray[Any]:
     return epoch_order(length, seed=seed, epoch=epoch)
+
+
+def labels_in(sequences: Sequence[MaskedSequence]) -> dict[str, int]:
+    """How many labels of each kind there are."""
+    return {
+        WORD_LOSS: sum(int((sequence.word_labels != IGNORED).sum()) for sequence in sequences),
+        ENTITY_LOSS: sum(int((sequence.entity_labels != IGNORED).sum()) for sequence in sequences),
+    }
 
 
 def cut(sequences: Sequence[MaskedSequence], recipe: Recipe) -> Iterator[Sequence[MaskedSequence]]:

@@ -27,6 +27,8 @@ from model.training.signals import Stopped, StopRequest
 
 logger = logging.getLogger(__name__)
 CHECKPOINTS = "checkpoints"
+# The authors' code spared what is called LayerNorm.weight. RoBERTa's word head, unlike BERT's, has a layer_norm.weight.
+DECAYED_IN_PAPER = ("word_head.norm.weight",)
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,14 @@ class Settings:
     """What changes how a run is carried out, and none of its bits.
 
     `workers` prepare batches beside each training process. A checkpoint is also written when so many minutes have
-    passed (0: never) since the last one; the last `checkpoints_kept` are kept.
+    passed (0: never) since the last one; the last `checkpoints_kept` are kept. `tracker` is the module:function that
+    gets figures besides (`model.training.metrics_log.find_tracker`).
     """
 
     workers: int = 0
     checkpoint_minutes: float = 0.0
     checkpoints_kept: int = 2
+    tracker: str = ""
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,12 @@ class PhaseTraining:
 
     def counted(self, parts: list[MicroBatch]) -> list[MicroBatch]:
         """A step's micro-batches, with the totals of all processes."""
+        if self.loader.averages_parts:
+            count = int(self.ranks.sum({"parts": len(parts)})["parts"])
+            return [
+                replace(part, totals={name: count * total for name, total in part.totals.items()})
+                for part in parts
+            ]
         totals = {name: int(total) for name, total in self.ranks.sum(parts[0].totals).items()}
         return [replace(part, totals=totals) for part in parts]
 
@@ -237,13 +247,17 @@ class PhaseTraining:
         """AdamW over what the phase trains; the rest is frozen."""
         for name, parameter in self.module.named_parameters():
             parameter.requires_grad_(phase.trainable == "all" or name in self.new)
-        recipe = self.loader.recipe
+        recipe, is_paper = self.loader.recipe, self.run["profile"] == "paper"
+        is_roberta = self.module.config.word_encoder == "roberta"
         return make_optimizer(
-            parameter_groups(self.module, recipe.weight_decay),
+            parameter_groups(
+                self.module, recipe.weight_decay, DECAYED_IN_PAPER if is_paper and is_roberta else ()
+            ),
             betas=recipe.betas,
             learning_rate=phase.learning_rate,
             epsilon=recipe.epsilon,
-            bias_correction=self.run["profile"] != "paper",
+            bias_correction=not is_paper,
+            decays_old=is_paper,
         )
 
 

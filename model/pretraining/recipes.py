@@ -1,11 +1,22 @@
-"""How a model is pretrained: the phases and hyper-parameters of each preset (appendix of the paper)."""
+"""How a model is pretrained: the hyper-parameters of a run, and those of each preset (appendix of the paper).
 
+In a file a recipe is a table: the names of `Recipe` with lists for its phases, those of LukeConfig in SIZES, and a few
+short names. `model.pretraining.configuration` puts such a table over a preset's.
+"""
+
+import difflib
+import math
 import tomllib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
-from model.luke.config import MASKED_SHARE
+from model.luke.config import MASKED_SHARE, LukeConfig, check_type
+from model.luke.config import check_value as check
 
+SCRATCH = "scratch"
 TRAINABLE = ("new", "all")
 PRECISIONS = ("float32", "bf16")
 
@@ -23,21 +34,26 @@ class Phase:
     trainable: str
 
     def __post_init__(self) -> None:
-        if self.trainable not in TRAINABLE:
-            raise ValueError(f"trainable is {self.trainable!r}, but must be one of {', '.join(TRAINABLE)}")
+        for name, wanted in (("steps", int), ("learning_rate", float), ("warmup_steps", int)):
+            check_type(name, getattr(self, name), wanted)
+        check(self.trainable in TRAINABLE, "trainable", self.trainable, f"one of {', '.join(TRAINABLE)}")
+        check(self.steps >= 1, "steps", self.steps, "at least 1")
+        check(0 < self.learning_rate < math.inf, "learning_rate", self.learning_rate, "above 0")
+        within = 0 <= self.warmup_steps <= self.steps
+        check(within, "warmup_steps", self.warmup_steps, f"from 0 to the {self.steps} steps of its phase")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result's meaning.
+    """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result, but in profile `paper`.
 
     `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not.
     `precision` is that of matrix products (weights are float32), float32 or bf16; with `gradient_checkpointing` a
     layer's inner states are computed twice instead of kept; `compiled` has torch compile the encoder.
-    `masked_entity_share` of a sequence's entities are hidden in training, at least one (of its words: MASKED_SHARE).
-    At 1 no entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of both, whatever the recipe.
+    `masked_word_share` of a sequence's words and `masked_entity_share` of its entities are hidden in training, at least
+    one of each. At 1 no entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of both, whatever the recipe.
     With `begins_at_own_place` a model without a base does not begin with plain random weights, but with attention to a
-    token's own place (`model.pretraining.own_place`).
+    token's own place (`model.pretraining.start`).
     """
 
     phases: tuple[Phase, ...]
@@ -52,33 +68,144 @@ class Recipe:
     weight_decay: float = 0.01
     betas: tuple[float, float] = (0.9, 0.999)
     epsilon: float = 1e-6
+    masked_word_share: float = MASKED_SHARE
     masked_entity_share: float = MASKED_SHARE
     begins_at_own_place: bool = False
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise ValueError(f"precision {self.precision!r} is unknown; use one of {', '.join(PRECISIONS)}")
-        if self.tokens_per_batch < 0:
-            raise ValueError(f"tokens_per_batch is {self.tokens_per_batch}, but must be at least 0")
-        if not 0 < self.masked_entity_share <= 1:
-            raise ValueError(
-                f"masked_entity_share is {self.masked_entity_share}, but must be above 0, at most 1"
-            )
+        for name, kind in TYPES.items():
+            if name in RECIPE_NAMES and kind in (int, float, bool, str):
+                check_type(name, getattr(self, name), kind)
+        check(len(self.phases) > 0, "phases", self.phases, "at least one phase")
+        for name in ("batch_size", "micro_batch_size", "log_every", "checkpoint_every"):
+            check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("tokens_per_batch", "weight_decay"):
+            check(0 <= getattr(self, name) < math.inf, name, getattr(self, name), "at least 0")
+        check(self.precision in PRECISIONS, "precision", self.precision, f"one of {', '.join(PRECISIONS)}")
+        check(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
+        is_pair = isinstance(self.betas, tuple) and len(self.betas) == 2
+        is_pair = is_pair and all(isinstance(beta, float) and 0 <= beta < 1 for beta in self.betas)
+        check(is_pair, "betas", self.betas, "two numbers, each at least 0 and below 1")
+        for name in ("masked_word_share", "masked_entity_share"):
+            check(0 < getattr(self, name) <= 1, name, getattr(self, name), "above 0, at most 1")
 
     def without_entities(self) -> "Recipe":
-        """As many steps of the last phase's kind: the baseline "RoBERTa with extra training"."""
+        """As many steps of the last phase that trains all: the baseline "RoBERTa with extra training"."""
         steps = sum(phase.steps for phase in self.phases)
-        return replace(self, phases=(replace(self.phases[-1], steps=steps, trainable="all"),))
+        whole = [phase for phase in self.phases if phase.trainable == "all"]
+        if not whole:
+            raise ValueError(
+                "phases has no 'all': the baseline without entities has nothing new to train; add the phase all"
+            )
+        return replace(self, phases=(replace(whole[-1], steps=steps),))
+
+    def table(self) -> dict[str, Any]:
+        """All values as a recipe's file has them, of JSON's types: a list for each value of the phases."""
+        kinds = {"phases": [phase.trainable for phase in self.phases]}
+        columns = {name: [getattr(phase, name) for phase in self.phases] for name in COLUMNS}
+        rest = {name: value for name, value in asdict(self).items() if name != "phases"}
+        return kinds | columns | rest | {"betas": list(self.betas)}
+
+
+COLUMNS = ("steps", "learning_rate", "warmup_steps")
+RECIPE_NAMES = tuple(field.name for field in fields(Recipe))
+TYPES: Mapping[str, Any] = {
+    field.name: field.type for each in (LukeConfig, Phase, Recipe) for field in fields(each)
+}
+DROPOUT = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+# Fields of LukeConfig that a recipe may name.
+SIZES = (
+    *("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size"),
+    *("entity_emb_size", "entity_head", *DROPOUT),
+    *("hidden_act", "max_position_embeddings", "layer_norm_eps", "initializer_range"),
+)
+SHORT_NAMES = {
+    "masked_words": ("masked_word_share",),
+    "masked_entities": ("masked_entity_share",),
+    "layers": ("num_hidden_layers",),
+    "entity_width": ("entity_emb_size",),
+    "dropout": DROPOUT,
+}
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """The table in a recipe's file; ValueError where it is none."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ValueError(f"--recipe {path}: cannot be read ({error.strerror}); give a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"--recipe {path}: no TOML ({error}); wanted lines as batch_size = 64") from None
+
+
+def spelled_out(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values under the names of fields, whole numbers as floats where these are wanted; ValueError for other names."""
+    known = {*RECIPE_NAMES, *COLUMNS, *SIZES, *SHORT_NAMES}
+    given: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f", did you mean {near[0]}?" if near else "; the reference of the presets has all names"
+            raise ValueError(f"{name} is no value of a recipe{hint}")
+        for field in SHORT_NAMES.get(name, (name,)):
+            if field in given:
+                raise ValueError(f"{name} is {value!r}, but {field} is given, too; leave one out")
+            given[field] = as_typed(field, value)
+    return given
+
+
+def as_typed(name: str, value: Any) -> Any:
+    """A whole number as a float where the field is one, also in lists; a list of two as the pair of `betas`."""
+    if isinstance(value, list | tuple):
+        found = [as_typed(name, each) for each in value]
+        return tuple(found) if name == "betas" else found
+    is_float = TYPES[name] is float or name == "betas"
+    return float(value) if is_float and isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def changed_phases(phases: Sequence[Phase], given: Mapping[str, Any]) -> tuple[Phase, ...]:
+    """The phases of the kinds that are given, each with its own values; other steps are shared out as before."""
+    if "phases" in given:
+        by_kind = {phase.trainable: phase for phase in phases}
+        kinds = as_list(given["phases"])
+        known = bool(kinds) and all(isinstance(kind, str) and kind in by_kind for kind in kinds)
+        check(known, "phases", given["phases"], f"of the preset's: {', '.join(by_kind)}")
+        phases = [by_kind[kind] for kind in kinds]
+    columns = {name: for_each(name, given[name], phases) for name in COLUMNS if name in given}
+    rows = ({name: column[number] for name, column in columns.items()} for number in range(len(phases)))
+    return tuple(replace(phase, **row) for phase, row in zip(phases, rows, strict=True))
+
+
+def for_each(name: str, value: Any, phases: Sequence[Phase]) -> list[Any]:
+    """The value of each phase, from one or several."""
+    values = as_list(value)
+    if len(values) not in (1, len(phases)):
+        wanted = "one value" if len(phases) == 1 else f"one value, or one for each of {len(phases)} phases"
+        raise ValueError(f"{name} has {len(values)} values, wanted {wanted}")
+    if len(values) > 1 or name != "steps":
+        return values * (len(phases) // len(values))
+    check_type(name, values[0], int)
+    check(values[0] >= len(phases), name, values[0], f"at least {len(phases)}, a step for each phase")
+    # A step for each, and the others in proportion.
+    ends = list(accumulate((max(1, phase.steps - 1) for phase in phases), initial=0))
+    places = [((values[0] - len(phases)) * end + ends[-1] // 2) // ends[-1] for end in ends]
+    return [1 + end - start for start, end in pairwise(places)]
+
+
+def as_list(value: Any) -> list[Any]:
+    """One value or several as a list."""
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def read_recipes(path: Path) -> dict[str, Recipe]:
-    """The recipes of a TOML file by their names; what one does not name is the default."""
-    tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {
-        name: Recipe(tuple(Phase(**phase) for phase in phases), **values)
-        for name, table in tables.items()
-        for phases, values in [(table.pop("phases"), table)]
-    }
+    """The recipes of presets by their names; what one does not name is the default."""
+    recipes = {}
+    for name, table in read_values(path).items():
+        values = spelled_out(table)
+        blank = [Phase(1, 1.0, 0, kind) for kind in values.pop("phases")]
+        columns = {column: values.pop(column) for column in COLUMNS}
+        recipes[name] = Recipe(changed_phases(blank, columns), **values)
+    return recipes
 
 
 RECIPES = read_recipes(Path(__file__).with_name("recipes.toml"))

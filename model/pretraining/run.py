@@ -7,10 +7,11 @@ a run that is killed and called again ends with the same bits as an unbroken one
 import hashlib
 import json
 import logging
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,18 @@ from safetensors import SafetensorError, safe_open
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
 from model.exchange.load import fingerprint_model
-from model.files import WEIGHTS, save_model
+from model.files import PRETRAINING, WEIGHTS, save_model, write_aside
 from model.luke.heads import LukeForPretraining
+from model.pretraining.configuration import Configuration, values_text
 from model.pretraining.evaluation import Schedule
 from model.pretraining.loader import Loader
 from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched
-from model.pretraining.recipes import RECIPES, Recipe
-from model.pretraining.start import SCRATCH, build_model
+from model.pretraining.recipes import SCRATCH, Recipe
+from model.pretraining.start import build_model
 from model.pretraining.throughput import Meter, matrix_rate
 from model.training.checkpoints import Checkpoint, latest_checkpoint
 from model.training.loop import resolve_device
-from model.training.metrics_log import METRICS, Record, last_figures
+from model.training.metrics_log import METRICS, Record, Tracker, find_tracker, last_figures
 from model.training.ranks import Ranks, join
 from model.training.signals import on_sigterm
 
@@ -41,71 +43,97 @@ DEFAULTS = Settings()
 def pretrain(
     sequences: Path,
     output: Path,
+    configuration: Configuration,
     *,
-    preset: str,
-    base_model: str,
-    entities: bool,
     profile: str,
     seed: int,
     device: str,
     progress: bool,
-    tokens_per_batch: int = 0,
-    precision: str = "float32",
-    gradient_checkpointing: bool = False,
-    compiled: bool = False,
+    base_name: str = "",
     commonest: Path | None = None,
     evaluate_every: int | None = None,
     settings: Settings = DEFAULTS,
 ) -> dict[str, float]:
     """Pretrain on a folder of sequences; `output` gets config.json, model.safetensors and the run's record.
 
-    Processes that torchrun started share the work, and the folder. `base_model` is "scratch" or a model whose
-    words (encoder and masked-word head) to start from. Without `entities` it is the baseline that learns masked
-    words alone; its entity table has the three special rows only. `profile` "paper" masks sub-words and leaves
-    out Adam's bias correction. `Recipe` says what `tokens_per_batch` to `compiled` mean. Called again it resumes
-    from its last checkpoint. Held-out sequences, where there are any, are evaluated every `evaluate_every` steps
-    (None: whenever a checkpoint is due; 0: never) and at the end, beside the labels of the file `commonest`; the
+    Processes that torchrun started share the work, and the folder. The configuration's base model is "scratch" or a
+    model whose words (encoder and masked-word head) to start from; `base_name` is what the user calls it. A
+    configuration without entities is the baseline that learns masked words alone; its entity table has the three
+    special rows only.
+    `profile` "paper" masks sub-words, and its optimiser and its mean loss are those of the authors' code. Called again
+    it resumes from its last checkpoint. Held-out sequences, where there are any, are evaluated every `evaluate_every`
+    steps (None: whenever a checkpoint is due; 0: never) and at the end, beside the labels of the file `commonest`; the
     model does not depend on it. Returns the last figures. Raises ValueError for what does not fit together.
     """
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
     with join(resolve_device(device)) as ranks:
+        tracker = find_tracker(settings.tracker) if ranks.is_first else None
         corpus = Corpus(sequences)
-        module, new = build_model(corpus.facts, preset, base_model, entities=entities, seed=seed)
-        recipe = replace(
-            RECIPES[preset],
-            tokens_per_batch=tokens_per_batch,
-            precision=precision,
-            gradient_checkpointing=gradient_checkpointing,
-            compiled=compiled,
-            begins_at_own_place=RECIPES[preset].begins_at_own_place and base_model == SCRATCH,
-        )
-        recipe = recipe if entities else recipe.without_entities()
+        module, new = build_model(corpus.facts, configuration, seed=seed)
+        recipe, base_model = configuration.recipe, configuration.base_model
         run = {
             "sequences": corpus.fingerprint,
-            "preset": preset,
-            "entities": entities,
+            "preset": configuration.preset,
+            "entities": configuration.entities,
             "profile": profile,
             "seed": seed,
             "base_model": SCRATCH if base_model == SCRATCH else fingerprint_model(base_model),
-            "recipe": asdict(recipe),
+            "recipe": recipe.table(),
             "config": asdict(module.config),
         }
         if is_finished(output, run):
             logger.info("%s: this pretraining is finished already", output)
             return last_figures(output)
-        loader = Loader(corpus, recipe, profile=profile, seed=seed, entities=entities, ranks=ranks)
+        explain(configuration)
+        loader = Loader(
+            corpus, recipe, profile=profile, seed=seed, entities=configuration.entities, ranks=ranks
+        )
         checkpoint = set_out(module, output, run, ranks)
-        with open_record(output, checkpoint.step if checkpoint else 0, ranks) as record:
+        with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
             watched = watch(recipe, HeldOut.open(sequences, commonest), module, ranks, record, evaluate_every)
             training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
             with on_sigterm() as training.stop:
                 training.train(checkpoint)
         if ranks.is_first:
+            write_configuration(output / PRETRAINING, configuration, base_name, profile, seed)
             save_model(output, module, ("run", digest(run)))
             shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
         ranks.wait()
         return last_figures(output)
+
+
+def explain(configuration: Configuration) -> None:
+    """Say what of the configuration is not its preset's, and what in it does not mean what it seems to."""
+    if changes := configuration.changes():
+        logger.info("preset %s with %s", configuration.preset, values_text(changes))
+    if configuration.base_model != SCRATCH:
+        logger.info(
+            "%s: the sizes are the base model's, the preset's are its entities' alone",
+            configuration.base_model,
+        )
+    elif any(phase.trainable == "new" for phase in configuration.recipe.phases):
+        logger.info("without a base model everything is new: every phase trains the whole model")
+
+
+def write_configuration(
+    path: Path, configuration: Configuration, base_name: str, profile: str, seed: int
+) -> None:
+    """Write what was trained, and how, for whoever exports or reports the model."""
+    name = base_name or configuration.base_model
+    is_folder = name != SCRATCH and os.path.isdir(name)
+    record = {
+        "preset": configuration.preset,
+        "base_model": os.path.basename(os.path.normpath(name)) if is_folder else name,
+        "base_model_is_folder": is_folder,
+        "entities": configuration.entities,
+        "profile": profile,
+        "seed": seed,
+        "recipe": configuration.table(),
+        "changes": configuration.changes(),
+    }
+    text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
 
 
 def set_out(
@@ -124,9 +152,11 @@ def set_out(
     return checkpoint
 
 
-def open_record(output: Path, step: int, ranks: Ranks) -> AbstractContextManager[Record | None]:
+def open_record(
+    output: Path, step: int, ranks: Ranks, tracker: Tracker | None
+) -> AbstractContextManager[Record | None]:
     """The record of a run that goes on after `step` steps; the first process has it."""
-    return closing(Record(output, step)) if ranks.is_first else nullcontext()
+    return closing(Record(output, step, tracker)) if ranks.is_first else nullcontext()
 
 
 def watch(

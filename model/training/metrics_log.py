@@ -5,7 +5,9 @@ on where its checkpoint stands. log/ holds what differs from run to run: speed.j
 """
 
 import csv
+import importlib
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,20 +15,27 @@ from typing import Any
 
 from torch import Tensor
 
-from model.files import write_aside
+from model.files import EVALUATION, write_aside
 from model.training.ranks import ALONE, Ranks
 
-METRICS, TABLE, EVALUATION = "metrics.jsonl", "metrics.csv", "evaluation.jsonl"
+logger = logging.getLogger(__name__)
+METRICS, TABLE = "metrics.jsonl", "metrics.csv"
 LOG, SPEED = "log", "speed.jsonl"
 NORM = "gradient_norm"
 Line = dict[str, Any]
+Tracker = Callable[[dict[str, float], int], object]
+"""What a user's function is: it gets figures by name, and the number of finished steps."""
 
 
 class Record:
-    """The files of a run in its folder, from `step` finished steps on; lines of later steps are cut off."""
+    """The files of a run in its folder, from `step` finished steps on; lines of later steps are cut off.
 
-    def __init__(self, folder: Path, step: int) -> None:
+    A `tracker` gets what TensorBoard gets.
+    """
+
+    def __init__(self, folder: Path, step: int, tracker: Tracker | None = None) -> None:
         self.folder = folder
+        self.tracker = tracker
         cut_lines(folder / METRICS, step)
         if step == 0:
             (folder / EVALUATION).unlink(missing_ok=True)
@@ -54,11 +63,17 @@ class Record:
         self.show("speed", line)
 
     def show(self, group: str, line: Line) -> None:
-        """Add numbers to TensorBoard, where it is installed."""
+        """Give the numbers to TensorBoard, where it is installed, and to the tracker, if there is one."""
+        numbers = {
+            f"{group}/{name}": value
+            for name, value in line.items()
+            if name not in ("step", "phase") and isinstance(value, int | float)
+        }
         if self.board:
-            for name, value in line.items():
-                if name not in ("step", "phase") and isinstance(value, int | float):
-                    self.board.add_scalar(f"{group}/{name}", value, line["step"])
+            for name, value in numbers.items():
+                self.board.add_scalar(name, value, line["step"])
+        if self.tracker and numbers:
+            self.tracker(numbers, line["step"])
 
     def close(self) -> None:
         """Write what TensorBoard still holds."""
@@ -141,6 +156,36 @@ def open_board(folder: Path, step: int) -> Any:
     except ModuleNotFoundError:
         return None
     return SummaryWriter(str(folder), purge_step=step + 1)
+
+
+def find_tracker(name: str) -> Tracker | None:
+    """The function that `module:function` names, None for an empty name; ValueError where it cannot be had.
+
+    An error of its own ends no training: it is said once, and the figures are in the run's files.
+    """
+    if not name:
+        return None
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise ValueError(f"--tracker {name}: wanted module:function")
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except Exception as error:  # whatever a module of the user's does
+        raise ValueError(f"--tracker {name}: cannot be imported ({error})") from None
+    if not callable(found):
+        raise ValueError(f"--tracker {name}: is a {type(found).__name__}; wanted a function")
+    failures = 0
+
+    def track(figures: dict[str, float], step: int) -> None:
+        nonlocal failures
+        try:
+            found(figures, step)
+        except Exception as error:
+            failures += 1
+            if failures == 1:
+                logger.warning("--tracker %s: %s: %s; training goes on", name, type(error).__name__, error)
+
+    return track
 
 
 def append_line(path: Path, line: Line) -> None:

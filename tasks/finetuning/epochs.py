@@ -7,11 +7,12 @@ from a checkpoint has the bits of an unbroken one.
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from torch import Tensor, nn
@@ -20,14 +21,17 @@ from tqdm import tqdm
 
 from model.training.checkpoints import latest_checkpoint, save_checkpoint
 from model.training.loop import fit
+from model.training.metrics_log import Tracker
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.signals import Stopped, StopRequest, on_sigterm
-from tasks.finetuning.inference import batches, collate, predict, score
+from tasks.finetuning.inference import autocast, batches, collate, predict, score
 from tasks.finetuning.prepare import Run
 
 logger = logging.getLogger(__name__)
 KEPT = "kept"
 _TELL_SECONDS = 60  # between two lines in the log where there is no bar
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -43,13 +47,14 @@ class EpochTraining:
     """One run from a checkpoint in `folder` or from the beginning; `identity` is what it is recognised by.
 
     `history` has a record for each finished step, `epochs` one for each epoch that was scored on dev; `kept` are
-    the weights of the epoch that is kept so far.
+    the weights of the epoch that is kept so far. A `tracker` gets each step's figures and each epoch's score.
     """
 
     run: Run
     folder: Path
     identity: Mapping[str, Any]
     checkpoint_minutes: float
+    tracker: Tracker | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     epochs: list[dict[str, Any]] = field(default_factory=list)
     kept: dict[str, Tensor] = field(default_factory=dict)
@@ -86,16 +91,17 @@ class EpochTraining:
 
     def train_epoch(self, start: int, end: int, total: int) -> None:
         """Trains the steps from `start` to `end` of `total` that are not yet finished."""
-        run = self.run
+        run, first = self.run, max(start, len(self.history))
+        steps = ahead(lambda step: parts_of_step(run, step), first, end)
         fit(
             run.module,
             partial(loss_of_part, run),
-            partial(parts_of_step, run),
+            lambda step: next(steps),
             self.optimizer,
             partial(
                 linear_schedule, warmup_steps=int(run.hyperparameters.warmup_ratio * total), total_steps=total
             ),
-            first_step=max(start, len(self.history)),
+            first_step=first,
             steps=end,
             seed=run.seed,
             on_step=partial(self.finish_step, end),
@@ -104,6 +110,7 @@ class EpochTraining:
     def finish_step(self, end: int, step: int, figures: dict[str, float]) -> None:
         """Records a step, and saves a checkpoint if one is due; that of an epoch's end waits for its score."""
         self.history.append({"step": step, **figures})
+        self.track("training", figures)
         dev = {"dev_F1": f"{self.epochs[-1]['dev_f1']:.3f}"} if self.epochs else {}
         shown = {"loss": f"{figures['loss']:.3f}"} | dev
         self.bar.set_postfix(shown, refresh=False)
@@ -124,7 +131,13 @@ class EpochTraining:
         self.epochs.append({"epoch": number, **{f"dev_{name}": scores[name] for name in names}})
         if not self.run.keeps_best_epoch or best_epoch(self.run, self.epochs) is self.epochs[-1]:
             self.kept = {name: tensor.clone() for name, tensor in self.run.module.state_dict().items()}
+        self.track("dev", {name: scores[name] for name in names})
         logger.debug("epoch %d of %d: dev F1 %.4f", number, self.run.hyperparameters.epochs, scores["f1"])
+
+    def track(self, group: str, figures: Mapping[str, float]) -> None:
+        """Give figures to the tracker, if there is one."""
+        if self.tracker:
+            self.tracker({f"{group}/{name}": value for name, value in figures.items()}, len(self.history))
 
     def restore(self) -> None:
         """Goes on from the last checkpoint, if any. Raises: ValueError where it is another run's."""
@@ -180,26 +193,54 @@ def optimizer_of(run: Run) -> Optimizer:
     )
 
 
-def items_of_step(run: Run, step: int) -> list[Any]:
-    """The features of an optimiser step; each epoch has an order of its own, its last step may be short."""
-    items = run.features["train"].items
+def ahead(make: Callable[[int], Made], first: int, end: int) -> Iterator[Made]:
+    """What is made of each number from `first` up to, not including, `end`, one ahead in a thread of its own."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(make, first) if first < end else None
+        for number in range(first + 1, end + 1):
+            assert waiting
+            made = waiting.result()
+            waiting = pool.submit(make, number) if number < end else None
+            yield made
+
+
+def groups_of_step(run: Run, step: int) -> list[list[Any]]:
+    """The features of an optimiser step, in groups whose mean losses count alike; each epoch has an order of its own.
+
+    There is one group, and the last one of an epoch may be short. In profile `paper` there are the micro-batches of the
+    authors' code; those that make no whole batch at the end of an epoch come before the next one's first, since their
+    gradients were not cleared.
+    """
     epoch, batch = divmod(step, run.steps_per_epoch)
+    count = run.parts_per_step
+    groups = groups_of_epoch(run, epoch, batch * count, (batch + 1) * count)
+    is_first = batch == 0 and epoch > 0
+    left = groups_of_epoch(run, epoch - 1, run.steps_per_epoch * count, None) if is_first else []
+    return left + groups
+
+
+def groups_of_epoch(run: Run, epoch: int, first: int, end: int | None) -> list[list[Any]]:
+    """The features of an epoch in its order, `part_size` at a time: the groups from `first` up to `end`."""
+    items, size = run.features["train"].items, run.part_size
     order = np.random.default_rng([run.seed, epoch]).permutation(len(items))
-    size = run.hyperparameters.batch_size
-    return [items[index] for index in order[batch * size : (batch + 1) * size]]
+    starts = range(0, len(items), size)[first:end]
+    return [[items[index] for index in order[start : start + size]] for start in starts]
 
 
 def parts_of_step(run: Run, step: int) -> Sequence[Part]:
     """The batch of a step, in parts that the budget of tokens allows."""
-    items = items_of_step(run, step)
-    terms = sum(map(run.task.loss_terms, items)) or 1  # none: no answer of the batch is known
     hyper = run.hyperparameters
-    return [
-        Part(collate(run, part), sum(map(run.task.loss_terms, part)) / terms)
-        for part in batches(run.task, items, hyper.batch_size, hyper.tokens_per_batch)
-    ]
+    parts = []
+    for group in groups_of_step(run, step):
+        terms = sum(map(run.task.loss_terms, group)) or 1  # none: no answer of the group is known
+        for part in batches(run.task, group, len(group), hyper.tokens_per_batch):
+            share = sum(map(run.task.loss_terms, part)) / terms / run.parts_per_step
+            parts.append(Part(collate(run, part), share))
+    return parts
 
 
 def loss_of_part(run: Run, part: Part) -> dict[str, Tensor]:
-    """What a part adds to the loss of its step, which is the mean over all terms of the batch."""
-    return {name: loss * part.share for name, loss in run.task.loss(run.module, part.batch).items()}
+    """What a part adds to the loss of its step: the mean over all terms of a group, or of the groups' means."""
+    with autocast(run.device, run.hyperparameters.precision):
+        losses = run.task.loss(run.module, part.batch.to(run.device))
+    return {name: loss * part.share for name, loss in losses.items()}

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from model.exchange.load import fingerprint_model
 from model.training.loop import resolve_device
+from model.training.metrics_log import find_tracker
 from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.files import file_sha256
@@ -49,6 +50,7 @@ def finetune(
     mentions: Path | None = None,
     changes: Mapping[str, Any] | None = None,
     keeps_weights: bool = True,
+    tracker: str = "",
 ) -> dict[str, Any]:
     """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
 
@@ -63,9 +65,10 @@ def finetune(
     metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
     into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
     with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did.
-    `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. Without
-    `keeps_weights` there is no model.safetensors: a search of hyperparameters needs the scores alone. Another run's
-    result stays in `output` until this one's is written.
+    `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. `tracker` is
+    the module:function that gets figures as they come. Without `keeps_weights` there is no model.safetensors: a
+    search of hyperparameters needs the scores alone. Another run's result stays in `output` until this one's is
+    written.
 
     A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
     or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
@@ -84,12 +87,13 @@ def finetune(
         logger.info("%s: this fine-tuning is finished already", output)
     else:
         kept = tokenizer_contents(tokenizer)  # one that cannot be kept is refused before the work
+        track = find_tracker(tracker)
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=str(resolve_device(device)),
             profile=profile, progress=progress, negative_label=negative_label,
             annotate=open_annotator(mentions, weights) if mentions else None,
         )  # fmt: skip
-        training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes)
+        training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
         metrics = train_and_write(training, output, names, table, tokenizer=kept, keeps_weights=keeps_weights)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)

@@ -17,9 +17,8 @@ def score(run: Run, split: str, predictions: Sequence[Any]) -> dict[str, Any]:
 
 
 def collate(run: Run, items: Sequence[Any]) -> Any:
-    """A batch of features on the run's device."""
-    batch = run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id)
-    return checked(run.module, batch).to(run.device)
+    """A batch of features, on the CPU."""
+    return checked(run.module, run.task.collate(items, entities=run.variant.entities, pad_id=run.pad_id))
 
 
 def checked(module: Classifier, batch: Any) -> Any:
@@ -40,6 +39,7 @@ def predict(run: Run, split: str) -> Sequence[Any]:
         device=run.device,
         batch_size=run.hyperparameters.batch_size,
         tokens_per_batch=run.hyperparameters.tokens_per_batch,
+        precision=run.hyperparameters.precision,
     )
     return run.task.decode(run.datasets[split], items, logits, run.labels)
 
@@ -64,11 +64,16 @@ def logits_of(
     """
     module.eval()
     logits: list[np.ndarray] = []
-    with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16"):
+    with autocast(device, precision):
         for part in batches(task, items, batch_size, tokens_per_batch):
             batch = task.collate(part, entities=entities, pad_id=pad_id)
             logits += task.logits(module, checked(module, batch).to(device))
     return logits
+
+
+def autocast(device: str, precision: str) -> torch.autocast:
+    """Matrix products in that precision; weights stay as they are."""
+    return torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def batches(

@@ -42,8 +42,21 @@ class Run:
     progress: bool
 
     @property
+    def parts_per_step(self) -> int:
+        """Parts of a batch that count alike: one, and of profile `paper` the micro-batches of the authors' code."""
+        hyper = self.hyperparameters
+        is_cut = self.profile == "paper" and hyper.micro_batch_size
+        return hyper.batch_size // hyper.micro_batch_size if is_cut else 1
+
+    @property
+    def part_size(self) -> int:
+        """Features of such a part."""
+        return self.hyperparameters.batch_size // self.parts_per_step
+
+    @property
     def steps_per_epoch(self) -> int:
-        return -(-len(self.features["train"].items) // self.hyperparameters.batch_size)
+        """Whole batches in profile `paper`, by integer division; the last one may be short otherwise."""
+        return -(-len(self.features["train"].items) // self.part_size) // self.parts_per_step
 
     @property
     def keeps_best_epoch(self) -> bool:
@@ -77,9 +90,10 @@ def prepare(
     if annotate and variant.entities:
         size = luke.config.entity_vocab_size
         datasets = {split: annotated(each, annotate, size) for split, each in datasets.items()}
+    luke.gradient_checkpointing = hyperparameters.gradient_checkpointing
     max_words = min(hyperparameters.max_words, luke.config.max_words)
     inputs = InputSettings(words, labels, markers, max_words, profile)
-    return Run(
+    run = Run(
         task=task,
         variant=variant,
         hyperparameters=replace(hyperparameters, max_words=max_words),
@@ -95,6 +109,23 @@ def prepare(
         device=device,
         progress=progress,
     )
+    check_parts(run)
+    return run
+
+
+def check_parts(run: Run) -> None:
+    """Raises: ValueError where the profile's micro-batches do not make up the batch, or the data no batch."""
+    hyper = run.hyperparameters
+    if run.profile == "paper" and hyper.micro_batch_size and hyper.batch_size % hyper.micro_batch_size:
+        raise ValueError(
+            f"batch_size is {hyper.batch_size}, but profile paper computes {hyper.micro_batch_size} examples at once, "
+            f"as the authors' code; wanted a multiple of {hyper.micro_batch_size}, or --profile fixed"
+        )
+    if run.features["train"].items and run.steps_per_epoch == 0:
+        raise ValueError(
+            f"train has {len(run.features['train'].items)} inputs, too few for a batch of {hyper.batch_size} in "
+            "profile paper; give more, a smaller --batch-size, or --profile fixed"
+        )
 
 
 def load_pretrained(

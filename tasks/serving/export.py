@@ -8,9 +8,12 @@ answers questions with the help of Wikipedia's entities needs their titles, too:
 from collections.abc import Mapping
 from pathlib import Path
 
+from model.exchange.card import fine_tuned_card
 from model.exchange.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from model.exchange.fine_tuned import FineTuned, export_fine_tuned
+from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned
+from model.files import CONFIG, read_json, read_optional, write_aside
 from model.luke.config import PAD_ENTITY
+from tasks.finetuning.results import METRICS
 from tasks.serving.predict import THEIR_MARKERS, TOKENIZER, Predictor, load
 
 WORDS_OF_MARKERS = ("@", "#")  # what <ent> and <ent2> start from where the task has no such marker
@@ -47,6 +50,10 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
         entities=list(rows.values()),
         titles=list(rows),
     )
+    pipeline = ARCHITECTURES[task.ARCHITECTURE].pipeline
+    scores = read_optional(folder / METRICS)
+    card = fine_tuned_card(task.ARCHITECTURE, pipeline, read_json(folder / CONFIG), scores)
+    write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 
 def rows_of_titles(predictor: Predictor, folder: Path, entity_vocab: Path | None) -> Mapping[str, int]:

@@ -8,8 +8,9 @@ import pytest
 
 from model.luke.batch import Batch
 from model.pretraining import run as pretraining
+from model.pretraining.configuration import choose
 from model.pretraining.loader import Loader, MicroBatch
-from model.pretraining.recipes import Phase, Recipe
+from model.pretraining.recipes import RECIPE_NAMES, Phase, Recipe
 
 SHORT = Recipe(
     phases=(Phase(7, 2e-2, 2, "new"), Phase(6, 1e-2, 2, "all")),
@@ -20,17 +21,15 @@ SHORT = Recipe(
 )
 
 
-def run(sequences: Path, output: Path, **changes: Any) -> dict[str, float]:
-    arguments = {
-        "preset": "demo",
-        "base_model": "scratch",
-        "entities": True,
-        "profile": "fixed",
-        "seed": 1,
-        "device": "cpu",
-        "progress": False,
+def run(sequences: Path, output: Path, preset: str = "demo", **changes: Any) -> dict[str, float]:
+    """Pretrain; `changes` are values of the recipe, what `choose` takes, and what `pretrain` does."""
+    flags = {name: changes.pop(name) for name in list(changes) if name in RECIPE_NAMES}
+    of_configuration = {
+        name: changes.pop(name) for name in ("base_model", "entities", "file") if name in changes
     }
-    return pretraining.pretrain(sequences, output, **(arguments | changes))
+    configuration = choose(preset, flags=flags, **of_configuration)
+    arguments = {"profile": "fixed", "seed": 1, "device": "cpu", "progress": False}
+    return pretraining.pretrain(sequences, output, configuration, **(arguments | changes))
 
 
 def contents(folder: Path) -> dict[str, bytes]:

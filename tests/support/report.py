@@ -79,6 +79,7 @@ def content() -> dict[str, Any]:
             "dump": [HOSTILE],
             "language": "en",
             "preset": "demo",
+            "changes": "batch_size 64",
             "profile": "fixed",
             "base_model": HOSTILE,
             "seed": 1,

@@ -1,17 +1,21 @@
 """Luigi parameters of fine-tuning, of the search for its hyperparameters, and of the grid; see `settings`."""
 
+from typing import Any
+
 import luigi
 
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
-from workflows.base.settings import MentionSettings, PretrainingSettings
+from workflows.base.settings import LukeSettings, of_recipe
 
 
-class CellSettings(MentionSettings, PretrainingSettings):
+class CellSettings(LukeSettings):
     """All that fine-tunings use but the task, the variant and what a preset says."""
 
+    pretraining_learning_rate = of_recipe("learning_rate", "of pretraining: ")
+    pretraining_batch_size = of_recipe("batch_size", "of pretraining: ")
     experiments = luigi.Parameter(
         default="",
         description="TOML file that names the folders of data and weights for all tasks and variants; empty: the "
@@ -31,6 +35,10 @@ class CellSettings(MentionSettings, PretrainingSettings):
         significant=False,
         description="let a model pass that predicts nothing on dev and test, as --preset demo does",
     )
+
+    def pretraining(self) -> dict[str, Any]:
+        """What stages of pretraining call by other names."""
+        return {"learning_rate": self.pretraining_learning_rate, "batch_size": self.pretraining_batch_size}
 
 
 class TaskSettings(CellSettings):
@@ -59,6 +67,9 @@ class TaskSettings(CellSettings):
         description="folder of the mention table that finds the entities of extractive_qa; empty: what --experiments "
         "says, or BuildMentionTable's beside Pretrain's weights",
     )
+
+    def pretraining(self) -> dict[str, Any]:
+        return super().pretraining() | {"seed": self.pretraining_seed}
 
 
 class WeightSettings:

@@ -129,15 +129,17 @@ class Size(Worded):
 
 
 class ListOf(Worded):
-    """Values of another parameter, each once, with commas between them; a tuple."""
+    """Values of another parameter, each once unless it `repeats`, with commas between them; a tuple."""
 
-    def __init__(self, item: Worded, **options: Any) -> None:
-        super().__init__(f"{item.wanted}; several with commas between them, each once", **options)
+    def __init__(self, item: Worded, *, repeats: bool = False, **options: Any) -> None:
+        each_once = "" if repeats else ", each once"
+        super().__init__(f"{item.wanted}; several with commas between them{each_once}", **options)
         self._item = item
+        self._repeats = repeats
 
     def convert(self, text: str) -> tuple[Any, ...]:
         values = tuple(self._item.convert(word.strip()) for word in text.split(","))
-        if len(set(values)) < len(values):
+        if len(set(values)) < len(values) and not self._repeats:
             raise ValueError(text)
         return values
 
@@ -145,7 +147,7 @@ class ListOf(Worded):
         return super().normalize(value if isinstance(value, str) else self.serialize(value))
 
     def serialize(self, value: Any) -> str:
-        return ",".join(map(str, value))
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 class Pairs(Worded):

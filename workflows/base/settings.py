@@ -9,10 +9,10 @@ from typing import Any
 import luigi
 
 from model.luke.config import PRESETS
+from model.pretraining.configuration import FLAGS
+from model.pretraining.recipes import PRECISIONS, SCRATCH
 from workflows.base import machine, parameters
 from workflows.base.parameters import AUTO
-
-SCRATCH = "scratch"
 
 
 class RunSettings:
@@ -118,8 +118,22 @@ class PresetSettings:
     """Sizes."""
 
     preset = parameters.OneOf(
-        *PRESETS, default="demo", description="sizes of model, vocabularies and training"
+        AUTO,
+        *PRESETS,
+        default=AUTO,
+        description="sizes of model, vocabularies and training; auto: demo, or base around a --base-model",
     )
+    base_model = parameters.Text(
+        default=SCRATCH,
+        description="scratch, or the RoBERTa that pretraining starts from: a folder, or a name at Hugging Face with or "
+        "without @REVISION",
+    )
+
+    @property
+    def named_preset(self) -> str:
+        """The preset that is meant."""
+        by_default = "demo" if self.base_model == SCRATCH else "base"
+        return by_default if self.preset == AUTO else str(self.preset)
 
 
 class VocabularySettings(SparkSettings, PagesSettings, PresetSettings):
@@ -188,11 +202,6 @@ class TokenizerSettings(TrainingSampleSettings):
         description="folder of a tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (tokenizer.json, vocab.txt); "
         "empty: the base model's, or a new one",
     )
-    base_model = parameters.Text(
-        default=SCRATCH,
-        description="scratch, or the RoBERTa that pretraining starts from: a folder, or a name at Hugging Face with or "
-        "without @REVISION",
-    )
 
 
 class SequenceSettings(VocabularySettings, TokenizerSettings):
@@ -221,16 +230,73 @@ class SequenceSettings(VocabularySettings, TokenizerSettings):
     )
 
 
-class PretrainingSettings(SequenceSettings):
-    """PretrainRoberta and its upstream stages; Pretrain needs those of the mention table, too."""
+def of_recipe(name: str, prefix: str = "") -> Any:
+    """The parameter for a single value of pretraining's recipe; `auto` is what the file or the preset says."""
+    flag = FLAGS[name]
+    options: dict[str, Any] = {"or_auto": True, "default": AUTO, "description": f"{prefix}{flag.text}"}
+    item: parameters.Worded
+    for_one = {} if flag.each_phase else options
+    if flag.kind is int:
+        item = parameters.WholeNumber(least=int(flag.least), **for_one)
+    elif isinstance(flag.kind, tuple):
+        item = parameters.OneOf(*flag.kind, **for_one)
+    else:
+        item = (parameters.PositiveNumber if flag.each_phase else parameters.Share)(**for_one)
+    return parameters.ListOf(item, repeats=True, **options) if flag.each_phase else item
+
+
+class RecipeSettings:
+    """What is pretrained, and how: values over those of the preset."""
+
+    recipe = luigi.Parameter(
+        default="", description="TOML file of values of pretraining over the preset's; single ones go over it"
+    )
+    steps = of_recipe("steps")
+    warmup_steps = of_recipe("warmup_steps")
+    phases = of_recipe("phases")
+    weight_decay = of_recipe("weight_decay")
+    dropout = of_recipe("dropout")
+    masked_words = of_recipe("masked_words")
+    layers = of_recipe("layers")
+    hidden_size = of_recipe("hidden_size")
+
+
+class PeakSettings:
+    """What pretraining and fine-tuning both have, in stages of pretraining."""
+
+    learning_rate = of_recipe("learning_rate")
+    batch_size = of_recipe("batch_size")
+
+
+class EntitySettings:
+    """What a recipe says of entities."""
+
+    masked_entities = of_recipe("masked_entities")
+    entity_width = of_recipe("entity_width")
+    entity_head = of_recipe("entity_head")
+
+
+class PretrainingSettings(SequenceSettings, RecipeSettings):
+    """PretrainRoberta and its upstream stages; Pretrain needs those of the mention table and of entities, too."""
 
     seed = parameters.WholeNumber(default=42, description="seed of training")
     tokens_per_batch = parameters.WholeNumber(
-        default=0,
-        description="words and entities that training computes at once; 0: the preset's number of sequences",
+        default=0, description="words and entities that training computes at once; 0: a number of sequences"
     )
     precision = parameters.OneOf(
-        "float32", "bf16", default="float32", description="of pretraining's matrix products"
+        AUTO,
+        *PRECISIONS,
+        default=AUTO,
+        description="of the matrix products of pretraining and fine-tuning; auto: float32, or, in "
+        "pretraining, what --recipe says",
+    )
+    gradient_checkpointing = luigi.BoolParameter(
+        description="less memory for more work, in pretraining and fine-tuning"
+    )
+    tracker = luigi.Parameter(
+        default="",
+        significant=False,
+        description="module:function of your own, which gets (figures, step) of training as TensorBoard does",
     )
     loader_workers = parameters.WholeNumber(
         default=0, significant=False, description="processes that prepare pretraining's batches"
@@ -245,3 +311,7 @@ class PretrainingSettings(SequenceSettings):
         significant=False,
         description="auto, cpu, cuda or cuda:N, for training",
     )
+
+
+class LukeSettings(MentionSettings, EntitySettings, PretrainingSettings):
+    """Pretrain and its upstream stages."""

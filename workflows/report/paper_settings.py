@@ -2,11 +2,11 @@
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from model.luke.config import MASKED_SHARE, PRESETS
-from model.pretraining.recipes import RECIPES
+from model.luke.config import PRESETS
+from model.pretraining.configuration import values_text
 from tasks.finetuning.paper import (
     DATASETS,
     FINE_TUNING,
@@ -65,11 +65,10 @@ def shown(
 
 
 def pretraining_configuration(
-    preset: str, *, entities: bool, config: Mapping[str, Any], max_words: int
+    record: Mapping[str, Any], config: Mapping[str, Any], *, max_words: int
 ) -> dict[str, Any]:
-    """What a pretraining of ours used; `config` is its config.json, `max_words` that of its sequences."""
-    recipe = RECIPES[preset] if entities else RECIPES[preset].without_entities()
-    return {"preset": preset, "recipe": asdict(recipe), "model": dict(config), "max_words": max_words}
+    """What a pretraining of ours used: its pretraining.json, its config.json, and what its sequences had at most."""
+    return {**record, "model": dict(config), "max_words": max_words}
 
 
 def setting_tables(cells: Sequence[Cell], pretraining: Mapping[str, Any]) -> tuple[SettingTable, ...]:
@@ -89,15 +88,14 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
         nothing = {name: [[("", None)]] for name in table.column("Value")}
         return _setting_table(table, nothing, ["The pipeline's own pretraining was not used."])
     recipe, model = ours["recipe"], ours["model"]
-    phases = recipe["phases"]
     named = {
         "Maximum word length": [("", ours["max_words"])],
         "Batch size": [("", recipe["batch_size"])],
-        "Peak learning rate": [("", phases[-1]["learning_rate"])],
-        "Peak learning rate (first 100K steps)": [("", phases[0]["learning_rate"])],
+        "Peak learning rate": [("", recipe["learning_rate"][-1])],
+        "Peak learning rate (first 100K steps)": [("", recipe["learning_rate"][0])],
         "Learning rate decay": [("", LINEAR)],
-        "Warmup steps": [(f"phase {n}", phase["warmup_steps"]) for n, phase in enumerate(phases, 1)],
-        "Mask probability for words": [("", f"{MASKED_SHARE:.0%}")],
+        "Warmup steps": [(f"phase {n}", steps) for n, steps in enumerate(recipe["warmup_steps"], 1)],
+        "Mask probability for words": [("", f"{100 * recipe['masked_word_share']:g}%")],
         "Mask probability for entities": [("", f"{100 * recipe['masked_entity_share']:g}%")],
         "Dropout": [("", model["hidden_dropout_prob"])],
         "Weight decay": [("", recipe["weight_decay"])],
@@ -106,10 +104,11 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
         "Adam β2": [("", recipe["betas"][1])],
         "Adam ε": [("", recipe["epsilon"])],
     }
-    steps = " + ".join(f"{phase['steps']:,}" for phase in phases)
+    steps = " + ".join(f"{count:,}" for count in recipe["steps"])
+    changes = f" with {values_text(ours['changes'])}" if ours["changes"] else ""
     large = PRESETS["large"]
     note = (
-        f"Ours: preset {ours['preset']}, {steps} steps, {model['num_hidden_layers']} layers of "
+        f"Ours: preset {ours['preset']}{changes}, {steps} steps, {model['num_hidden_layers']} layers of "
         f"{model['hidden_size']:,} units, {model['entity_vocab_size']:,} entities. The paper's: 200,000 steps, "
         f"{large.num_hidden_layers} layers of {large.hidden_size:,} units, "
         f"{large.entity_vocab_size:,} entities for LUKE."

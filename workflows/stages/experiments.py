@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from model.pretraining.configuration import values_text
 from pipeline import storage
 from workflows.base.experiment_file import Missing
 from workflows.base.fine_tuning_settings import GridSettings
@@ -14,7 +15,7 @@ from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
 from workflows.stages.dump import FetchDump
 from workflows.stages.fine_tuning import FineTune, FineTuning, TaskStage
-from workflows.stages.pretraining import TorchStage
+from workflows.stages.pretraining import Pretraining, TorchStage
 from workflows.stages.tuning import Tune, TunedFineTune
 
 EXPERIMENTS = "experiments.json"
@@ -71,7 +72,9 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         """The stages upstream of the cells, but for the searches: one that fails would stop all others."""
         types = [type(stage) for each in self.stages() for stage in each.requires().values()]
         # Cloned from here, where --seed is pretraining's: from a cell they would be the same under another name.
-        return {stage.__name__: self.clone(stage) for stage in types if stage is not Tune}
+        return {
+            stage.__name__: self.clone(stage, **self.pretraining()) for stage in types if stage is not Tune
+        }
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {
@@ -155,7 +158,10 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
         given = stage.given_weights()
         name = _shown(given, self.experiments) if os.path.isdir(given) else given
-        own = f"{type(stage.requires().get('Pretrain')).__name__}, preset {self.preset}"
+        pretraining = stage.requires().get("Pretrain")
+        own = f"{type(pretraining).__name__}, preset {self.named_preset}"
+        if isinstance(pretraining, Pretraining) and (changes := pretraining.configuration.changes()):
+            own += f" with {values_text(changes)}"
         return {
             "folder": os.path.basename(stage.folder),
             "data": {
@@ -165,7 +171,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
             "weights": {
                 "name": name or own,
                 "is_own": not given,
-                "preset": "" if given else self.preset,
+                "preset": "" if given else self.named_preset,
                 "base_model": "" if given else os.path.basename(os.path.normpath(self.base_model)),
             },
             "preset": "tuned" if isinstance(stage, TunedFineTune) else stage.preset_name(),

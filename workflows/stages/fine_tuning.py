@@ -46,7 +46,7 @@ class TaskStage(TaskSettings, TorchStage):
             from model.exchange.load import read_any_config
 
             return preset_of_width(read_any_config(self.weights_folder())[0].hidden_size)
-        return "small-encoder" if self.preset == "small" else self.preset
+        return "small-encoder" if self.named_preset == "small" else self.named_preset
 
     def _is_at_hub(self, weights: str) -> bool:
         """Whether the weights' width, which decides the preset, is not known before they are fetched."""
@@ -94,7 +94,7 @@ class TaskStage(TaskSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         if self.given_weights():
             return {}
-        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], seed=self.pretraining_seed)
+        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], **self.pretraining())
         stages = {"Pretrain": own, **self.tokenizer_requires()}
         if self._takes_our_mentions():
             stages["BuildMentionTable"] = self.clone(BuildMentionTable)
@@ -135,7 +135,7 @@ class TaskStage(TaskSettings, TorchStage):
         optional = {
             "weights": base_model_identity(weights, self._weights_parameter()) if weights else None,
             "negative_label": self.the_negative_label(),
-            "tokens_per_batch": self.tokens_per_batch,
+            **self.computing(),
             "mentions": _sha256_of_table(mentions) if mentions else None,
         }
         return {
@@ -145,6 +145,11 @@ class TaskStage(TaskSettings, TorchStage):
             "tokenizer": self.tokenizer_identity(),
             **{name: value for name, value in optional.items() if value},
         }
+
+    def computing(self) -> dict[str, Any]:
+        """How the model is computed, where it is not as always."""
+        said = self.values("tokens_per_batch", "precision", "gradient_checkpointing")
+        return {name: value for name, value in said.items() if value and value not in (AUTO, "float32")}
 
     def _may_be_silent(self) -> bool:
         # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
@@ -160,7 +165,7 @@ class FineTuning(WeightSettings, TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 6
+    VERSION = 7
     KEEPS = "unfinished"  # checkpoints
 
     patience = parameters.WholeNumber(
@@ -198,12 +203,12 @@ class FineTuning(WeightSettings, TaskStage):
             profile=self.profile,
             progress=terminal.on_terminal(),
             negative_label=self.the_negative_label(),
-            tokens_per_batch=self.tokens_per_batch,
             checkpoint_minutes=self.checkpoint_minutes,
             mentions=self.mentions_folder(),
             allow_no_predictions=self._may_be_silent(),
-            changes={**self.setting(), "patience": self.patience},
+            changes={**self.setting(), "patience": self.patience, **self.computing()},
             keeps_weights=not self.drop_weights,
+            tracker=self.tracker,
         )
         return Result(self.described(), facts={"metrics": figures})
 

@@ -5,15 +5,18 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import luigi
 
+from model.pretraining.configuration import FLAGS, Configuration, choose
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.settings import SCRATCH, MentionSettings, PretrainingSettings
-from workflows.base.stage import RUN_RECORD, Result, Stage
+from workflows.base.parameters import AUTO
+from workflows.base.settings import SCRATCH, LukeSettings, PeakSettings, PretrainingSettings
+from workflows.base.stage import RUN_RECORD, Result, Stage, Step
 from workflows.engines import devices, hub, spark
 from workflows.stages.dump import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
@@ -37,8 +40,16 @@ class TorchStage(PretrainingSettings, TokenizedStage):
         """What luigid gives to one run at a time, unless its configuration says more."""
         return {} if self.device == "cpu" else {"gpu": 1}
 
+    def check_machine(self) -> None:
+        refuse_idle_recipe(self)
+        super().check_machine()
+
     def check_needs(self) -> None:
         devices.torch_device(self.device)
+        if self.tracker:
+            from model.training.metrics_log import find_tracker
+
+            find_tracker(self.tracker)
 
     def run(self) -> None:
         spark.stop_spark()  # torch needs the memory, and Spark's stages come before (their priority)
@@ -52,19 +63,30 @@ class TorchStage(PretrainingSettings, TokenizedStage):
         return tuple(storage.describe(self.folder, name) for name in names)
 
 
-class Pretraining(TorchStage):
+class Pretraining(PeakSettings, TorchStage):
     """What the two pretrainings share."""
 
-    VERSION = 6
+    VERSION = 7
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(BuildSequences)
 
+    @functools.cached_property
+    def configuration(self) -> Configuration:
+        """What is pretrained. Raises: ValueError for a recipe that cannot be."""
+        said = {name: getattr(self, name) for name in (*FLAGS, "precision") if hasattr(self, name)}
+        flags = {name: value for name, value in said.items() if value != AUTO}
+        flags |= {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
+        flags |= {"gradient_checkpointing": True} if self.gradient_checkpointing else {}
+        names = {"base_model": self.base_model, "entities": self.entities}
+        return choose(self.named_preset, file=self.recipe, flags=flags, **names)
+
     def bytes_parameters(self) -> dict[str, Any]:
-        chosen = self.values("preset", "profile", "seed", "tokens_per_batch", "precision")
-        return {**chosen, "base_model": base_model_identity(self.base_model, "--base-model")}
+        chosen = {"preset": self.named_preset, **self.values("profile", "seed")}
+        base_model = base_model_identity(self.base_model, "--base-model")
+        return {**chosen, "base_model": base_model, "recipe": self.configuration.table()}
 
     def check_needs(self) -> None:
         """The model that pretraining starts from has weights."""
@@ -73,32 +95,31 @@ class Pretraining(TorchStage):
             hub.check_weights(self.base_model, "--base-model")
 
     def work(self) -> Result:
+        from model.files import EVALUATION, PRETRAINING
         from model.pretraining.phases import Settings
         from model.pretraining.run import pretrain
-        from model.training.metrics_log import EVALUATION, METRICS, TABLE
+        from model.training.metrics_log import METRICS, TABLE
 
-        base_model = (
-            SCRATCH if self.base_model == SCRATCH else hub.model_folder(self.base_model, "--base-model")
-        )
+        is_new = self.base_model == SCRATCH
+        base_model = SCRATCH if is_new else hub.model_folder(self.base_model, "--base-model")
         commonest = self.commonest()
         figures = pretrain(
             Path(self.clone(BuildSequences).folder),
             Path(self.folder),
-            preset=self.preset,
-            base_model=base_model,
-            entities=self.entities,
+            replace(self.configuration, base_model=base_model),
             profile=self.profile,
             seed=self.seed,
             device=devices.torch_device(self.device),
             progress=terminal.on_terminal(),
-            tokens_per_batch=self.tokens_per_batch,
-            precision=self.precision,
-            settings=Settings(workers=self.loader_workers, checkpoint_minutes=self.checkpoint_minutes),
+            base_name=self.base_model,
+            settings=Settings(
+                workers=self.loader_workers, checkpoint_minutes=self.checkpoint_minutes, tracker=self.tracker
+            ),
             commonest=commonest,
         )
         # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it, nor is
         # log/, which holds times.
-        names = ["config.json", "model.safetensors", METRICS, TABLE]
+        names = ["config.json", "model.safetensors", PRETRAINING, METRICS, TABLE]
         names += [EVALUATION] if (Path(self.folder) / EVALUATION).is_file() else []
         names += [commonest.name] if commonest else []
         files = tuple(storage.describe(self.folder, name) for name in sorted(names))
@@ -113,7 +134,7 @@ class Pretraining(TorchStage):
         return ", ".join(f"{name} {last[name]:.3g}" for name in HEADLINE if name in last)
 
 
-class Pretrain(MentionSettings, Pretraining):
+class Pretrain(LukeSettings, Pretraining):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
@@ -143,11 +164,11 @@ class PretrainRoberta(Pretraining):
     entities = False
 
 
-class ExportHuggingFace(MentionSettings, TorchStage):
+class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
-    VERSION = 2
+    VERSION = 3
 
     lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 
@@ -155,8 +176,13 @@ class ExportHuggingFace(MentionSettings, TorchStage):
         return self.cloned(Pretrain, BuildEntityVocab, BuildSequences) | self.tokenizer_requires()
 
     def check_needs(self) -> None:
-        """The words are RoBERTa's, as those of transformers' LUKE are."""
+        """The words and the entity head are those that transformers' LUKE has."""
         super().check_needs()
+        if self.clone(Pretrain).configuration.sizes["entity_head"] == "paper":
+            raise ValueError(
+                "entity_head paper: transformers' LUKE has the head of the public checkpoints alone; only Pretrain and "
+                "FineTune take it; leave it out to export"
+            )
         given = self.given_tokenizer()
         if given and "merges.txt" not in self.tokenizer_identity():
             raise ValueError(
@@ -179,7 +205,6 @@ class ExportHuggingFace(MentionSettings, TorchStage):
                 "dump": ", ".join(part["name"] for part in facts["parts"]),
                 "language": facts["site"]["language"],
                 "profile": self.profile,
-                "base model": os.path.basename(os.path.normpath(self.base_model)),
             },
         }
 
@@ -201,6 +226,23 @@ class ExportHuggingFace(MentionSettings, TorchStage):
                 figures=self.figures(),
             )
         return Result(self.described())
+
+
+def refuse_idle_recipe(step: Step) -> None:
+    """Raise a ValueError for values of pretraining where nothing is pretrained, since all weights are given."""
+    if any(isinstance(each, Pretraining) for each in (step, *step.upstream())):
+        return
+    ours = [*FLAGS, "recipe", "pretraining_learning_rate", "pretraining_batch_size"]
+    of_pretraining = {name for name in ours if name not in ("learning_rate", "batch_size")}
+    for name, parameter in step.get_params():
+        if name in of_pretraining and getattr(step, name) not in (AUTO, ""):
+            flag = f"--{name.replace('_', '-')} {parameter.serialize(getattr(step, name))}"
+            raise ValueError(f"{flag}: says how to pretrain, and all weights are given; leave it out")
+
+
+def base_model_name(name: str) -> str:
+    """A base model as people are told it: the last part of a folder, or the name."""
+    return os.path.basename(os.path.normpath(name)) if os.path.isdir(name) else name
 
 
 def base_model_identity(name: str, parameter: str) -> Any:

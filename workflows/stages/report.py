@@ -8,6 +8,7 @@ from typing import Any
 
 import luigi
 
+from model.pretraining.configuration import values_text
 from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
@@ -19,7 +20,14 @@ from workflows.report.corpus import corpus_browser, corpus_figures
 from workflows.report.paper_settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.stages.experiments import FineTuneGrid
-from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
+from workflows.stages.pretraining import (
+    ExportHuggingFace,
+    Pretrain,
+    Pretraining,
+    PretrainRoberta,
+    base_model_name,
+    refuse_idle_recipe,
+)
 from workflows.stages.tables import BuildMentionTable
 
 PAGE = "index.html"
@@ -35,7 +43,7 @@ class Report(GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 5
+    VERSION = 6
 
     corpus = parameters.OneOf(
         "auto",
@@ -43,6 +51,10 @@ class Report(GridSettings, Stage):
         default="auto",
         description="whether the corpus and both pretrainings are shown; auto: those that a fine-tuning starts from",
     )
+
+    def check_machine(self) -> None:
+        refuse_idle_recipe(self)
+        super().check_machine()
 
     def grid(self) -> FineTuneGrid:
         return self.clone(FineTuneGrid)
@@ -53,20 +65,25 @@ class Report(GridSettings, Stage):
         if self.corpus == "auto":
             used = grid.requires()
             shown = [stage for stage in shown if stage.__name__ in used]
-        return {**{stage.__name__: self.clone(stage) for stage in shown}, "FineTuneGrid": grid}
+        upstream = {stage.__name__: self.clone(stage, **self.pretraining()) for stage in shown}
+        return {**upstream, "FineTuneGrid": grid}
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {"setting": self.setting()}
 
     def setting(self) -> dict[str, Any]:
         """What of the settings the report names: those of a pretraining where it shows one."""
-        pretraining = {
-            "preset": self.preset,
-            "base_model": os.path.basename(os.path.normpath(self.base_model)),
+        stages = self.requires()
+        own = [stage for name in PRETRAININGS if isinstance(stage := stages.get(name), Pretraining)]
+        if not own:
+            return {"profile": self.profile}
+        return {
+            "profile": self.profile,
+            "preset": self.named_preset,
+            "changes": values_text(own[0].configuration.changes()),
+            "base_model": base_model_name(self.base_model),
             "seed": self.seed,
         }
-        own = any(name in self.requires() for name in PRETRAININGS)
-        return {"profile": self.profile, **(pretraining if own else {})}
 
     def is_current(self) -> bool:
         """The page has to be there, too."""
@@ -112,12 +129,15 @@ class Report(GridSettings, Stage):
 
     def compared(self) -> Compared:
         """The paper's tables with ours beside them."""
+        from model.files import CONFIG, PRETRAINING
+
         found = self.by_name()
         used = {
             name: pretraining_configuration(
-                self.preset,
-                entities=name == "Pretrain",
-                config=json.loads(storage.read_bytes(storage.join(found[name].folder, "config.json"))),
+                *(
+                    json.loads(storage.read_bytes(storage.join(found[name].folder, file)))
+                    for file in (PRETRAINING, CONFIG)
+                ),
                 max_words=self.max_words,
             )
             for name in PRETRAININGS
@@ -144,6 +164,10 @@ class RunExperiments(GridSettings, Step, luigi.WrapperTask):
         description="rows of tasks/finetuning/variants.py",
     )
     seeds = parameters.ListOf(parameters.WholeNumber(), default="1,2,3", description="seeds of fine-tuning")
+
+    def check_machine(self) -> None:
+        refuse_idle_recipe(self)
+        super().check_machine()
 
     def report(self) -> Report:
         return self.clone(Report)
@@ -175,7 +199,8 @@ class RunAll(RunExperiments):
         return self.clone(Report, corpus="in")
 
     def requires(self) -> dict[str, Stage]:
-        return {"ExportHuggingFace": self.clone(ExportHuggingFace), "Report": self.report()}
+        export = self.clone(ExportHuggingFace, **self.pretraining())
+        return {"ExportHuggingFace": export, "Report": self.report()}
 
 
 def _stage_row(stage: Stage) -> dict[str, Any]:

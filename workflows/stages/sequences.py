@@ -29,7 +29,7 @@ class TrainTokenizer(TrainingSampleSettings, CorpusStage):
         return self.cloned(ExtractPages)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {"vocab_size": TOKENIZER_SIZES[self.preset], "characters": self.tokenizer_characters}
+        return {"vocab_size": TOKENIZER_SIZES[self.named_preset], "characters": self.tokenizer_characters}
 
     def work(self) -> Result:
         from pipeline.sequences import tokenizer_training

@@ -107,7 +107,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks)
 
     def size(self) -> int:
-        return VOCAB_SIZES[self.preset] if self.vocab_size == AUTO else int(self.vocab_size)
+        return VOCAB_SIZES[self.named_preset] if self.vocab_size == AUTO else int(self.vocab_size)
 
     def takes_missing_pages(self) -> bool:
         """Whether titles without a page can be entities; the demo's 206 pages link to few of each other."""

@@ -24,7 +24,7 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
     """
 
     FOLDER = "tune"
-    VERSION = 2
+    VERSION = 3
 
     def headline(self, manifest: storage.Manifest) -> str:
         facts = manifest.facts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model.exchange.card import escape, model_card, read_figures
+from model.exchange.card import escape, fine_tuned_card, model_card, read_figures, read_training
 from tests.support.models import TINY
 
 COUNTS = {"sequences": 1200, "words": 3_400_000, "annotations": 56, "unknown_entities": 7}
@@ -20,7 +20,7 @@ FIGURES = {
 
 def test_card_shows_architecture_parameters_and_corpus() -> None:
     card = model_card(TINY, 123_456, FIGURES, lite=False)
-    assert card.startswith("---\nlibrary_name: transformers\n")
+    assert card.startswith('---\nlibrary_name: "transformers"\n')
     for line in (
         "# LUKE, 2 layers of width 16",
         "| parameters | 123,456 |",
@@ -43,6 +43,94 @@ def test_tables_have_as_many_cells_in_each_row() -> None:
     for above, row in itertools.pairwise(rows):
         if above.startswith("|") and row.startswith("|"):
             assert above.count("|") == row.count("|"), row
+
+
+TRAINING = {
+    "pretraining": {
+        "preset": "demo",
+        "base_model": "someone/roberta",
+        "base_model_is_folder": False,
+        "entities": True,
+        "profile": "fixed",
+        "seed": 42,
+        "recipe": {"num_hidden_layers": 2, "steps": [100, 100], "learning_rate": [1e-4, 1e-5]},
+        "changes": {"steps": [100, 100]},
+    },
+    "evaluation": {"step": 200, "masked_word_perplexity": 12.345678, "known_entity_top_1": 0.25},
+}
+
+
+def test_the_head_is_what_the_hub_reads(tmp_path: Path) -> None:
+    """Every field of it, by the hub's own reader; nothing that is not known."""
+    from huggingface_hub import ModelCard, metadata_load
+
+    path = tmp_path / "README.md"
+    path.write_text(model_card(TINY, 1, FIGURES | TRAINING, lite=False), encoding="utf-8")
+    found = metadata_load(path)
+    assert {name: value for name, value in found.items() if name != "model-index"} == {
+        "library_name": "transformers",
+        "pipeline_tag": "fill-mask",
+        "tags": ["luke"],
+        "language": ["en"],
+        "datasets": ["wikipedia"],
+        "base_model": "someone/roberta",
+        "metrics": ["accuracy", "perplexity"],
+    }
+    results = ModelCard.load(path).data.eval_results
+    assert results is not None
+    assert [(each.metric_type, each.metric_name, each.metric_value) for each in results] == [
+        ("perplexity", "perplexity of masked words", 12.3457),
+        ("accuracy", "accuracy of masked entities", 0.25),
+    ]
+    assert {each.dataset_name for each in results} == {"Wikipedia, a_b.xml | [x](http://y)"}
+    path.write_text(model_card(TINY, 1, {}, lite=False))
+    assert metadata_load(path).keys() == {"library_name", "pipeline_tag", "tags", "datasets"}
+    own = {"pretraining": TRAINING["pretraining"] | {"base_model": "mine", "base_model_is_folder": True}}
+    path.write_text(model_card(TINY, 1, own, lite=False))
+    assert "base_model" not in metadata_load(path)
+
+
+def test_card_says_what_was_trained_and_how() -> None:
+    lines = model_card(TINY, 1, TRAINING, lite=False).splitlines()
+    for line in (
+        "Other than the preset demo: steps 100/100.",
+        "| base model | someone/roberta |",
+        "| learning\\_rate | 0.0001/1e-05 |",
+        "| masked word perplexity | 12.346 |",
+        "Nothing was said about the corpus when this folder was written.",
+    ):
+        assert line in lines
+    assert "## Training" not in model_card(TINY, 1, FIGURES, lite=False)
+
+
+def test_training_is_read_from_the_model_s_folder(tmp_path: Path) -> None:
+    assert read_training(tmp_path) == {}
+    (tmp_path / "pretraining.json").write_text(json.dumps(TRAINING["pretraining"]))
+    (tmp_path / "evaluation.jsonl").write_text('{"step": 1}\n' + json.dumps(TRAINING["evaluation"]) + "\n")
+    assert read_training(tmp_path) == TRAINING
+
+
+def test_card_of_a_fine_tuned_model(tmp_path: Path) -> None:
+    from huggingface_hub import metadata_load
+
+    values = {"task": "ner", "variant": "luke", "preset": "base", "profile": "fixed", "seed": 1}
+    values |= {"labels": ["O", "A_B"], "hyperparameters": {"learning_rate": 1e-5, "betas": [0.9, 0.98]}}
+    scores = {"dev": {"f1": 0.5, "precision": 0.25}, "test": {"f1": 1 / 3}}
+    card = fine_tuned_card("LukeForEntitySpanClassification", "token-classification", values, scores)
+    for line in (
+        "| dev | f1 | 0.5 |",
+        "| test | f1 | 0.33333 |",
+        "Labels: O, A\\_B.",
+        "| betas | 0.9/0.98 |",
+    ):
+        assert line in card.splitlines()
+    (tmp_path / "README.md").write_text(card)
+    assert metadata_load(tmp_path / "README.md") == {
+        "library_name": "transformers",
+        "pipeline_tag": "token-classification",
+        "tags": ["luke"],
+        "metrics": ["f1", "precision"],
+    }
 
 
 def test_card_without_figures_says_so() -> None:

@@ -24,7 +24,8 @@ from safetensors.torch import load_file
 from model import pretrain
 from model.data.shards import Corpus, epoch_order
 from model.luke.config import PRESETS
-from model.luke.heads import ENTITY_LOSS, LukeForPretraining
+from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
+from model.pretraining.configuration import choose
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.phases import PhaseTraining, Settings, moved
 from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
@@ -38,7 +39,7 @@ from tests.support.models import TINY, random_batch, transformers_values
 from tests.support.pretraining import SHORT, contents, interrupt_at, rows_of, run
 from tests.support.shards import random_rows, write_sequences
 
-FILES = ["config.json", "metrics.csv", "metrics.jsonl", "model.safetensors"]
+FILES = ["config.json", "metrics.csv", "metrics.jsonl", "model.safetensors", "pretraining.json"]
 
 
 @pytest.fixture
@@ -177,9 +178,9 @@ run(source, output)
 @pytest.mark.usefixtures("short")
 def test_killed_in_the_middle_of_writing(sequences: Path, tmp_path: Path) -> None:
     run(sequences, tmp_path / "whole")
-    # Forced writes: one for the metrics, five for each of eight checkpoints (four files and their folder), two for
+    # Forced writes: one for the metrics, five for each of eight checkpoints (four files and their folder), three for
     # the result. Killed within the third checkpoint, just after the fourth is there, and before the weights are.
-    for writes in (14, 11, 23):
+    for writes in (14, 11, 24):
         run_killed(KILLED, sequences, tmp_path / "broken", writes)
         assert not (tmp_path / "broken" / "model.safetensors").exists()
     run(sequences, tmp_path / "broken")
@@ -503,7 +504,9 @@ def test_first_phase_leaves_the_base_model_s_bits(
     monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=SHORT.phases[:1]))
     words = from_transformers(make_roberta(tmp_path / "roberta").state_dict(), "", with_heads=True)
     base = str(tmp_path / "roberta")
-    start = build_model(Corpus(sequences).facts, "demo", base, entities=with_entities, seed=1)[0].state_dict()
+    start = build_model(
+        Corpus(sequences).facts, choose("demo", base_model=base, entities=with_entities), seed=1
+    )[0].state_dict()
     run(sequences, tmp_path / "out", base_model=base, entities=with_entities)
     trained = load_file(tmp_path / "out" / "model.safetensors")
     assert all(torch.equal(start[key], words[key]) for key in words)
@@ -524,7 +527,7 @@ def test_learning_rates_of_a_run(
     used: list[list[float]] = []
     first_weights: list[bool] = []
     original = PhaseTraining.finish_step
-    start = build_model(Corpus(sequences).facts, "demo", "scratch", entities=True, seed=1)[0].state_dict()
+    start = build_model(Corpus(sequences).facts, choose("demo"), seed=1)[0].state_dict()
 
     def finish(self: PhaseTraining, phase: int, done: int, end: int, rate: float, optimizer: Any) -> None:
         used.append([group["lr"] for group in optimizer.param_groups])
@@ -573,9 +576,14 @@ def test_optimisers_of_a_run(
             for parameter in group["params"]
         }
         trained = {name for name in names.values() if trainable == "all" or name in new}
+        decayed = {"word_head.norm.weight"} if profile == "paper" else set()
         assert found == {
-            name: 0.0 if name.endswith("bias") or "norm." in name else SHORT.weight_decay for name in trained
+            name: 0.0
+            if name not in decayed and (name.endswith("bias") or "norm." in name)
+            else SHORT.weight_decay
+            for name in trained
         }
+        assert profile == "fixed" or optimizer.decays_old  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("short")
@@ -594,7 +602,7 @@ def test_second_phase_has_a_fresh_optimiser(
 def test_second_phase_trains_everything(sequences: Path, tmp_path: Path) -> None:
     make_roberta(tmp_path / "roberta")
     base = str(tmp_path / "roberta")
-    start = build_model(Corpus(sequences).facts, "demo", base, entities=True, seed=1)[0].state_dict()
+    start = build_model(Corpus(sequences).facts, choose("demo", base_model=base), seed=1)[0].state_dict()
     run(sequences, tmp_path / "out", base_model=base)
     trained = load_file(tmp_path / "out" / "model.safetensors")
     assert {key for key in trained if torch.equal(trained[key], start[key])} == set()
@@ -658,6 +666,16 @@ def test_the_recipe_says_how_many_entities_are_hidden(sequences: Path, share: fl
     loader = Loader(corpus, recipe, profile="fixed", seed=3, entities=True)
     wanted = [max(1, round(share * len(corpus[index].entity_ids))) for _, index in loader.indices(0)]
     assert loader(0)[0].totals[ENTITY_LOSS] == sum(wanted)
+
+
+@pytest.mark.parametrize("share", [0.15, 0.4])
+def test_the_recipe_says_how_many_words_are_hidden(sequences: Path, share: float) -> None:
+    """In the profile `paper`, whose words are single tokens."""
+    recipe = replace(SHORT, masked_word_share=share)
+    corpus = Corpus(sequences)
+    loader = Loader(corpus, recipe, profile="paper", seed=3, entities=True)
+    wanted = [max(1, round(share * len(corpus[index].word_ids))) for _, index in loader.indices(0)]
+    assert sum(part.totals[WORD_LOSS] for part in loader(0)) == sum(wanted)
 
 
 @pytest.mark.parametrize("share", [0.0, -0.1, 1.1])
@@ -728,6 +746,41 @@ def test_loader_says_what_the_whole_step_holds(sequences: Path) -> None:
         }
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_paper_s_loss_is_the_mean_of_micro_batches_means(sequences: Path, count: int) -> None:
+    """Its formula: of each micro-batch of each process the mean over its own labels; their sum by their number."""
+    module = LukeForPretraining(TINY).eval()
+    loaders = [
+        Loader(Corpus(sequences), SHORT, profile="paper", seed=3, entities=True, ranks=Ranks(rank, count))
+        for rank in range(count)
+    ]
+    parts = [loader(4) for loader in loaders]
+    sizes = [len(part.batch.word_ids) for each in parts for part in each]
+    assert sizes == ([2, 2, 1] if count == 1 else [2, 1, 2])
+
+    class Together(Ranks):
+        """As if the other processes were there."""
+
+        def sum(self, values: Any) -> dict[str, float]:
+            assert list(values) == ["parts"]
+            return {"parts": len(sizes)}
+
+    found, literal = [], []
+    for loader, mine in zip(loaders, parts, strict=True):
+        training = PhaseTraining.__new__(PhaseTraining)
+        training.loader, training.ranks = loader, Together()
+        for part in training.counted(mine):
+            found.append(module(part.batch, part.totals).losses)
+            literal.append(module(part.batch).losses)
+    for name in ("masked_word", "masked_entity"):
+        means = [float(losses[name].detach()) for losses in literal]
+        loss = sum(float(losses[name].detach()) for losses in found)
+        assert loss == pytest.approx(sum(means) / len(means), rel=1e-6)
+    fixed = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)(4)
+    assert len({tuple(part.totals.values()) for part in fixed}) == 1
+    assert len({tuple(part.totals.values()) for part in parts[0]}) > 1
+
+
 def test_loader_s_batches_are_unpadded(sequences: Path) -> None:
     loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)
     for part in loader(4):
@@ -763,7 +816,7 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, small, base, large"),
         ({"profile": "both"}, "profile 'both' is unknown; use one of fixed, paper"),
         ({"device": "gpu"}, "device 'gpu' is unknown"),
-        ({"precision": "fp8"}, "precision 'fp8' is unknown; use one of float32, bf16"),
+        ({"precision": "fp8"}, "precision is 'fp8', but must be one of float32, bf16"),
         ({"tokens_per_batch": -1}, "tokens_per_batch is -1, but must be at least 0"),
         ({"seed": -1}, "seed is -1, but must be at least 0"),
         (
@@ -786,7 +839,9 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
 def test_base_model_of_ours_gives_its_words(sequences: Path, tmp_path: Path) -> None:
     run(sequences, tmp_path / "first")
     words = load_file(tmp_path / "first" / "model.safetensors")
-    module, new = build_model(Corpus(sequences).facts, "demo", str(tmp_path / "first"), entities=True, seed=2)
+    module, new = build_model(
+        Corpus(sequences).facts, choose("demo", base_model=str(tmp_path / "first")), seed=2
+    )
     state = module.state_dict()
     assert all("entity" in key for key in new)
     assert all(torch.equal(state[key], words[key]) for key in set(state) - new)
@@ -807,7 +862,7 @@ def test_the_command_line(sequences: Path, tmp_path: Path, capsys: pytest.Captur
 
 def test_new_parameters_without_a_base_model_are_all() -> None:
     facts = type("Facts", (), {"word_vocab_size": 99, "entity_vocab_size": 9, "pad_id": 1, "max_words": 512})
-    module, new = build_model(facts, "demo", "scratch", entities=True, seed=0)
+    module, new = build_model(facts, choose("demo"), seed=0)
     assert isinstance(module, LukeForPretraining)
     assert new == {name for name, _ in module.named_parameters()}
     assert module.config.vocab_size == 99

@@ -14,9 +14,10 @@ from model.luke.attention import SelfAttention
 from model.luke.batch import Batch
 from model.luke.config import MASK_ENTITY, PRESETS
 from model.luke.heads import LukeForPretraining
+from model.pretraining.configuration import choose
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import RECIPES
-from model.pretraining.start import SCRATCH, build_model
+from model.pretraining.start import build_model
 from tests.support.models import words_of_transformers
 from tests.support.shards import random_rows, write_sequences
 
@@ -30,7 +31,7 @@ def facts(tmp_path: Path) -> SequenceFacts:
 def test_what_the_base_model_lacks_is_new_and_named(tmp_path: Path, facts: SequenceFacts, kind: str) -> None:
     theirs = words_of_transformers(kind)
     theirs.save_pretrained(tmp_path / "base")
-    module, new = build_model(facts, "demo", str(tmp_path / "base"), entities=True, seed=3)
+    module, new = build_model(facts, choose("demo", base_model=str(tmp_path / "base")), seed=3)
     state = module.state_dict()
     head = {key for key in state if key.startswith("word_head.")}
     assert {key for key in new if "entity" not in key} == (set() if "ForMaskedLM" in kind else head)
@@ -47,14 +48,14 @@ def test_half_a_word_head_is_refused(tmp_path: Path, facts: SequenceFacts) -> No
     del weights["cls.predictions.transform.dense.bias"]
     save_file(weights, path)
     with pytest.raises(ValueError, match=r"base: missing keys word_head\.dense\.bias; unexpected keys none"):
-        build_model(facts, "demo", str(tmp_path / "base"), entities=True, seed=3)
+        build_model(facts, choose("demo", base_model=str(tmp_path / "base")), seed=3)
 
 
 def test_a_bert_with_too_few_positions_is_refused(tmp_path: Path, facts: SequenceFacts) -> None:
     theirs = words_of_transformers("BertModel", max_position_embeddings=facts.max_words - 1)
     theirs.save_pretrained(tmp_path / "base")
     with pytest.raises(ValueError, match=r"positions for 31 words, but sequences have up to 32"):
-        build_model(facts, "demo", str(tmp_path / "base"), entities=True, seed=3)
+        build_model(facts, choose("demo", base_model=str(tmp_path / "base")), seed=3)
 
 
 @torch.no_grad()
@@ -88,7 +89,7 @@ def test_where_the_recipe_says_so_entities_begin_with_their_own_words(
     corpus = Corpus(write_sequences(tmp_path, random_rows(20)))
     recipe = replace(RECIPES["small"], batch_size=20, micro_batch_size=20)
     batch = Loader(corpus, recipe, profile="fixed", seed=1, entities=True)(0)[0].batch
-    module, _ = build_model(corpus.facts, "small", SCRATCH, entities=True, seed=3)
+    module, _ = build_model(corpus.facts, choose("small"), seed=3)
     torch.manual_seed(3)
     plain = LukeForPretraining(module.config)
     for each in (module, plain):
@@ -116,7 +117,7 @@ def test_where_the_recipe_says_so_entities_begin_with_their_own_words(
 
 def test_a_start_without_a_base_is_the_seeds(facts: SequenceFacts) -> None:
     first, again, other = (
-        build_model(facts, "small", SCRATCH, entities=True, seed=seed)[0].state_dict() for seed in (3, 3, 4)
+        build_model(facts, choose("small"), seed=seed)[0].state_dict() for seed in (3, 3, 4)
     )
     assert all(torch.equal(first[name], again[name]) for name in first)
     name = "luke.layers.0.attention.query.weight"
@@ -129,7 +130,7 @@ def test_else_a_start_without_a_base_is_plain(
     facts: SequenceFacts, monkeypatch: pytest.MonkeyPatch, preset: str
 ) -> None:
     monkeypatch.setitem(PRESETS, preset, replace(PRESETS[preset], num_hidden_layers=1))
-    module, new = build_model(facts, preset, SCRATCH, entities=True, seed=3)
+    module, new = build_model(facts, choose(preset), seed=3)
     torch.manual_seed(3)
     plain = LukeForPretraining(module.config).state_dict()
     assert new == plain.keys()

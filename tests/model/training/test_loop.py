@@ -56,8 +56,10 @@ DECAYED = {
 }
 
 
-@pytest.mark.parametrize("bias_correction", [True, False])
-def test_decay_shrinks_the_matrices_and_leaves_the_bits_of_all_else(bias_correction: bool) -> None:
+@pytest.mark.parametrize(("bias_correction", "decays_old"), [(True, False), (False, False), (False, True)])
+def test_decay_shrinks_the_matrices_and_leaves_the_bits_of_all_else(
+    bias_correction: bool, decays_old: bool
+) -> None:
     """Gradients of zero: what an update does is decay alone."""
     module = shake(LukeForPretraining(TINY))
     before = {name: parameter.detach().clone() for name, parameter in module.named_parameters()}
@@ -67,6 +69,7 @@ def test_decay_shrinks_the_matrices_and_leaves_the_bits_of_all_else(bias_correct
         betas=(0.9, 0.999),
         epsilon=1e-6,
         bias_correction=bias_correction,
+        decays_old=decays_old,
     )
     for parameter in module.parameters():
         parameter.grad = torch.zeros_like(parameter)
@@ -81,9 +84,32 @@ def test_decay_shrinks_the_matrices_and_leaves_the_bits_of_all_else(bias_correct
     )
 
 
+def test_norms_that_are_named_decay() -> None:
+    """As RoBERTa's word head did in the authors' code, which spared `bias` and `LayerNorm.weight` alone."""
+    module = LukeForPretraining(TINY)
+    decayed, exempt = parameter_groups(module, 0.01, ("word_head.norm.weight",))
+    names = {id(parameter): name for name, parameter in module.named_parameters()}
+    found = {names[id(parameter)] for parameter in decayed["params"]}
+    assert found == DECAYED | {"word_head.norm.weight"}
+    assert "entity_head.norm.weight" in {names[id(parameter)] for parameter in exempt["params"]}
+    theirs = {
+        name: name.replace(*("norm", "layer_norm") if "word_head" in name else ("norm.", "LayerNorm."))
+        for name in names.values()
+    }
+    spared = ("bias", "LayerNorm.weight")
+    assert found == {ours for ours, name in theirs.items() if not any(part in name for part in spared)}
+
+
 def literal_adam(
-    value: float, gradients: list[float], *, rate: float, decay: float, bias_correction: bool
+    value: float,
+    gradients: list[float],
+    *,
+    rate: float,
+    decay: float,
+    bias_correction: bool,
+    decays_old: bool = False,
 ) -> float:
+    """AdamW as it is; or the authors': in pretraining the decay is added to the update, in fine-tuning it follows."""
     first, second, epsilon = 0.9, 0.98, 1e-6
     mean = square = 0.0
     for step, gradient in enumerate(gradients, start=1):
@@ -93,27 +119,30 @@ def literal_adam(
             value -= rate * decay * value
             corrected = mean / (1 - first**step)
             value -= rate * corrected / (math.sqrt(square / (1 - second**step)) + epsilon)
-        else:
-            value -= rate * mean / (math.sqrt(square) + epsilon)
-            value -= rate * decay * value
+            continue
+        update = mean / (math.sqrt(square) + epsilon)
+        if decays_old:
+            update += decay * value
+        value += -rate * update
+        if not decays_old:
+            value += -rate * decay * value
     return value
 
 
-@pytest.mark.parametrize("bias_correction", [True, False])
+@pytest.mark.parametrize(("bias_correction", "decays_old"), [(True, False), (False, False), (False, True)])
 @pytest.mark.parametrize("decay", [0.0, 0.3])
-def test_optimisers_equal_the_equations(bias_correction: bool, decay: float) -> None:
+def test_optimisers_equal_the_equations(bias_correction: bool, decays_old: bool, decay: float) -> None:
     start, gradients = [1.0, -2.0], [[0.3, -1.0], [0.1, 2.0], [-0.7, 0.5]]
     parameter = nn.Parameter(torch.tensor(start, dtype=torch.float64))
     groups = [{"params": [parameter], "weight_decay": decay}]
-    optimizer = make_optimizer(
-        groups, learning_rate=0.1, betas=(0.9, 0.98), epsilon=1e-6, bias_correction=bias_correction
-    )
+    kind = {"bias_correction": bias_correction, "decays_old": decays_old}
+    optimizer = make_optimizer(groups, learning_rate=0.1, betas=(0.9, 0.98), epsilon=1e-6, **kind)
     for gradient in gradients:
         parameter.grad = torch.tensor(gradient, dtype=torch.float64)
         optimizer.step()
     for index in range(2):
         column = [gradient[index] for gradient in gradients]
-        expected = literal_adam(start[index], column, rate=0.1, decay=decay, bias_correction=bias_correction)
+        expected = literal_adam(start[index], column, rate=0.1, decay=decay, **kind)
         assert parameter[index].item() == pytest.approx(expected, rel=1e-9)
 
 

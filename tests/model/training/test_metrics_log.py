@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.training.metrics_log import Record, Recorder, cut_lines, last_figures, read_lines, write_table
+from model.training.metrics_log import (
+    Record,
+    Recorder,
+    cut_lines,
+    find_tracker,
+    last_figures,
+    read_lines,
+    write_table,
+)
 from model.training.ranks import Ranks
 
 
@@ -158,6 +166,52 @@ def test_a_line_of_the_checkpoints_step_is_kept(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines(3)))
     cut_lines(path, 10)
     assert read_lines(path) == lines(2)
+
+
+def test_a_tracker_gets_what_tensorboard_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "their_tracker.py").write_text(
+        "seen = []\n"
+        "def log(figures, step):\n"
+        "    seen.append((step, figures))\n"
+        "    if step == 10:\n"
+        "        raise RuntimeError('no network')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    record = Record(tmp_path, 0, find_tracker("their_tracker:log"))
+    for line in lines(3):
+        record.metrics(line)
+    record.evaluation({"step": 10, "known_entity_top_1": 0.5})
+    record.speed({"step": 10, "device": "cpu", "words_per_second": 100.0})
+    record.speed({"step": 0, "device": "cpu"})
+    record.close()
+    import their_tracker
+
+    assert their_tracker.seen == [
+        (5, {"training/masked_word_loss": 1.0}),
+        (10, {"training/masked_word_loss": 0.5}),
+        (15, {"training/masked_word_loss": 1 / 3}),
+        (10, {"held_out/known_entity_top_1": 0.5}),
+        (10, {"speed/words_per_second": 100.0}),
+    ]
+    assert caplog.messages == ["--tracker their_tracker:log: RuntimeError: no network; training goes on"]
+    assert len(read_lines(tmp_path / "metrics.jsonl")) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wandb", "--tracker wandb: wanted module:function"),
+        ("nowhere_at_all:log", "--tracker nowhere_at_all:log: cannot be imported .No module named"),
+        ("json:nothing", "--tracker json:nothing: cannot be imported"),
+        ("math:pi", "--tracker math:pi: is a float; wanted a function"),
+    ],
+)
+def test_a_tracker_that_is_none_is_refused(name: str, message: str) -> None:
+    assert find_tracker("") is None
+    with pytest.raises(ValueError, match=message):
+        find_tracker(name)
 
 
 def test_tensorboard_shows_what_the_files_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

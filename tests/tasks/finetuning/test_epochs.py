@@ -17,7 +17,7 @@ from model.training.signals import Stopped
 from tasks.finetuning import epochs as training
 from tasks.finetuning import finetune as finetuning
 from tasks.finetuning.epochs import EpochTraining, loss_of_part, parts_of_step
-from tasks.finetuning.inference import logits_of
+from tasks.finetuning.inference import collate, logits_of
 from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
@@ -202,11 +202,216 @@ def test_other_inputs_are_refused(
         finetune(tmp_path / "in", tmp_path / "out", **given)
 
 
-def prepared(folder: Path, task: str, variant: str, tokens: int) -> Run:
+def prepared(
+    folder: Path, task: str, variant: str, tokens: int, profile: str = "fixed", **changes: Any
+) -> Run:
     return prepare(
-        TASKS[task], VARIANTS[variant], replace(THREE, tokens_per_batch=tokens), EXAMPLES / task,
-        folder / "weights", folder / "tokenizer", seed=5, device="cpu", profile="fixed", progress=False,
+        TASKS[task], VARIANTS[variant], replace(THREE, tokens_per_batch=tokens, **changes), EXAMPLES / task,
+        folder / "weights", folder / "tokenizer", seed=5, device="cpu", profile=profile, progress=False,
     )  # fmt: skip
+
+
+def literal_steps(
+    orders: list[list[int]], micro: int, accumulation: int, epochs: float
+) -> list[list[list[int]]]:
+    """The micro-batches whose gradients each update of the authors' trainer adds up, from its loop's counters."""
+    batches = [[order[i : i + micro] for i in range(0, len(order), micro)] for order in orders]
+    num_train_steps = int(len(batches[0]) // accumulation * epochs)
+    updates: list[list[list[int]]] = []
+    gradients: list[list[int]] = []
+    epoch = 0
+    while True:
+        for step, batch in enumerate(batches[epoch]):
+            gradients.append(batch)
+            if (step + 1) % accumulation == 0:
+                updates.append(gradients)
+                gradients = []
+                if len(updates) == num_train_steps:
+                    return updates
+        epoch += 1
+
+
+@pytest.mark.parametrize(("micro", "batch"), [(2, 8), (3, 9), (1, 16), (7, 7), (4, 28)])
+def test_steps_of_the_paper_are_those_of_the_authors_loop(folder: Path, micro: int, batch: int) -> None:
+    """Whole batches of whole micro-batches are counted, and gradients that are left wait for the next epoch."""
+    run = prepared(folder, "ner", "luke", 0, "paper", micro_batch_size=micro, batch_size=batch)
+    count = len(run.features["train"].items)
+    assert count == 60
+    orders = [np.random.default_rng([5, epoch]).permutation(count).tolist() for epoch in range(3)]
+    literal = literal_steps(orders, micro, batch // micro, 3)
+    assert run.steps_per_epoch * 3 == len(literal)
+    assert -(-count // batch) * 3 > len(literal) or micro == batch
+    number = {id(item): index for index, item in enumerate(run.features["train"].items)}
+    found = [
+        [[number[id(item)] for item in group] for group in training.groups_of_step(run, step)]
+        for step in range(len(literal))
+    ]
+    assert found == literal
+    fixed = prepared(folder, "ner", "luke", 0, "fixed", micro_batch_size=micro, batch_size=batch)
+    assert [len(training.groups_of_step(fixed, step)) for step in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("tokens", [0, 40])
+@pytest.mark.parametrize("task", sorted(TASKS))
+def test_the_paper_s_loss_is_the_mean_of_micro_batches_means(folder: Path, task: str, tokens: int) -> None:
+    """The formula: of each micro-batch its own mean, by the number that makes a batch; whatever is computed at once."""
+    run = prepared(folder, task, "luke", tokens, "paper", micro_batch_size=3, batch_size=6)
+    run.module.eval()
+    for step in (1, run.steps_per_epoch):
+        groups = training.groups_of_step(run, step)
+        assert [len(group) for group in groups[-2:]] == [3, 3]
+        means = [run.task.loss(run.module, collate(run, group)) for group in groups]
+        literal = {name: sum(float(mean[name].detach()) for mean in means) / 2 for name in means[0]}
+        parts = [loss_of_part(run, part) for part in parts_of_step(run, step)]
+        assert len(parts) > len(groups) or not tokens
+        for name, loss in literal.items():
+            found = sum(float(part[name].detach()) for part in parts)
+            assert found == pytest.approx(loss, rel=1e-5), (step, name)
+
+
+def test_micro_batches_that_make_no_batch_are_refused_in_the_paper_s_profile(folder: Path) -> None:
+    changes = {"micro_batch_size": 4, "batch_size": 6}
+    with pytest.raises(ValueError, match="batch_size is 6, but profile paper computes 4 examples at once"):
+        prepared(folder, "ner", "luke", 0, "paper", **changes)
+    prepared(folder, "ner", "luke", 0, "fixed", **changes)
+    changes = {"micro_batch_size": 4, "batch_size": 60}
+    assert prepared(folder, "ner", "luke", 0, "paper", **changes).steps_per_epoch == 1
+    changes = {"micro_batch_size": 4, "batch_size": 64}
+    with pytest.raises(ValueError, match="train has 60 inputs, too few for a batch of 64 in profile paper"):
+        prepared(folder, "ner", "luke", 0, "paper", **changes)
+
+
+@pytest.mark.parametrize("field", ["tokens_per_batch", "patience", "micro_batch_size"])
+def test_counts_below_zero_are_refused(field: str) -> None:
+    with pytest.raises(ValueError, match=f"{field} is -1, but must be at least 0"):
+        replace(THREE, **{field: -1})
+    with pytest.raises(ValueError, match="precision is 'fp8', but must be one of float32, bf16"):
+        replace(THREE, precision="fp8")
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize("step", [0, 4, 6])
+def test_the_paper_s_run_goes_on_with_the_same_bytes(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Also where gradients are left of an epoch: 60 features are 20 parts, 18 of them the parts of three batches."""
+    settings = {"profile": "paper", "changes": {"micro_batch_size": 3, "batch_size": 18}}
+    finetune(folder, tmp_path / "whole", **settings)
+    interrupt(monkeypatch, step, folder, tmp_path / "broken", checkpoint_minutes=1e-9, **settings)
+    visited = visit(monkeypatch)
+    finetune(folder, tmp_path / "broken", checkpoint_minutes=1e-9, **settings)
+    assert visited == list(range(step, 9))
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.mark.usefixtures("three")
+def test_checkpointed_layers_change_no_bit(
+    folder: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The layers were run twice, and what is written is the same but for the setting itself."""
+    from model.luke import encoder
+
+    calls: list[int] = []
+    original = encoder.checkpoint
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls.append(1)
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(encoder, "checkpoint", counted)
+    finetune(folder, tmp_path, changes={"gradient_checkpointing": True})
+    assert len(calls) == 12, "a layer in each of 12 steps, and none where dev is scored"
+    found = contents(tmp_path)
+    assert found["model.safetensors"] == whole["model.safetensors"]
+    assert found["training.jsonl"] == whole["training.jsonl"]
+    assert b'"gradient_checkpointing": true' in found["config.json"]
+    assert b'"gradient_checkpointing": false' in whole["config.json"]
+
+
+@pytest.mark.usefixtures("three")
+def test_bf16_is_in_products_alone(
+    folder: Path, whole: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights, gradients and moments stay float32; dev is scored as training computes."""
+    seen: list[tuple[str, torch.dtype]] = []
+    finish = EpochTraining.finish_step
+
+    def finish_step(self: EpochTraining, end: int, step: int, figures: dict[str, float]) -> None:
+        module = self.run.module
+        seen.extend(("weight", parameter.dtype) for parameter in module.parameters())
+        seen.extend(("gradient", each.grad.dtype) for each in module.parameters() if each.grad is not None)
+        seen.extend(("moment", each["exp_avg"].dtype) for each in self.optimizer.state.values())
+        finish(self, end, step, figures)
+
+    monkeypatch.setattr(EpochTraining, "finish_step", finish_step)
+    forward = torch.nn.Linear.forward
+
+    def product(self: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:
+        output = forward(self, inputs)
+        seen.append(("training" if self.training else "scoring", output.dtype))
+        return output
+
+    monkeypatch.setattr(torch.nn.Linear, "forward", product)
+    finetune(folder, tmp_path / "narrow", changes={"precision": "bf16"})
+    kinds = {name: {dtype for kind, dtype in seen if kind == name} for name, _ in seen}
+    assert kinds == {
+        **{kind: {torch.float32} for kind in ("weight", "gradient", "moment")},
+        **{kind: {torch.bfloat16} for kind in ("training", "scoring")},
+    }
+    monkeypatch.undo()
+    losses = [
+        [json.loads(line)["loss"] for line in lines.decode().splitlines()]
+        for lines in (contents(tmp_path / "narrow")["training.jsonl"], whole["training.jsonl"])
+    ]
+    assert losses[0] != losses[1]
+    assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+
+@pytest.mark.usefixtures("three")
+def test_another_precision_is_another_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(monkeypatch, 5, folder, tmp_path)
+    with pytest.raises(
+        ValueError, match="precision is 'float32' in this checkpoint, but 'bf16' is asked for"
+    ):
+        finetune(folder, tmp_path, changes={"precision": "bf16"})
+
+
+def test_batches_are_collated_one_ahead_and_in_order() -> None:
+    made: list[int] = []
+    stream = training.ahead(lambda number: made.append(number) or number * 10, 3, 7)  # type: ignore[func-returns-value]
+    assert next(stream) == 30
+    assert next(stream) == 40
+    stream.close()
+    assert made == [3, 4, 5], "the next one, and no more"
+    assert list(training.ahead(lambda number: number, 3, 7)) == [3, 4, 5, 6]
+    assert list(training.ahead(lambda number: number, 7, 7)) == []
+
+    def fail(number: int) -> int:
+        raise ValueError(f"no {number}")
+
+    with pytest.raises(ValueError, match="no 3"):
+        next(training.ahead(fail, 3, 7))
+
+
+@pytest.mark.usefixtures("three")
+def test_a_tracker_gets_steps_and_scores(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "another_tracker.py").write_text("seen = []\ndef log(*given): seen.append(given)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    finetune(folder, tmp_path / "out", tracker="another_tracker:log")
+    import another_tracker
+
+    steps = [(figures, step) for figures, step in another_tracker.seen if "training/loss" in figures]
+    scores = [(figures, step) for figures, step in another_tracker.seen if "dev/f1" in figures]
+    history = [json.loads(line) for line in contents(tmp_path / "out")["training.jsonl"].splitlines()]
+    assert [step for _, step in steps] == list(range(1, 13))
+    assert [figures["training/loss"] for figures, _ in steps] == [record["loss"] for record in history]
+    assert [step for _, step in scores] == [4, 8, 12]
+    with pytest.raises(ValueError, match="--tracker json: wanted module:function"):
+        finetune(folder, tmp_path / "none", tracker="json", seed=3)
 
 
 @pytest.mark.parametrize("variant", ["luke", "roberta"])

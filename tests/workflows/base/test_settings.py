@@ -1,6 +1,7 @@
 """Each stage has the parameters that it and its upstream stages use, and no others."""
 
 import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,9 @@ from luigi.cmdline_parser import CmdlineParser
 from luigi.parameter import UnknownParameterException
 
 import workflows
+from model.pretraining.recipes import RECIPES
 from workflows import (
+    BuildEntityVocab,
     ExtractPages,
     FetchDump,
     FineTune,
@@ -16,7 +19,9 @@ from workflows import (
     Pretrain,
     PretrainRoberta,
     ReadTemplates,
+    Report,
     RunAll,
+    RunExperiments,
     Tune,
     TunedFineTune,
 )
@@ -32,8 +37,9 @@ VALUES = [
     {"corpus": "in"},
     {"dump_templates": True},
 ]
-# What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too.
-SET_DOWNSTREAM = {"corpus", "lite"}
+# What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too. Stages of
+# fine-tuning call the peak learning rate and the batch of pretraining by other names.
+SET_DOWNSTREAM = {"corpus", "lite", "learning_rate", "batch_size"}
 
 
 def names(stage: type[Step]) -> set[str]:
@@ -58,7 +64,7 @@ def test_nothing_is_lost_on_the_way_upstream(stage: type[Step]) -> None:
 def test_what_the_grid_sets_in_its_cells() -> None:
     set_by_grid = {"task", "variant", "pretraining_seed"}
     of_one_fine_tuning = {"data", "weights", "mentions", "negative_label"}
-    of_the_preset = {"learning_rate", "batch_size", "epochs", "patience"}
+    of_the_preset = {"learning_rate", "batch_size", "epochs", "patience"}  # pretraining's have a prefix
     assert names(FineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | of_the_preset
     assert names(TunedFineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | {"patience"}
     assert names(Tune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning
@@ -69,9 +75,108 @@ def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
     blocks = {"block_size", "processes", "beam_options"}
     assert names(ReadTemplates) == names(FetchDump) | blocks
     assert names(ExtractPages) == names(ReadTemplates) | {"profile", "max_rejected", "dump_templates"}
-    assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters"}
+    of_entities = {"entity_width", "entity_head", "masked_entities"}
+    assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters", *of_entities}
     with pytest.raises(UnknownParameterException, match="seed"):
         ExtractPages(seed=1)
+
+
+RECIPE = {"steps": "200", "weight_decay": "0.5", "layers": 3, "entity_head": "paper", "phases": "all"}
+
+
+@pytest.mark.parametrize("stage", [FineTune, TunedFineTune, Tune, FineTuneGrid, Report, RunAll])
+def test_what_is_pretrained_is_the_same_from_everywhere(stage: type[Step]) -> None:
+    """Also the two values that fine-tuning has of its own, in every fine-tuning of a grid."""
+    peak = {"learning_rate": "1e-3", "batch_size": 7}
+    alone = Pretrain(**RECIPE, **peak)
+    assert alone.configuration.changes().keys() > {"steps", "learning_rate", "batch_size", "entity_head"}
+    given = {f"pretraining_{name}": value for name, value in peak.items()}
+    found = [each for each in stage(**RECIPE, **given).upstream() if type(each) is Pretrain]
+    assert [each.hash8 for each in found] == [alone.hash8]
+    if stage is FineTuneGrid:
+        cells = [cell.stage for cell in stage(**RECIPE, **given).cells]  # type: ignore[attr-defined]
+        assert {each.requires()["Pretrain"].hash8 for each in cells if each.variant == "luke"} == {
+            alone.hash8
+        }
+        assert {each.learning_rate for each in cells} == {each.batch_size for each in cells} == {"auto"}
+
+
+def test_a_fine_tuning_s_own_learning_rate_is_not_pretraining_s() -> None:
+    plain, faster = FineTune(), FineTune(learning_rate=1e-4, batch_size=4)
+    assert plain.hash8 != faster.hash8
+    assert plain.requires()["Pretrain"].hash8 == faster.requires()["Pretrain"].hash8 == Pretrain().hash8
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("steps", "40"),
+        ("warmup_steps", "4,3"),
+        ("learning_rate", "1e-4"),
+        ("phases", "all"),
+        ("batch_size", 64),
+        ("weight_decay", 0.1),
+        ("dropout", 0),
+        ("masked_words", 0.2),
+        ("masked_entities", 0.2),
+        ("layers", 3),
+        ("hidden_size", 64),
+        ("entity_width", 8),
+        ("entity_head", "paper"),
+        ("precision", "bf16"),
+        ("tokens_per_batch", 100),
+        ("gradient_checkpointing", True),
+    ],
+)
+def test_each_value_of_a_recipe_is_in_the_hash(flag: str, value: Any) -> None:
+    stage = Pretrain(**{flag: value})
+    assert stage.hash8 != Pretrain().hash8
+    assert stage.requires()["BuildSequences"].hash8 == Pretrain().requires()["BuildSequences"].hash8
+    if flag in names(PretrainRoberta):
+        baseline = PretrainRoberta(**{flag: value})
+        # It has one phase of the last one's kind in any case, of as many steps as all had.
+        is_changed = flag != "phases" or baseline.configuration.changes()
+        assert (baseline.hash8 != PretrainRoberta().hash8) == bool(is_changed)
+
+
+def test_a_file_has_the_hash_of_the_same_values(tmp_path: Path) -> None:
+    texts = {"same": "steps = 40\nlearning_rate = 1e-4\n", "other": "steps = 41\n", "wrong": "steps = 0\n"}
+    same, other, wrong = (str(tmp_path / f"{name}.toml") for name in texts)
+    for name, text in texts.items():
+        (tmp_path / f"{name}.toml").write_text(text)
+    assert Pretrain(recipe=same).hash8 == Pretrain(steps=40, learning_rate=1e-4).hash8
+    assert Pretrain(recipe=other).hash8 != Pretrain(steps=40).hash8
+    assert Pretrain(recipe=other, steps=40).hash8 == Pretrain(steps=40).hash8
+    with pytest.raises(ValueError, match=r"^--recipe .*wrong\.toml: steps is 0, but must be at least 2"):
+        _ = RunAll(recipe=wrong).report().hash8
+
+
+def test_the_preset_follows_the_base_model() -> None:
+    assert Pretrain().named_preset == "demo"
+    around = Pretrain(base_model="roberta-base")
+    assert around.named_preset == "base"
+    assert around.configuration.recipe == RECIPES["base"]
+    assert Pretrain(base_model="roberta-base", preset="small").named_preset == "small"
+    vocabulary = around.clone(BuildEntityVocab)
+    assert vocabulary.bytes_parameters()["vocab_size"] == 500_000
+
+
+@pytest.mark.parametrize("stage", [FineTune, FineTuneGrid, Report, RunExperiments])
+@pytest.mark.parametrize("values", [{"steps": "9"}, {"recipe": "a.toml"}, {"pretraining_batch_size": 3}])
+def test_a_recipe_where_nothing_is_pretrained_is_refused(
+    tmp_path: Path, stage: type[Step], values: dict[str, Any]
+) -> None:
+    toml = tmp_path / "experiments.toml"
+    toml.write_text('[weights]\nluke = "someone/luke"\nroberta_extra_training = "someone/roberta"\n')
+    ((name, value),) = values.items()
+    message = (
+        f"^--{name.replace('_', '-')} {value}: says how to pretrain, and all weights are given; leave it out"
+    )
+    named = "" if stage is FineTune else f'[data]\nner = "{tmp_path}"\n'
+    toml.write_text(toml.read_text() + named)
+    tasks = {"task": "ner"} if stage is FineTune else {"tasks": "ner"}
+    with pytest.raises(ValueError, match=message):
+        stage(experiments=str(toml), workdir=str(tmp_path), **tasks, **values).check_machine()
 
 
 def test_no_two_tasks_of_one_stage_in_a_run() -> None:

@@ -1,10 +1,11 @@
 """The paper's hyper-parameters beside those that were used."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from model.luke.config import PRESETS
+from model.pretraining.configuration import choose
 from model.pretraining.recipes import RECIPES
 from tasks.finetuning.paper import DATASETS, TABLES
 from tests.support.compared import cell
@@ -22,13 +23,14 @@ def rows(table):
     return {row.name: row for row in table.rows}
 
 
-def pretraining(preset, max_words=512):
-    return {
-        stage: pretraining_configuration(
-            preset, entities=entities, config=asdict(PRESETS[preset]), max_words=max_words
-        )
-        for stage, entities in STAGES.items()
-    }
+def pretraining(preset, max_words=512, **flags):
+    used = {}
+    for stage, entities in STAGES.items():
+        configuration = choose(preset, flags=flags, entities=entities)
+        record = {"preset": preset, "recipe": configuration.table(), "changes": configuration.changes()}
+        config = asdict(replace(PRESETS[preset], **configuration.sizes))
+        used[stage] = pretraining_configuration(record, config, max_words=max_words)
+    return used
 
 
 def test_the_papers_values_are_all_there() -> None:
@@ -74,6 +76,20 @@ def test_what_a_demo_uses_is_marked() -> None:
         assert (rows(found[9])[name].ours, rows(found[9])[name].differs) == ((value,), (True,))
     assert "preset demo, 50 + 50 steps, 2 layers of 128 units" in found[9].notes[0]
     assert "preset demo, 100 steps" in found[10].notes[0]
+
+
+def test_what_a_recipe_changes_is_named_and_marked() -> None:
+    found = tables(
+        [], pretraining("large", steps=300, warmup_steps=9, batch_size=64, masked_words=0.3, layers=3)
+    )
+    note = found[9].notes[0]
+    assert note.startswith(
+        "Ours: preset large with num_hidden_layers 3, steps 150/150, warmup_steps 9/9, batch_size 64, "
+        "masked_word_share 0.3, 150 + 150 steps, 3 layers of 1,024 units"
+    )
+    assert found[10].notes[0].startswith("Ours: preset large with num_hidden_layers 3, steps 300,")
+    for name, value in (("Batch size", "64"), ("Mask probability for words", "30%"), ("Warmup steps", "9")):
+        assert (rows(found[9])[name].ours, rows(found[9])[name].differs) == ((value,), (True,))
 
 
 def test_a_share_of_masked_entities_other_than_the_papers_is_marked() -> None:

@@ -166,7 +166,10 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
     assert "/home/ada" not in page
     assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
     assert "7,654" in page
-    content["setting"]["preset"] = "large"
+    assert "Preset <b>demo</b> with batch_size 64, profile" in page
+    assert r"Preset demo with batch\_size 64, profile fixed" in markdown  # as Markdown escapes it
+    content["setting"] |= {"preset": "large", "changes": ""}
+    assert "Preset large, profile fixed" in tables(content)
     assert "A demo shows" not in whole(content)
     assert "A demo shows" not in tables(content)
 

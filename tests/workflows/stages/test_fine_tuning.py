@@ -94,6 +94,31 @@ def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("flag", "value"), [("precision", "bf16"), ("gradient_checkpointing", True), ("tokens_per_batch", 300)]
+)
+def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
+    stage: Any, monkeypatch: pytest.MonkeyPatch, flag: str, value: Any
+) -> None:
+    runs: list[Run] = []
+    original = training.optimizer_of
+    monkeypatch.setattr(training, "optimizer_of", lambda run: runs.append(run) or original(run))
+    common = {"task_preset": "small-encoder", "allow_no_predictions": True}
+    plain, done = stage(**common)
+    assert done
+    made, done = stage(**common, **{flag: value})
+    assert done
+    assert made.hash8 != plain.hash8
+    assert made.bytes_parameters() == plain.bytes_parameters() | {flag: value}
+    before, after = (getattr(run.hyperparameters, flag) for run in runs)
+    assert before != after == value
+    assert runs[1].module.luke.gradient_checkpointing == (flag == "gradient_checkpointing")
+    config = json.loads((Path(made.folder) / "config.json").read_text())
+    assert config["hyperparameters"][flag] == value
+    said = stage(**common, precision="float32")[0]
+    assert said.hash8 == plain.hash8, "what is so in any case"
+
+
+@pytest.mark.parametrize(
     ("width", "preset"), [(384, "small-encoder"), (768, "base"), (1023, "base"), (1024, "large")]
 )
 @pytest.mark.parametrize("owner", ["ours", "authors", "transformers"])

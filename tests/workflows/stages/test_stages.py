@@ -160,6 +160,9 @@ def test_the_export_loads_in_transformers(everything: RunAll) -> None:
     card = (folder / "README.md").read_text()
     assert "wiki-40" in card
     assert "| annotations |" in card
+    assert card.startswith("---\nlibrary_name:")
+    assert 'language: ["en"]' in card
+    assert "| preset | demo |" in card
     tokenizer = LukeTokenizer.from_pretrained(folder)
     vocab = json.loads((Path(everything.clone(BuildEntityVocab).folder) / "entity_vocab.json").read_text())
     title = next(title for title, number in vocab.items() if number == 3)
@@ -219,6 +222,37 @@ def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_p
     new = {path.parent.name for path in tmp_path.glob("*/manifest.json")} - before
     unchanged = {"dump", "pages", "titles", "links", "tokenizer"}
     assert {name.rsplit("-", 1)[0] for name in new} == ALL_FOLDERS - unchanged
+
+
+def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: Path) -> None:
+    """A file and single values over it, from the run's own record to its export's card and the report."""
+    from workflows import ExportHuggingFace, Pretrain
+
+    path = tmp_path / "recipe.toml"
+    path.write_text("steps = 6\nbatch_size = 5\nmasked_words = 0.3\n")
+    workdir = tmp_path / "work"
+    shutil.copytree(everything.workdir, workdir)
+    values = {"recipe": str(path), "layers": 1, "phases": "all", "warmup_steps": 0, "workdir": str(workdir)}
+    values |= {"pretraining_learning_rate": "3e-4", "pretraining_batch_size": 3}
+    report = everything.clone(Report, tasks=("ner",), variants=("luke",), **values)
+    run_in_process(report)
+    pretrain = next(stage for stage in report.upstream() if isinstance(stage, Pretrain))
+    lines = [json.loads(line) for line in (Path(pretrain.folder) / "metrics.jsonl").read_text().splitlines()]
+    assert [(line["phase"], line["step"]) for line in lines] == [(1, 2), (1, 4), (1, 6)]
+    assert lines[0]["learning_rate"] == pytest.approx(3e-4 * 5 / 6)
+    assert json.loads((Path(pretrain.folder) / "config.json").read_text())["num_hidden_layers"] == 1
+    said = "num_hidden_layers 1, phases all, steps 6, learning_rate 0.0003, warmup_steps 0, batch_size 3"
+    text = (Path(report.folder) / "tables.md").read_text()
+    assert f"Preset demo with {said}, masked_word_share 0.3, profile fixed" in text.replace("\\_", "_")
+    assert f"Ours: preset demo with {said}" in text.replace("\\_", "_")
+    assert f"Pretrain, preset demo with {said}" in text.replace("\\_", "_")
+    peak = {"learning_rate": "3e-4", "batch_size": 3}
+    export = everything.clone(ExportHuggingFace, **{**values, **peak})
+    run_in_process(export)
+    assert type(export.requires()["Pretrain"]) is Pretrain
+    assert export.requires()["Pretrain"].folder == pretrain.folder
+    card = (Path(export.folder) / "model" / "README.md").read_text().replace("\\_", "_")
+    assert f"Other than the preset demo: {said}, masked_word_share 0.3." in card
 
 
 def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:

@@ -1,0 +1,203 @@
+"""What is pretrained, and how: a preset's values, those of a recipe's file over them, and then single ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from model.luke.config import CHOICES, check_type, preset
+from model.luke.config import check_value as check
+from model.pretraining.recipes import (
+    DROPOUT,
+    RECIPE_NAMES,
+    RECIPES,
+    SCRATCH,
+    SHORT_NAMES,
+    SIZES,
+    TRAINABLE,
+    Recipe,
+    as_list,
+    changed_phases,
+    read_values,
+    spelled_out,
+)
+
+ENTITY_SIZES = ("entity_emb_size", "entity_head")
+OF_ENTITIES = (*ENTITY_SIZES, "masked_entity_share")
+# What a base model brings itself.
+OF_A_BASE = (*(name for name in SIZES if name not in (*ENTITY_SIZES, *DROPOUT)), "begins_at_own_place")
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A value of a recipe as the command line takes it: a number of a kind, `least` or more, or one of these words.
+
+    Where there may be one for `each_phase`, commas stand between them.
+    """
+
+    kind: type[int] | type[float] | tuple[str, ...]
+    text: str
+    least: float = 0
+    each_phase: bool = False
+
+
+_EACH = "; one for all phases, or one for each with commas between them"
+FLAGS: Mapping[str, Flag] = {
+    "steps": Flag(
+        int,
+        "steps of all phases together, shared among them as in the preset; or those of each, with commas",
+        1,
+        True,
+    ),
+    "warmup_steps": Flag(int, f"steps in which the learning rate rises{_EACH}", 0, True),
+    "learning_rate": Flag(float, f"peak learning rate{_EACH}", 0, True),
+    "phases": Flag(
+        TRAINABLE, "which of the preset's phases there are, by what each trains, as new,all", 0, True
+    ),
+    "batch_size": Flag(int, "sequences of a step", 1),
+    "weight_decay": Flag(float, "weight decay"),
+    "dropout": Flag(float, "dropout, of attention too"),
+    "masked_words": Flag(float, "share of the words that are hidden"),
+    "masked_entities": Flag(float, "share of the entities that are hidden"),
+    "layers": Flag(int, "layers, without a base model", 1),
+    "hidden_size": Flag(
+        int, "width, without a base model; attention heads and the inner layer change in proportion", 1
+    ),
+    "entity_width": Flag(int, "width of the entity table", 1),
+    "entity_head": Flag(
+        CHOICES["entity_head"], "released: of the public checkpoints; paper: not to be exported"
+    ),
+}
+ENTITY_FLAGS = tuple(name for name in FLAGS if set(SHORT_NAMES.get(name, (name,))) <= set(OF_ENTITIES))
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What is pretrained, and how: a preset's values, with others over them.
+
+    `sizes` are fields of LukeConfig: all SIZES of a model from scratch. Around a base model, which has its own, those
+    of its entities and what else is asked for.
+    """
+
+    preset: str
+    base_model: str
+    entities: bool
+    sizes: Mapping[str, Any]
+    recipe: Recipe
+
+    def table(self) -> dict[str, Any]:
+        """All values under the names that a recipe's file has, of JSON's types."""
+        return {**self.sizes, **self.recipe.table()}
+
+    def changes(self) -> dict[str, Any]:
+        """The values that are not the preset's."""
+        start = choose(self.preset, base_model=self.base_model, entities=self.entities).table()
+        return {name: value for name, value in self.table().items() if value != start.get(name)}
+
+
+def choose(
+    name: str,
+    *,
+    file: str | Path = "",
+    flags: Mapping[str, Any] | None = None,
+    base_model: str = SCRATCH,
+    entities: bool = True,
+) -> Configuration:
+    """The configuration of a preset with the values of a file, and then of `flags`, over its own.
+
+    Without `entities` it is the baseline that learns words alone: what is said of entities does not matter.
+    Raises ValueError for values that cannot be, or make no sense together; it names the field, and the file.
+    """
+    config, recipe = preset(name), RECIPES[name]
+    if base_model != SCRATCH:
+        recipe = replace(recipe, begins_at_own_place=False)
+    sizes = {field: getattr(config, field) for field in (SIZES if base_model == SCRATCH else ENTITY_SIZES)}
+    configuration = Configuration(name, base_model, entities, sizes, recipe)
+    configuration = changed_together(configuration, file, flags or {})
+    return (
+        configuration if entities else replace(configuration, recipe=configuration.recipe.without_entities())
+    )
+
+
+def changed_together(
+    configuration: Configuration, file: str | Path, flags: Mapping[str, Any]
+) -> Configuration:
+    """The configuration with a file's values, where there is a file, and with flags over them.
+
+    They are put in place together: the file's steps are those of the phases that a flag leaves.
+    """
+    if not file:
+        return changed(configuration, flags)
+    values = read_values(Path(file))
+    try:
+        values = spelled_out(values)
+        return changed(configuration, {**values, **spelled_out(flags)})
+    except ValueError as error:
+        if str(error) == problem(configuration, values):
+            raise ValueError(f"--recipe {file}: {error}") from None
+        raise
+
+
+def problem(configuration: Configuration, values: Mapping[str, Any]) -> str:
+    """What is wrong with these values; nothing is said of what can be."""
+    try:
+        changed(configuration, values)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def changed(configuration: Configuration, values: Mapping[str, Any]) -> Configuration:
+    """The configuration with these values, and what follows from them."""
+    given = spelled_out(values)
+    check_together(configuration, given)
+    if not configuration.entities:
+        given = {name: value for name, value in given.items() if name not in OF_ENTITIES}
+    sizes = {**configuration.sizes, **{name: value for name, value in given.items() if name in SIZES}}
+    if "hidden_size" in given:
+        sizes |= in_proportion(configuration.sizes, given)
+    replace(preset(configuration.preset), **sizes)  # which looks at each
+    rest = {name: value for name, value in given.items() if name in RECIPE_NAMES and name != "phases"}
+    recipe = replace(configuration.recipe, phases=changed_phases(configuration.recipe.phases, given), **rest)
+    return replace(configuration, sizes=sizes, recipe=recipe)
+
+
+def check_together(configuration: Configuration, given: Mapping[str, Any]) -> None:
+    """Raise a ValueError for values that make no sense with the configuration's base model, or without one."""
+    if configuration.base_model == SCRATCH:
+        if {"new"} == {each for each in as_list(given.get("phases", ())) if isinstance(each, str)}:
+            raise ValueError(
+                "phases has 'new' alone, which trains what a base model does not bring: without one that is "
+                "everything; say all, or give a base model"
+            )
+        return
+    for name in OF_A_BASE:
+        if given.get(name, False) is not False:  # what is off needs no place of its own
+            raise ValueError(
+                f"{name} is {given[name]!r}, but the base model {configuration.base_model} has its own; leave it "
+                f"out, or train from {SCRATCH}"
+            )
+
+
+def in_proportion(before: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, int]:
+    """Attention heads of the same width, and an inner layer as many times as wide, where they are not given."""
+    check_type("hidden_size", given["hidden_size"], int)
+    head = before["hidden_size"] // before["num_attention_heads"]
+    found = {
+        "num_attention_heads": given["hidden_size"] // head,
+        "intermediate_size": given["hidden_size"] * before["intermediate_size"] // before["hidden_size"],
+    }
+    if "num_attention_heads" not in given:
+        is_whole = given["hidden_size"] >= head and given["hidden_size"] % head == 0
+        check(is_whole, "hidden_size", given["hidden_size"], f"a multiple of {head}, the width of a head")
+    return {name: given.get(name, value) for name, value in found.items()}
+
+
+def values_text(values: Mapping[str, Any]) -> str:
+    """Values in a line, those of phases with a slash between them: "batch_size 64, steps 100/100"."""
+    return ", ".join(f"{name} {value_text(value)}" for name, value in values.items())
+
+
+def value_text(value: Any) -> str:
+    """A value for people; several with a slash between them."""
+    return "/".join(f"{each:g}" if isinstance(each, float) else str(each) for each in as_list(value))

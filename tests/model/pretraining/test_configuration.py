@@ -1,0 +1,425 @@
+"""Recipes over presets: what each value changes, in the model and in training, and every refusal."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model import pretrain
+from model.data.shards import Corpus
+from model.luke.config import PRESETS
+from model.luke.heads import LukeForPretraining, PaperEntityHead
+from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, SIZES, choose, values_text
+from model.pretraining.phases import PhaseTraining
+from model.pretraining.recipes import RECIPE_NAMES, RECIPES, SCRATCH, SHORT_NAMES, Phase, read_values
+from model.pretraining.start import build_model
+from tests.support.models import TINY, words_of_transformers
+from tests.support.pretraining import SHORT, contents, run
+from tests.support.shards import random_rows, write_sequences
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make "demo" a tiny model that is trained for 13 steps."""
+    monkeypatch.setitem(PRESETS, "demo", TINY)
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
+
+
+@pytest.fixture(scope="module")
+def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sequences(tmp_path_factory.mktemp("sequences"), random_rows(11), held_out=random_rows(5))
+
+
+def phases(**flags: Any) -> list[tuple[int, float, int, str]]:
+    recipe = choose("base", flags=flags, base_model="roberta-base").recipe
+    return [
+        (phase.steps, phase.learning_rate, phase.warmup_steps, phase.trainable) for phase in recipe.phases
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+@pytest.mark.parametrize("entities", [True, False])
+def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> None:
+    configuration = choose(name, entities=entities)
+    assert configuration.recipe == (RECIPES[name] if entities else RECIPES[name].without_entities())
+    assert {size: getattr(PRESETS[name], size) for size in SIZES} == configuration.sizes
+    assert configuration.changes() == {}
+
+
+@pytest.mark.parametrize("base_model", [SCRATCH, "roberta-base"])
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_table_of_a_preset_is_a_recipe_of_it(name: str, base_model: str, tmp_path: Path) -> None:
+    path = tmp_path / "again.toml"
+    table = choose(name, base_model=base_model).table()
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()))
+    assert choose(name, file=path, base_model=base_model).table() == table
+
+
+def test_the_baseline_without_entities_needs_a_phase_of_all() -> None:
+    flags = {"phases": ["all", "new"]}
+    recipe = choose("base", flags=flags, base_model="roberta-base", entities=False).recipe
+    assert [(phase.trainable, phase.learning_rate, phase.steps) for phase in recipe.phases] == [
+        ("all", 1e-5, 200_000)
+    ]
+    with pytest.raises(
+        ValueError, match="phases has no 'all': the baseline without entities has nothing new"
+    ):
+        choose("base", flags={"phases": ["new"]}, base_model="roberta-base", entities=False)
+
+
+def test_the_table_of_a_plan_is_a_recipe_of_it(tmp_path: Path) -> None:
+    """What a run says of itself can be asked for again, from any preset."""
+    path = tmp_path / "again.toml"
+    table = choose("base", flags={"layers": 3, "phases": ["all"], "steps": 10, "warmup_steps": 1}).table()
+    path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()))
+    assert choose("demo", file=path).table() == table
+    assert json.loads(json.dumps(table)) == table
+
+
+def test_values_of_phases() -> None:
+    paper = [(100_000, 5e-4, 2500, "new"), (100_000, 1e-5, 2500, "all")]
+    assert phases() == paper
+    assert phases(steps=30_000) == [(15_000, *paper[0][1:]), (15_000, *paper[1][1:])]
+    assert phases(steps=[9000, 5000]) == [(9000, *paper[0][1:]), (5000, *paper[1][1:])]
+    assert [each[1] for each in phases(learning_rate=1e-4)] == [1e-4, 1e-4]
+    assert [each[1] for each in phases(learning_rate=[1e-3, 1e-4])] == [1e-3, 1e-4]
+    assert [each[2] for each in phases(warmup_steps=[0, 100])] == [0, 100]
+    assert phases(phases="all") == paper[1:]
+    assert phases(phases=["all", "new"], learning_rate=[1, 2.0]) == [
+        (100_000, 1.0, 2500, "all"),
+        (100_000, 2.0, 2500, "new"),
+    ]
+
+
+@pytest.mark.parametrize("total", [2, 3, 9000, 9001, 12_345])
+def test_steps_are_shared_as_the_preset_s(total: int) -> None:
+    flags = {"phases": ["all", "all"], "steps": [7500, 1500], "warmup_steps": 0}
+    whole = choose("small", flags=flags).recipe.phases
+    assert [phase.steps for phase in whole] == [7500, 1500]
+    shared = choose("small", flags={"steps": total, "warmup_steps": 0}).recipe.phases
+    assert sum(phase.steps for phase in shared) == total
+    assert shared[0].steps == pytest.approx(total * 7500 / 9000, abs=1)
+
+
+def test_a_file_is_over_the_preset_and_single_values_are_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text("""
+        steps = 40
+        learning_rate = [1e-3, 1e-4]
+        batch_size = 64
+        layers = 3
+        dropout = 0
+        masked_words = 0.2
+        betas = [0, 0.98]
+    """)
+    configuration = choose(
+        "demo", file=path, flags={"batch_size": 16, "entity_head": "paper", "learning_rate": [5e-4]}
+    )
+    assert configuration.changes() == {
+        "num_hidden_layers": 3,
+        "entity_head": "paper",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "steps": [20, 20],
+        "learning_rate": [5e-4, 5e-4],
+        "batch_size": 16,
+        "betas": [0.0, 0.98],
+        "masked_word_share": 0.2,
+    }
+    assert values_text({"steps": [20, 20], "learning_rate": [5e-4, 1e-5], "precision": "bf16"}) == (
+        "steps 20/20, learning_rate 0.0005/1e-05, precision bf16"
+    )
+
+
+def test_width_takes_heads_and_the_inner_layer_along() -> None:
+    sizes = choose("base", flags={"hidden_size": 256}).sizes
+    assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (4, 1024)
+    sizes = choose("base", flags={"hidden_size": 100, "num_attention_heads": 5}).sizes
+    assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (5, 400)
+    sizes = choose("demo", flags={"hidden_size": 192, "intermediate_size": 64}).sizes
+    assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (3, 64)
+
+
+REFUSED = [
+    ({"lyers": 3}, "lyers is no value of a recipe, did you mean layers"),
+    ({"xyz": 3}, "xyz is no value of a recipe; the reference of the presets has all names"),
+    ({"vocab_size": 3}, "vocab_size is no value of a recipe"),
+    ({"layers": 0}, "num_hidden_layers is 0, but must be at least 1"),
+    ({"layers": 1.5}, "num_hidden_layers is 1.5, but must be of type int"),
+    ({"hidden_size": 100}, "hidden_size is 100, but must be a multiple of 64, the width of a head"),
+    ({"hidden_size": "wide"}, "hidden_size is 'wide', but must be of type int"),
+    ({"dropout": 1.0}, "hidden_dropout_prob is 1.0, but must be at least 0 and below 1"),
+    (
+        {"dropout": 0.1, "hidden_dropout_prob": 0.2},
+        "hidden_dropout_prob is 0.2, but hidden_dropout_prob is given",
+    ),
+    ({"entity_head": "big"}, "entity_head is 'big', but must be one of released, paper"),
+    ({"steps": 1}, "steps is 1, but must be at least 2, a step for each phase"),
+    ({"steps": [1, 2, 3]}, "steps has 3 values, wanted one value, or one for each of 2 phases"),
+    ({"steps": True}, "steps is True, but must be of type int"),
+    ({"steps": 8}, "warmup_steps is 5, but must be from 0 to the 4 steps of its phase"),
+    ({"learning_rate": 0}, "learning_rate is 0.0, but must be above 0"),
+    ({"learning_rate": "high"}, "learning_rate is 'high', but must be of type float"),
+    ({"warmup_steps": -1}, "warmup_steps is -1, but must be from 0 to the 50 steps of its phase"),
+    ({"phases": []}, r"phases is \[\], but must be of the preset's: new, all"),
+    ({"phases": ["old"]}, r"phases is \['old'\], but must be of the preset's: new, all"),
+    ({"phases": [{"steps": 3}]}, r"phases is \[\{'steps': 3\}\], but must be of the preset's: new, all"),
+    (
+        {"phases": ["new"]},
+        "phases has 'new' alone, which trains what a base model does not bring: without one that is",
+    ),
+    ({"batch_size": 0}, "batch_size is 0, but must be at least 1"),
+    ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be at least 0"),
+    ({"betas": 0.9}, "betas is 0.9, but must be two numbers, each at least 0 and below 1"),
+    ({"betas": [0.9]}, r"betas is \(0.9,\), but must be two numbers, each at least 0 and below 1"),
+    ({"masked_words": 0}, "masked_word_share is 0.0, but must be above 0, at most 1"),
+    ({"masked_entities": 2}, "masked_entity_share is 2.0, but must be above 0, at most 1"),
+    ({"precision": "fp8"}, "precision is 'fp8', but must be one of float32, bf16"),
+]
+
+
+@pytest.mark.parametrize(("values", "message"), REFUSED)
+def test_what_cannot_be_is_refused_by_its_name(tmp_path: Path, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        choose("demo", flags=values)
+    path = tmp_path / "recipe.toml"
+    lines = (
+        f"{name} = {json.dumps(value)}\n".replace('{"steps": 3}', "{steps=3}")
+        for name, value in values.items()
+    )
+    path.write_text("".join(lines))
+    with pytest.raises(ValueError, match=rf"^--recipe .*recipe\.toml: {message}"):
+        choose("demo", file=path)
+
+
+def test_the_steps_of_a_file_are_those_of_the_phases_that_a_flag_leaves(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text("steps = 6")
+    with pytest.raises(ValueError, match=r"recipe\.toml: warmup_steps is 5, .* the 3 steps of its phase"):
+        choose("demo", file=path)
+    recipe = choose("demo", file=path, flags={"phases": ["all"]}).recipe
+    assert [(phase.trainable, phase.steps) for phase in recipe.phases] == [("all", 6)]
+    with pytest.raises(ValueError, match=r"^batch_size is 0"):
+        choose("demo", file=path, flags={"phases": ["all"], "batch_size": 0})
+
+
+def test_files_that_are_no_recipe(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"^--recipe .*none\.toml: cannot be read \(No such file or directory\)"
+    ):
+        read_values(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("steps 200")
+    with pytest.raises(
+        ValueError, match=r"^--recipe .*bad\.toml: no TOML .*; wanted lines as batch_size = 64"
+    ):
+        read_values(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize("name", ["layers", "hidden_size", "max_position_embeddings", "begins_at_own_place"])
+def test_a_base_model_has_sizes_of_its_own(name: str) -> None:
+    message = (
+        rf"^{SHORT_NAMES.get(name, (name,))[0]} is 64, but the base model roberta-base has its own; leave it"
+    )
+    with pytest.raises(ValueError, match=message):
+        choose("base", flags={name: 64}, base_model="roberta-base")
+
+
+def test_around_a_base_model_the_sizes_are_its_own(tmp_path: Path, sequences: Path) -> None:
+    """And what its words leave open is the preset's, or what is asked for."""
+    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
+    base, facts = str(tmp_path / "base"), Corpus(sequences).facts
+    plain, _ = build_model(facts, choose("base", base_model=base), seed=1)
+    assert (plain.config.hidden_size, plain.config.num_hidden_layers) == (
+        TINY.hidden_size,
+        TINY.num_hidden_layers,
+    )
+    assert (plain.config.entity_emb_size, plain.config.hidden_dropout_prob) == (256, TINY.hidden_dropout_prob)
+    flags = {"entity_width": 4, "entity_head": "paper", "dropout": 0.3}
+    changed, new = build_model(facts, choose("base", flags=flags, base_model=base), seed=1)
+    assert isinstance(changed.entity_head, PaperEntityHead)
+    assert (changed.config.entity_emb_size, changed.config.attention_probs_dropout_prob) == (4, 0.3)
+    assert all("entity" in name for name in new)
+
+
+def test_the_baseline_does_not_look_at_entities() -> None:
+    flags = {"masked_entities": 0.5, "entity_width": 3, "entity_head": "paper", "steps": 20}
+    assert choose("demo", flags=flags, entities=False) == choose("demo", flags={"steps": 20}, entities=False)
+    assert choose("demo", flags={"steps": 20}, entities=False).recipe.phases == (Phase(20, 1e-3, 5, "all"),)
+
+
+# Each flag, as typed, with what it has to change: a value of the model, of its optimiser, or of what is read.
+REACHES = {
+    "steps": ("6", "lines", [6]),
+    "warmup_steps": ("4", "learning_rates", [0.0, 0.5e-2, 1e-2, 1.5e-2]),
+    "learning_rate": ("3e-3,1e-3", "learning_rates", [0.0, 1.5e-3, 3e-3]),
+    "phases": ("all", "trainable", {"all"}),
+    "batch_size": ("3", "sequences", {3}),
+    "weight_decay": ("0.25", "decay", {0.25, 0.0}),
+    "dropout": ("0.5", "dropout", {0.5}),
+    "masked_words": ("1.0", "masked_words", {1.0}),
+    "masked_entities": ("1.0", "masked_entities", {1.0}),
+    "layers": ("3", "layers", {3}),
+    "hidden_size": ("24", "width", {24}),
+    "entity_width": ("5", "entity_width", {5}),
+    "entity_head": ("paper", "head", {"PaperEntityHead"}),
+}
+
+
+PLAIN: dict[str, Any] = {}  # what the preset alone uses; one run for all flags
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a run really uses, as its model, its optimisers and its batches are, not as its settings say."""
+    found: dict[str, Any] = {}
+    make, loss, finish = PhaseTraining.make_optimizer, PhaseTraining.loss, PhaseTraining.finish_step
+
+    def add(name: str, value: Any) -> None:
+        found.setdefault(name, set()).add(value)
+
+    def make_optimizer(self: PhaseTraining, phase: Phase) -> torch.optim.Optimizer:
+        optimizer = make(self, phase)
+        module, config = self.module, self.module.config
+        assert isinstance(module, LukeForPretraining)
+        add("trainable", phase.trainable)
+        for group in optimizer.param_groups:
+            add("decay", group["weight_decay"])
+        dropouts = [part.p for part in module.modules() if isinstance(part, torch.nn.Dropout)]
+        found["dropout"] = {*dropouts, config.attention_probs_dropout_prob}
+        add("layers", len(module.luke.layers))
+        add("width", module.luke.word_embeddings.token.weight.shape[1])
+        add("entity_width", module.luke.entity_embeddings.token.weight.shape[1])
+        add("head", type(module.entity_head).__name__)
+        return optimizer
+
+    def losses(self: PhaseTraining, part: Any) -> Any:
+        batch = part.batch
+        words = int(batch.word_mask.sum()) - 2 * len(batch.word_ids)
+        add("masked_words", int((batch.word_labels != -100).sum()) / words)
+        if batch.entity_mask is not None:
+            add("masked_entities", int((batch.entity_labels != -100).sum()) / int(batch.entity_mask.sum()))
+        found["size"] = found.get("size", 0) + len(batch.word_ids)
+        return loss(self, part)
+
+    def finish_step(
+        self: PhaseTraining, phase: int, done: int, end: int, rate: float, optimizer: Any
+    ) -> None:
+        add("sequences", found.pop("size"))
+        found.setdefault("learning_rates", []).append(rate)
+        found["lines"] = [done]
+        finish(self, phase, done, end, rate, optimizer)
+
+    monkeypatch.setattr(PhaseTraining, "make_optimizer", make_optimizer)
+    monkeypatch.setattr(PhaseTraining, "loss", losses)
+    monkeypatch.setattr(PhaseTraining, "finish_step", finish_step)
+    return found
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("name", FLAGS)
+def test_every_flag_reaches_the_model_the_optimiser_or_the_batches(
+    sequences: Path, tmp_path: Path, seen: dict[str, Any], name: str
+) -> None:
+    text, what, wanted = REACHES[name]
+    flag = f"--{name.replace('_', '-')}"
+    options = ["--preset", "demo", "--seed", "1", "--device", "cpu", "--evaluate-every", "0"]
+    if not PLAIN:
+        run(sequences, tmp_path / "plain", evaluate_every=0)
+        PLAIN.update(seen)
+        seen.clear()
+    before = PLAIN
+    assert pretrain.main([str(sequences), str(tmp_path / "out"), *options, flag, text]) == 0
+    if isinstance(wanted, list):
+        assert seen[what][: len(wanted)] == pytest.approx(wanted)
+        assert before[what][: len(wanted)] != pytest.approx(wanted)
+    else:
+        assert seen[what] == wanted
+        assert before[what] != wanted
+    record = json.loads((tmp_path / "out" / "pretraining.json").read_text())
+    fields = SHORT_NAMES.get(name, (name,))
+    assert set(fields) <= record["changes"].keys()
+    assert all(record["recipe"][field] == record["changes"][field] for field in fields)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_file_gives_the_bytes_of_the_same_flags(sequences: Path, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    path.write_text("steps = [4, 3]\nlearning_rate = 1e-2\nbatch_size = 3\nlayers = 1\n")
+    options = ["--preset", "demo", "--seed", "1", "--device", "cpu"]
+    assert pretrain.main([str(sequences), str(tmp_path / "a"), *options, "--recipe", str(path)]) == 0
+    flags = ["--steps", "4,3", "--learning-rate", "1e-2", "--batch-size", "3", "--layers", "1"]
+    assert pretrain.main([str(sequences), str(tmp_path / "b"), *options, *flags]) == 0
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    record = json.loads((tmp_path / "a" / "pretraining.json").read_text())
+    assert record["base_model"] == "scratch"
+    assert not record["base_model_is_folder"]
+    assert record["recipe"]["steps"] == [4, 3]
+
+
+@pytest.mark.usefixtures("short")
+def test_another_recipe_is_another_run(sequences: Path, tmp_path: Path) -> None:
+    run(sequences, tmp_path)
+    first = contents(tmp_path)
+    run(sequences, tmp_path, weight_decay=0.5)
+    assert contents(tmp_path)["model.safetensors"] != first["model.safetensors"]
+
+
+@pytest.mark.usefixtures("short")
+def test_what_does_not_mean_what_it_seems_is_said(
+    sequences: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
+    with caplog.at_level("INFO"):
+        run(sequences, tmp_path / "a", batch_size=4)
+        assert "preset demo with batch_size 4" in caplog.messages
+        assert "without a base model everything is new: every phase trains the whole model" in caplog.messages
+        caplog.clear()
+        run(sequences, tmp_path / "b", base_model=str(tmp_path / "base"))
+    assert any("the sizes are the base model's" in message for message in caplog.messages)
+    assert not any("every phase" in message for message in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--steps", "x"], "argument --steps: x: wanted a whole number, or several with commas between them"),
+        (["--layers", "3,3"], "argument --layers: 3,3: wanted a whole number"),
+        (["--dropout", "half"], "argument --dropout: half: wanted a number"),
+        (["--entity-head", "big"], "argument --entity-head: invalid choice: 'big'"),
+        *(
+            ([f"--{name.replace('_', '-')}", "paper" if name == "entity_head" else "1", "--no-entities"],
+             f"--{name.replace('_', '-')}: means nothing with --no-entities; leave one of them out")
+            for name in ENTITY_FLAGS
+        ),
+    ],
+)  # fmt: skip
+def test_the_command_line_refuses_in_a_line(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        pretrain.main(["sequences", "output", *options])
+    usage, line = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: ")
+    assert message in line
+
+
+def test_the_command_line_refuses_what_makes_no_sense_together(capsys: pytest.CaptureFixture[str]) -> None:
+    assert pretrain.main(["sequences", "output", "--phases", "new"]) == 1
+    assert capsys.readouterr().err.startswith(
+        "phases has 'new' alone, which trains what a base model does not bring"
+    )
+    assert pretrain.main(["sequences", "output", "--layers", "3", "--base-model", "roberta-base"]) == 1
+    assert capsys.readouterr().err.startswith(
+        "num_hidden_layers is 3, but the base model roberta-base has its"
+    )
+
+
+def test_names_are_known_once() -> None:
+    assert not set(RECIPE_NAMES) & set(SIZES)
+    assert not set(SHORT_NAMES) & {*RECIPE_NAMES, *SIZES}
+    assert {field for fields in SHORT_NAMES.values() for field in fields} <= {*RECIPE_NAMES, *SIZES}
+    assert asdict(replace(SHORT)) == asdict(SHORT)
+    assert set(ENTITY_FLAGS) == {"masked_entities", "entity_width", "entity_head"}
