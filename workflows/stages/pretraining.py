@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import luigi
 
-from model.pretraining.configuration import FLAGS, Configuration, choose
+from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Configuration, choose
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
@@ -229,15 +229,22 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
 
 
 def refuse_idle_recipe(step: Step) -> None:
-    """Raise a ValueError for values of pretraining where nothing is pretrained, since all weights are given."""
-    if any(isinstance(each, Pretraining) for each in (step, *step.upstream())):
+    """Raise a ValueError for values of pretraining that no pretraining of the step takes.
+
+    There may be none, since all weights are given, or the baseline without entities alone.
+    """
+    pretrainings = [each for each in (step, *step.upstream()) if isinstance(each, Pretraining)]
+    if any(each.entities for each in pretrainings):
         return
-    ours = [*FLAGS, "recipe", "pretraining_learning_rate", "pretraining_batch_size"]
-    of_pretraining = {name for name in ours if name not in ("learning_rate", "batch_size")}
+    if pretrainings:
+        idle, why = {*ENTITY_FLAGS}, "is of entities, and what is pretrained here has none"
+    else:
+        ours = {*FLAGS, "recipe", "pretraining_learning_rate", "pretraining_batch_size"}
+        idle, why = ours - {"learning_rate", "batch_size"}, "says how to pretrain, and all weights are given"
     for name, parameter in step.get_params():
-        if name in of_pretraining and getattr(step, name) not in (AUTO, ""):
+        if name in idle and getattr(step, name) not in (AUTO, ""):
             flag = f"--{name.replace('_', '-')} {parameter.serialize(getattr(step, name))}"
-            raise ValueError(f"{flag}: says how to pretrain, and all weights are given; leave it out")
+            raise ValueError(f"{flag}: {why}; leave it out")
 
 
 def base_model_name(name: str) -> str:

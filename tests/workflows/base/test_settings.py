@@ -179,6 +179,21 @@ def test_a_recipe_where_nothing_is_pretrained_is_refused(
         stage(experiments=str(toml), workdir=str(tmp_path), **tasks, **values).check_machine()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("entity_width", 8), ("masked_entities", 0.5), ("entity_head", "paper")]
+)
+def test_values_of_entities_are_refused_where_only_the_baseline_is_pretrained(
+    tmp_path: Path, name: str, value: Any
+) -> None:
+    values = {"task": "ner", "data": str(tmp_path), "workdir": str(tmp_path), name: value}
+    FineTune(variant="luke", **values).check_machine()
+    message = (
+        f"^--{name.replace('_', '-')} {value}: is of entities, and what is pretrained here has none; leave it"
+    )
+    with pytest.raises(ValueError, match=message):
+        FineTune(variant="roberta_extra_training", **values).check_machine()
+
+
 def test_no_two_tasks_of_one_stage_in_a_run() -> None:
     stages = RunAll().upstream()
     assert len({stage.task_id for stage in stages}) == len(stages)
