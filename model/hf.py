@@ -25,7 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     push = commands.add_parser("push", help="send a folder that export wrote to the Hugging Face hub")
     push.add_argument("folder", type=Path, metavar="DIR", help="folder of transformers, with its card")
-    push.add_argument("repo", metavar="REPO", help="OWNER/NAME at Hugging Face; it is made where it is not")
+    push.add_argument(
+        "repo", metavar="REPO", help="OWNER/NAME at Hugging Face; made if it does not exist yet"
+    )
     push.add_argument(
         "--card",
         action="append",
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="a value of the card's head, as license=apache-2.0",
     )
     push.add_argument("--private", action="store_true", help="a new model is not shown to others")
-    push.add_argument("--dry-run", action="store_true", help="print what would be sent, as without a token")
+    push.add_argument("--dry-run", action="store_true", help="send nothing, only print what would be sent")
     options = vars(parser.parse_args(arguments))
     command = options.pop("command")
     try:

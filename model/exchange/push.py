@@ -32,6 +32,8 @@ def push(
         huggingface_hub.utils.validate_repo_id(repo)
     except HFValidationError as error:
         raise ValueError(f"{repo}: no name of a model at Hugging Face ({error}); wanted OWNER/NAME") from None
+    if "/" not in repo:
+        raise ValueError(f"{repo}: no name of a model at Hugging Face; wanted OWNER/NAME")
     text = completed((folder / CARD).read_text(encoding="utf-8"), parsed(card), folder / CARD)
     files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     is_known = huggingface_hub.get_token() is not None
@@ -54,7 +56,10 @@ def push(
             api.create_commit(repo, operations, commit_message="LUKE with its tokenizer and card")
     except Exception as error:  # of the hub, or of the HTTP package that it uses
         reason = " ".join(str(error).split())
-        raise ValueError(f"{repo}: Hugging Face did not take it ({reason})") from None
+        raise ValueError(
+            f"{repo}: Hugging Face did not take it ({reason}); look at the name and at what your token may write, and "
+            "run the command again"
+        ) from None
     if is_public:
         raise ValueError(
             f"{repo}: is there already, and public; make it private first, or leave out --private"

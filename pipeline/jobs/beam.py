@@ -199,7 +199,8 @@ def main() -> None:
     threading.excepthook = _end_with_worker
     options, folder = spec["beam_options"], spec["folder"]
     try:
-        check_worker_thread()
+        if not options:
+            check_worker_thread()  # Beam's own, of the local runner alone
         options = user_options(options) if options else local_options(spec["processes"])
         run_pipeline([Block(**block) for block in spec["blocks"]], RunBlock(spec), options)
     except ValueError as error:  # on Dask a worker's, too, with Beam's words behind it

@@ -13,6 +13,7 @@ import re
 import socket
 import socketserver
 import sys
+import traceback
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -130,6 +131,10 @@ def session(
     return builder.getOrCreate()
 
 
+# What Python's end of a connection to Java says when the other one is gone.
+_ENDINGS = (ConnectionError, EOFError, Py4JNetworkError)
+
+
 def is_own(error: BaseException) -> bool:
     """Whether Spark, or Java below it, raised this."""
     return isinstance(error, PySparkException | Py4JError) or has_ended(error)
@@ -137,7 +142,9 @@ def is_own(error: BaseException) -> bool:
 
 def has_ended(error: BaseException) -> bool:
     """Whether nobody answers any more: Java was killed, or has ended for want of memory."""
-    return isinstance(error, ConnectionError | EOFError | Py4JNetworkError)
+    frames = traceback.walk_tb(error.__traceback__)
+    modules = (str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames)
+    return isinstance(error, _ENDINGS) and any(name in ("pyspark", "py4j") for name in modules)
 
 
 def _tell_errors(server: Any, request: Any, address: Any) -> None:
@@ -162,7 +169,7 @@ logging.getLogger().addFilter(_is_news)  # of records that the root logger itsel
 def _tell_unraisable(about: Any, tell: Callable[[Any], object] = sys.unraisablehook) -> None:
     """For what Spark's iterators cannot raise when they are forgotten and Java has ended."""
     is_sparks = str(getattr(about.object, "__module__", "")).startswith("pyspark.")
-    if not (is_sparks and about.exc_value and has_ended(about.exc_value)):
+    if not (is_sparks and isinstance(about.exc_value, _ENDINGS)):
         tell(about)
 
 

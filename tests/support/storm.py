@@ -231,7 +231,7 @@ def small_disk(megabytes: int) -> Iterator[Path]:
 def main() -> None:
     parser = argparse.ArgumentParser("python -m tests.support.storm", description=__doc__)
     parser.add_argument("--disturbances", type=int, default=100)
-    parser.add_argument("--minutes", type=float, default=90, help="no further disturbance after so many")
+    parser.add_argument("--minutes", type=float, default=120, help="no further disturbance after so many")
     parser.add_argument("--pause", type=float, default=60, help="seconds for which a run is stopped")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dump", default="demo")

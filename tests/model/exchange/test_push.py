@@ -103,6 +103,10 @@ def test_without_a_token_or_on_demand_nothing_is_sent(
     ("arguments", "message"),
     [
         (["{folder}", "me/luke"], "README.md: license missing in its head; add --card license=..."),
+        (
+            ["{folder}", "luke", "--card", "license=mit"],
+            "luke: no name of a model at Hugging Face; wanted OWNER/NAME",
+        ),
         (["{folder}", "a/b/c", "--card", "license=mit"], "a/b/c: no name of a model at Hugging Face"),
         (["{folder}", "me/luke", "--card", "mit"], "--card mit: wanted NAME=VALUE, as license=apache-2.0"),
         (["{folder}/folder", "me/luke"], "folder/config.json: no such file; give a folder that export wrote"),
@@ -132,7 +136,10 @@ def test_a_card_of_the_user_s_is_completed(folder: Path, hub: Hub) -> None:
 def test_what_the_hub_says_is_one_line(folder: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     hub.error = httpx2.ConnectError("no\nnetwork")
     assert main(["push", str(folder), "me/luke", "--card", "license=mit"]) == 2
-    assert capsys.readouterr().err == "me/luke: Hugging Face did not take it (no network)\n"
+    assert capsys.readouterr().err == (
+        "me/luke: Hugging Face did not take it (no network); look at the name and at what your token may write, and "
+        "run the command again\n"
+    )
 
 
 def test_what_shall_be_private_is_not_sent_to_a_public_model(

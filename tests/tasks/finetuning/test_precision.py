@@ -50,7 +50,7 @@ def test_scores_in_bf16_are_those_of_float32_within_what_a_seed_changes(
 ) -> None:
     monkeypatch.setitem(TASKS["relation_classification"].PRESETS, "quick", QUICK)
     scores: dict[str, list[float]] = {"float32": [], "bf16": []}
-    losses: dict[str, str] = {}
+    losses: dict[tuple[str, int], str] = {}
     for precision, seeds in (("float32", (1, 2, 3)), ("bf16", (1, 2))):
         for seed in seeds:
             output = tmp_path / f"{precision}{seed}"
@@ -59,8 +59,8 @@ def test_scores_in_bf16_are_those_of_float32_within_what_a_seed_changes(
                 preset="quick", seed=seed, device="cpu", changes={"precision": precision}, keeps_weights=False,
             )  # fmt: skip
             scores[precision].append(metrics["test"]["f1"])
-            losses[precision] = (output / "training.jsonl").read_text()
-    assert losses["float32"] != losses["bf16"]
+            losses[precision, seed] = (output / "training.jsonl").read_text()
+    assert losses["float32", 1] != losses["bf16", 1]
     assert min(scores["float32"]) > 0.5, "the task is learnt, so that something could be lost"
     noise = max(scores["float32"]) - min(scores["float32"])
     assert noise > 0

@@ -251,8 +251,11 @@ def test_java_that_has_ended_is_told_in_a_line(error: Exception, why: str) -> No
     line = (
         rf"^BuildEntityVocab: Spark's Java has ended, perhaps for want of memory \({why}\); the same command"
     )
+    of_spark = compile("raise error", "serializers.py", "exec")
     with pytest.raises(ValueError, match=line), spark.spark_work("BuildEntityVocab"):
-        raise error
+        exec(of_spark, {"__name__": "pyspark.serializers", "error": error})
+    with pytest.raises(type(error)), spark.spark_work("BuildEntityVocab"):
+        raise type(error)  # of somebody else: no word about Java
 
 
 KILLED = """
