@@ -496,12 +496,13 @@ def test_checkpoint_of_other_sequences_is_refused(
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("with_entities", [True, False])
-def test_first_phase_leaves_the_base_model_s_bits(
+def test_new_parameters_train_alone_in_a_frozen_phase_and_words_alone_in_the_baseline(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_entities: bool
 ) -> None:
     from model.exchange.keys import from_transformers
 
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=SHORT.phases[:1]))
+    frozen, whole = SHORT.phases
+    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=(frozen if with_entities else whole,)))
     words = from_transformers(make_roberta(tmp_path / "roberta").state_dict(), "", with_heads=True)
     base = str(tmp_path / "roberta")
     start = build_model(
