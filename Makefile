@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 WORKDIR ?= work
+DEVICE ?= cuda
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo cluster test test-model check docs clean
+.PHONY: help install demo cluster test test-model gpu check docs clean
 
 help: ## print every target with a line each
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -32,6 +33,12 @@ test: $(INSTALLED) check ## check, then run the whole test suite
 # Without .venv: the python that is there (or that of PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
 test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine
 	$(PYTHON) -m pytest -rs tests/model tests/tasks
+
+# The same packages. SEQUENCES=DIR is a corpus, OUTPUT=FILE.json the results, MINUTES=5 for them; DEVICE=cpu TINY=1 rehearses it without a GPU.
+gpu: ## run the tests that need a GPU, and measure there, with the current python (nine minutes)
+	@timeout --signal=INT --kill-after=10 200 $(PYTHON) -m pytest -rs --durations=5 tests/gpu; tests=$$?; \
+	$(PYTHON) -m benchmarks.model.gpu --device $(DEVICE) $(if $(TINY),--tiny) $(if $(MINUTES),--minutes $(MINUTES)) \
+	    $(if $(SEQUENCES),--sequences '$(SEQUENCES)') $(if $(OUTPUT),--output '$(OUTPUT)') && exit $$tests
 
 check: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff check .

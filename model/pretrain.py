@@ -16,7 +16,7 @@ from typing import Any
 from model.data.masking import PROFILES
 from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Flag, choose
 from model.pretraining.phases import Settings
-from model.pretraining.recipes import PRECISIONS, RECIPES, SCRATCH
+from model.pretraining.recipes import AUTO, PRECISIONS, RECIPES, SCRATCH
 from model.pretraining.run import DEFAULTS, pretrain
 
 COMPUTING = ("tokens_per_batch", "precision", "gradient_checkpointing", "compiled")  # values of a recipe, too
@@ -63,17 +63,31 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     add("--profile", choices=PROFILES, default="fixed", help="paper: as the authors' code (default: fixed)")
     add("--seed", type=int, default=42, help="of weights, order, masks and dropout (default: %(default)s)")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    add("--tokens-per-batch", type=int, help="tokens of a micro-batch (0: a number of sequences)")
-    add("--precision", choices=PRECISIONS, help="of matrix products (default: float32)")
+    add(
+        "--tokens-per-batch",
+        type=int,
+        help="tokens of a micro-batch (0: a number of sequences, or as many as a GPU's memory takes)",
+    )
+    add(
+        "--precision",
+        choices=(AUTO, *PRECISIONS),
+        help="of matrix products (default: auto, bf16 on a GPU and float32 elsewhere)",
+    )
     add("--gradient-checkpointing", action="store_const", const=True, help="less memory for more work")
-    add("--compile", dest="compiled", action="store_const", const=True, help="have torch compile the encoder")
+    add(
+        "--compile",
+        dest="compiled",
+        action="store_const",
+        const=True,
+        help="have torch compile the layers, but attention",
+    )
     add(
         "--commonest",
         type=Path,
         help="labels that the mention table gives to held-out mentions, to evaluate beside",
     )
     add("--evaluate-every", type=int, help="steps between evaluations (0: none; default: as checkpoints)")
-    add("--workers", type=int, default=0, help="processes that prepare batches (default: %(default)s)")
+    add("--workers", type=int, help="processes that prepare batches (default: 2 for a GPU, else none)")
     add(
         "--checkpoint-minutes",
         type=float,
@@ -88,7 +102,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         help="your own function, which gets (figures, step) as TensorBoard does",
     )
     options = parser.parse_args(arguments)
-    if options.workers < 0 or options.checkpoints_kept < 1:
+    if (options.workers or 0) < 0 or options.checkpoints_kept < 1:
         parser.error("--workers: 0 or more; --checkpoints-kept: 1 or more")
     if idle := [name for name in ENTITY_FLAGS if getattr(options, name) is not None and not options.entities]:
         parser.error(

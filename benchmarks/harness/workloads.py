@@ -36,14 +36,23 @@ def environment(*, threads: int | None = None, ours: bool = True) -> dict[str, s
     return kept | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
 
 
-def run(module: str, workload: str, arguments: Mapping[str, Any], threads: int | None = None) -> Record:
-    """What a workload answers; {"failure": ...} where it did not end well."""
-    return ask(command(module, workload, arguments), environment(threads=threads))
+def run(
+    module: str,
+    workload: str,
+    arguments: Mapping[str, Any],
+    threads: int | None = None,
+    seconds: float | None = None,
+) -> Record:
+    """What a workload answers; {"failure": ...} where it did not end well, or not within so many seconds."""
+    return ask(command(module, workload, arguments), environment(threads=threads), seconds)
 
 
-def ask(words: Sequence[str | Path], own: Mapping[str, str]) -> Record:
+def ask(words: Sequence[str | Path], own: Mapping[str, str], seconds: float | None = None) -> Record:
     """The same for any command that prints a line of JSON, such as a script that another Python runs."""
-    done = subprocess.run(words, env=own, cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = subprocess.run(words, env=own, cwd=ROOT, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return {"failure": f"stopped after {seconds:g} seconds"}
     if done.returncode:
         reason = f"signal {-done.returncode}" if done.returncode < 0 else f"exit status {done.returncode}"
         return {"failure": f"{reason}: {(done.stderr.strip().splitlines() or [''])[-1][:300]}"}

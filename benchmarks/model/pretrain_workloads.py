@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from benchmarks.harness.workloads import Record, serve, timed
 from benchmarks.model import workloads as step_workloads
-from benchmarks.model.workloads import THEIRS, our_step, their_step
+from benchmarks.model.workloads import THEIRS, Sample, our_step, their_step
 from model.data.masking import Masker
 from model.data.shards import Corpus
 from model.luke.config import LukeConfig, preset
@@ -57,8 +57,9 @@ def train(
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(phase == "all" or not is_word_side(name))
     first = loader(first_step)
-    loss = first_loss(who, module, first[0]) if compare else None
-    clock = Clock(loader.stream(first_step, first_step + warm_steps + steps, workers), where)
+    loss = first_loss(who, module, first[0], loader.corpus.facts.pad_id) if compare else None
+    end, is_pinned = first_step + warm_steps + steps, where.type == "cuda"
+    clock = Clock(loader.stream(first_step, end, workers, pinned=is_pinned), where)
     rate = matrix_rate(where, torch.bfloat16 if own.precision == "bf16" else torch.float32)
     loaded = step_workloads.reset_peak(device)
     loop = Loop(who, module, own, where)
@@ -87,11 +88,11 @@ def make_module(who: str, config: LukeConfig, device: torch.device, compare: boo
 
 
 @torch.no_grad()
-def first_loss(who: str, module: nn.Module, part: MicroBatch) -> float:
+def first_loss(who: str, module: nn.Module, part: MicroBatch, pad_id: int) -> float:
     """The loss of a micro-batch without dropout, by which both are seen to be the same model."""
     module.eval()
     step = our_step(module, VARIANT[who]) if who == "ours" else their_step(module)  # type: ignore[arg-type]
-    return float(step(part.batch))
+    return float(step(Sample.of(part.batch, pad_id)))
 
 
 class Loop:
@@ -125,8 +126,9 @@ class Loop:
         return found
 
     def theirs(self, part: MicroBatch) -> dict[str, Tensor]:
-        """As gradient accumulation is usually done: the mean over the micro-batches' means."""
-        return {"loss": their_step(self.module)(part.batch) / self.parts}
+        """As gradient accumulation is usually done: the mean over the micro-batches' means, each padded here."""
+        sample = Sample.of(part.batch, self.module.config.pad_token_id)
+        return {"loss": their_step(self.module)(sample) / self.parts}
 
 
 class Clock:
@@ -143,7 +145,7 @@ class Clock:
         self.began = time.perf_counter()
         parts = next(self.batches)
         self.waits.append(time.perf_counter() - self.began)
-        self.works.append(sum((work_of(part.batch) for part in parts), Work()))
+        self.works.append(sum((work_of(part.batch.shape) for part in parts), Work()))
         return parts
 
     def finish(self, step: int, values: dict[str, float]) -> None:
@@ -170,7 +172,9 @@ def load(*, sequences: str, workers: int, steps: int, recipe: Record) -> Record:
     stream = loader.stream(0, ahead + steps, workers)
     for _ in range(ahead):
         next(stream)
-    work, seconds = timed(lambda: sum((work_of(part.batch) for parts in stream for part in parts), Work()))
+    work, seconds = timed(
+        lambda: sum((work_of(part.batch.shape) for parts in stream for part in parts), Work())
+    )
     return {"tokens": work.words + work.entities, **seconds}
 
 

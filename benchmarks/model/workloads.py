@@ -14,6 +14,7 @@ from model.exchange.keys import from_transformers
 from model.luke.batch import Batch
 from model.luke.config import LukeConfig, preset
 from model.luke.encoder import attention_kernel
+from model.luke.flat import FlatBatch, padded
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
@@ -21,7 +22,26 @@ from model.pretraining.throughput import matrix_rate, synchronize, training_flop
 
 ENTITIES = 500_000
 THEIRS, ATTENTIONS, LAYOUTS = "transformers", ("original", "entity-aware"), ("padded", "unpadded")
-Step = Callable[[Batch], Tensor]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The same sequences without padding and with it."""
+
+    flat: FlatBatch
+    padded: Batch
+
+    @classmethod
+    def of(cls, flat: FlatBatch, pad_id: int) -> "Sample":
+        """Both forms of a batch that lies on the CPU."""
+        return cls(flat, padded(flat, pad_id))
+
+    def to(self, device: torch.device | str) -> "Sample":
+        """The same on another device."""
+        return Sample(self.flat.to(device), self.padded.to(device))
+
+
+Step = Callable[[Sample], Tensor]
 
 
 def variants(with_theirs: bool) -> list[str]:
@@ -74,7 +94,10 @@ def set_dropout(module: nn.Module, dropout: float) -> None:
 def their_step(module: nn.Module) -> Step:
     """Loss of transformers' model on the padded batch."""
 
-    def step(batch: Batch) -> Tensor:
+    def step(sample: Sample) -> Tensor:
+        batch = sample.padded
+        assert batch.entity_ids is not None
+        assert batch.entity_mask is not None
         words = {"input_ids": batch.word_ids, "attention_mask": batch.word_mask.long()}
         words |= {"token_type_ids": torch.zeros_like(batch.word_ids), "labels": batch.word_labels}
         entities = {"entity_ids": batch.entity_ids, "entity_attention_mask": batch.entity_mask.long()}
@@ -89,8 +112,8 @@ def our_step(module: LukeForPretraining, variant: str) -> Step:
     """Loss of our model."""
     is_packed = variant.endswith("unpadded")
 
-    def step(batch: Batch) -> Tensor:
-        return sum(module(batch if is_packed else replace(batch, packed=None)).losses.values())
+    def step(sample: Sample) -> Tensor:
+        return sum(module(sample.flat if is_packed else sample.padded).losses.values())
 
     return step
 
@@ -134,15 +157,15 @@ class Setting:
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu")
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[Sample]:
         """Batches of real sequences as pretraining sees them, or the longest of the first thousands."""
         recipe = replace(PAPER_RECIPE, batch_size=self.batch_size, micro_batch_size=self.batch_size)
         make = Loader if self.device == "cpu" else LongestLoader
         loader = make(Corpus(Path(self.sequences)), recipe, profile="fixed", seed=0, entities=True)
         for step in range(len(loader.corpus) // self.batch_size):
-            yield loader(step)[0].batch.to(self.device)
+            yield Sample.of(loader(step)[0].batch, loader.corpus.facts.pad_id).to(self.device)
 
-    def step(self, module: nn.Module, step: Step, batch: Batch) -> float:
+    def step(self, module: nn.Module, step: Step, batch: Sample) -> float:
         """Forward, both losses, backward; the gradients are dropped, the optimiser is left out."""
         with self.autocast():
             loss = step(batch)
@@ -171,7 +194,8 @@ def speed(*, rounds: int, dropouts: list[float], names: list[str], **common: obj
             setting.step(module, step, warm)
     for number in range(rounds):
         batch = next(stream)
-        work, places = work_of(batch), batch.word_ids.numel() + batch.entity_ids.numel()
+        work = work_of(batch.flat.shape)
+        places = batch.padded.word_ids.numel() + batch.padded.entity_ids.numel()
         for dropout, name, module, step in turns:
             set_dropout(module, dropout)
             torch.manual_seed(number)

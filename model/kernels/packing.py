@@ -3,10 +3,19 @@
 `Padded` is a block (batch, words + entities, hidden) with a mask. `Packed` is (tokens, hidden) without
 padding: the words of all sequences, then the entities of all sequences, so that whatever treats a token by
 itself sees real tokens only and words and entities are one slice each.
+
+What computes attention:
+
+Packed on a GPU, bf16   its variable-length kernel (`model.kernels.attention_cuda`; `model.luke.attention.has_kernel`)
+Packed on a GPU, else   torch's attention over jagged tensors
+Padded on a GPU         torch's attention with a mask
+Both on a CPU           products (`model.kernels.attention_cpu`), sequence after sequence where they are packed; torch's
+                        attention where there is neither dropout nor a query for entities
 """
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -64,53 +73,62 @@ class Padded:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Where the real tokens of a padded batch are; made on the CPU, once a batch.
+    """Where the tokens of a batch without padding are; what is not given is computed once, where the offsets lie.
 
-    Two sequences, of the words a b and c d e, with the entities X and Y Z, are packed as a b c d e X Y Z. Attention
-    reads them sequence after sequence, a b X | c d e Y Z: `order` is 0 1 5 2 3 4 6 7, `places` 0 1 3 4 5 2 6 7,
-    `offsets` 0 3 8 and `lengths` (2, 1), (3, 2).
+    Two sequences, of the words a b and c d e, with the entities X and Y Z, are packed as a b c d e X Y Z:
+    `word_offsets` are 0 2 5, `entity_offsets` 0 1 3, `lengths` (2, 1), (3, 2). What reads sequence after sequence,
+    a b X | c d e Y Z, has `places` 0 1 3 4 5 2 6 7, `order` 0 1 5 2 3 4 6 7 and `offsets` 0 3 8.
 
-    word_indices    (words of all sequences) places in the flattened word ids
-    entity_indices  (entities of all sequences) places in the flattened entity ids
-    order           (tokens) for each token, sequence after sequence, its place in the packed tensor
-    places          (tokens) the inverse of `order`
-    offsets         (batch + 1) where each sequence begins in that order
+    word_offsets    (sequences + 1) int32, where the words of each sequence begin among all words
+    entity_offsets  (sequences + 1) int32, the same of entities
     lengths         words and entities of each sequence
     """
 
-    word_indices: Tensor
-    entity_indices: Tensor
-    order: Tensor
-    places: Tensor
-    offsets: Tensor
+    word_offsets: Tensor
+    entity_offsets: Tensor
     lengths: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, word_mask: Tensor, entity_mask: Tensor | None) -> "Packed":
-        """The layout of the tokens where `word_mask` (batch, words) and `entity_mask` are True."""
-        if entity_mask is None:
-            entity_mask = word_mask[:, :0]
-        sequences = torch.cat([mask.nonzero()[:, 0] for mask in (word_mask, entity_mask)])
-        order = sequences.argsort(stable=True)
-        words, entities = word_mask.sum(dim=1), entity_mask.sum(dim=1)
-        return cls(
-            word_mask.flatten().nonzero()[:, 0],
-            entity_mask.flatten().nonzero()[:, 0],
-            order,
-            order.argsort(),
-            functional.pad((words + entities).cumsum(dim=0), (1, 0)),
-            tuple(zip(words.tolist(), entities.tolist(), strict=True)),
-        )
+    def of(cls, lengths: Sequence[tuple[int, int]]) -> "Packed":
+        """The layout of sequences with so many words and entities."""
+        counts = torch.tensor(lengths, dtype=torch.int32).T
+        words, entities = functional.pad(counts.cumsum(dim=1, dtype=torch.int32), (1, 0))
+        return cls(words, entities, tuple(lengths))
 
     def to(self, device: torch.device | str) -> "Packed":
         """The same on another device."""
-        names = ("word_indices", "entity_indices", "order", "places", "offsets")
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+        return replace(
+            self, word_offsets=self.word_offsets.to(device), entity_offsets=self.entity_offsets.to(device)
+        )
 
     @property
     def word_count(self) -> int:
         """Words of all sequences."""
         return sum(words for words, _ in self.lengths)
+
+    @property
+    def entity_count(self) -> int:
+        """Entities of all sequences."""
+        return sum(entities for _, entities in self.lengths)
+
+    @functools.cached_property
+    def places(self) -> Tensor:
+        """For each packed token its place in the order sequence after sequence, (tokens)."""
+        words = spread(self.entity_offsets[:-1], self.word_offsets, self.word_count)
+        entities = spread(self.word_offsets[1:], self.entity_offsets, self.entity_count)
+        moved = torch.cat([words, entities])
+        return moved.add_(count_up(self.word_count, self.entity_count, like=moved))
+
+    @functools.cached_property
+    def order(self) -> Tensor:
+        """The inverse of `places`: for each token, sequence after sequence, its place in the packed tensor."""
+        places = self.places
+        return torch.empty_like(places).scatter_(0, places, count_up(len(places), like=places))
+
+    @functools.cached_property
+    def offsets(self) -> Tensor:
+        """Where each sequence begins in that order, (sequences + 1)."""
+        return (self.word_offsets + self.entity_offsets).long()
 
     def attend(self, queries: Queries, keys: Tensor, values: Tensor, heads: int, dropout: float) -> Tensor:
         """Multi-head attention on (tokens, hidden): a token sees those of its own sequence."""
@@ -166,6 +184,16 @@ class Packed:
 
 
 Layout = Padded | Packed
+
+
+def spread(values: Tensor, offsets: Tensor, count: int) -> Tensor:
+    """A value of each sequence for each of its `count` tokens, int64. The device is not waited for."""
+    return values.long().repeat_interleave(offsets.diff(), output_size=count)
+
+
+def count_up(*counts: int, like: Tensor) -> Tensor:
+    """0 1 2 ... up to each count, one after the other, where `like` lies."""
+    return torch.cat([torch.arange(count, device=like.device) for count in counts])
 
 
 class Reordered(torch.autograd.Function):
@@ -228,7 +256,7 @@ def kernel_of(
     attention: Callable[[Tensor, Layout], Tensor], layout: Layout, width: int, device: torch.device
 ) -> str:
     """The kernel that an attention module over states of that width runs on there, found by running it."""
-    tokens = layout.key_mask.shape if isinstance(layout, Padded) else layout.order.shape
+    tokens = layout.key_mask.shape if isinstance(layout, Padded) else [len(layout.order)]
     calls: list[str] = []
 
     class Recorder(TorchDispatchMode):

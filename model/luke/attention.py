@@ -5,10 +5,14 @@ output projection belongs to the layer. Original attention is entity-aware atten
 Which tokens see each other, and what computes it, is said by a layout (`model.kernels.packing`).
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from model.kernels.packing import Layout, Queries
+from model.kernels import attention_cuda
+from model.kernels.packing import Layout, Packed, Queries, Reordered
 from model.luke.config import LukeConfig
 
 ENTITY_AWARE_QUERIES = ("word_to_entity_query", "entity_to_word_query", "entity_to_entity_query")
@@ -29,8 +33,26 @@ class SelfAttention(nn.Module):
     def forward(self, states: Tensor, layout: Layout) -> Tensor:
         """Attend over `states` (..., words + entities, hidden), arranged as `layout` says; the same shape."""
         dropout = self.dropout if self.training else 0.0
+        if isinstance(layout, Packed) and has_kernel(states, self.head_size):
+            return self.attend_on_gpu(states, layout, dropout)
         queries = self.queries(states, layout.word_count)
         return layout.attend(queries, self.key(states), self.value(states), self.heads, dropout)
+
+    def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
+        """Attention over packed states (tokens, hidden): one product and one call, sequence after sequence."""
+        projected = project(states, [self.query, self.key, self.value])
+        if layout.entity_count:
+            projected = Reordered.apply(projected, layout.order, layout.places)
+        longest = max(words + entities for words, entities in layout.lengths)
+        rows = self.rows(projected, layout.offsets.int(), longest)
+        attended = attention_cuda.attend_by_cases([rows], dropout).flatten(1)
+        return Reordered.apply(attended, layout.places, layout.order) if layout.entity_count else attended
+
+    def rows(self, projected: Tensor, offsets: Tensor, longest: int) -> attention_cuda.Rows:
+        """Tokens as the kernel takes them, of what was computed of each, side by side."""
+        return attention_cuda.Rows(
+            projected.unflatten(-1, (-1, self.heads, self.head_size)), offsets, longest
+        )
 
     def queries(self, states: Tensor, word_count: int) -> Queries:
         """One query of every token for all keys."""
@@ -45,6 +67,19 @@ class EntityAwareAttention(SelfAttention):
         self.word_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
         self.entity_to_word_query = nn.Linear(config.hidden_size, config.hidden_size)
         self.entity_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
+        """Attention over packed states (tokens, hidden): a product for words, one for entities, and the four cases."""
+        words, entities = states.split([layout.word_count, layout.entity_count])
+        longest_words, longest_entities = (max(counts) for counts in zip(*layout.lengths, strict=True))
+        of_words = project(words, [self.query, self.key, self.value, self.word_to_entity_query])
+        kinds = [self.rows(of_words, layout.word_offsets, longest_words)]
+        if layout.entity_count:
+            of_entities = project(
+                entities, [self.entity_to_word_query, self.key, self.value, self.entity_to_entity_query]
+            )
+            kinds.append(self.rows(of_entities, layout.entity_offsets, longest_entities))
+        return attention_cuda.attend_by_cases(kinds, dropout).flatten(1)
 
     def queries(self, states: Tensor, word_count: int) -> Queries:
         """A query of every token for word keys, and one for entity keys; without entities the first alone."""
@@ -65,6 +100,20 @@ class EntityAwareAttention(SelfAttention):
             self.entity_to_word_query(entities),
             self.entity_to_entity_query(entities),
         )
+
+
+def project(states: Tensor, parts: Sequence[nn.Linear]) -> Tensor:
+    """The outputs of several linear layers for states (..., hidden), side by side, as one product."""
+    weight = torch.cat([part.weight for part in parts])
+    return functional.linear(states, weight, torch.cat([part.bias for part in parts]))
+
+
+def has_kernel(states: Tensor, head_size: int) -> bool:
+    """Whether the GPU's variable-length kernel takes queries of these states: of the type that products have here."""
+    kind = states.device.type
+    is_autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    dtype = torch.get_autocast_dtype(kind) if is_autocast else states.dtype
+    return attention_cuda.takes(states.device, dtype, head_size)
 
 
 def copy_missing_queries(attention: EntityAwareAttention) -> None:

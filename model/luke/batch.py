@@ -15,6 +15,35 @@ Integers = NDArray[np.int64]
 IGNORED = -100  # a label where nothing is to be predicted
 
 
+@dataclass(frozen=True, eq=False)
+class Unpadded:
+    """Where the real tokens of a padded batch are, and how they lie when they are packed.
+
+    word_indices    (words of all sequences) places in the flattened word ids
+    entity_indices  (entities of all sequences) places in the flattened entity ids
+    """
+
+    word_indices: Tensor
+    entity_indices: Tensor
+    layout: Packed
+
+    @classmethod
+    def of(cls, word_mask: Tensor, entity_mask: Tensor | None) -> "Unpadded":
+        """What is real where `word_mask` (batch, words) and `entity_mask` are True; made on the CPU, once a batch."""
+        if entity_mask is None:
+            entity_mask = word_mask[:, :0]
+        lengths = zip(word_mask.sum(dim=1).tolist(), entity_mask.sum(dim=1).tolist(), strict=True)
+        return cls(
+            word_mask.flatten().nonzero()[:, 0],
+            entity_mask.flatten().nonzero()[:, 0],
+            Packed.of(list(lengths)),
+        )
+
+    def to(self, device: torch.device | str) -> "Unpadded":
+        """The same on another device."""
+        return Unpadded(self.word_indices.to(device), self.entity_indices.to(device), self.layout.to(device))
+
+
 @dataclass(frozen=True)
 class Batch:
     """One batch of word and entity sequences; what is None has no part in it.
@@ -39,7 +68,7 @@ class Batch:
     entity_mask: Tensor | None = None
     word_labels: Tensor | None = None
     entity_labels: Tensor | None = None
-    packed: Packed | None = None
+    packed: Unpadded | None = None
 
     def __post_init__(self) -> None:
         check_tokens("word", self.word_ids, self.word_mask, self.word_labels)
@@ -67,7 +96,7 @@ class Batch:
 
     def unpadded(self) -> "Batch":
         """The same batch, on whose padding the model does no work; call it before the batch is moved."""
-        return replace(self, packed=Packed.of(self.word_mask, self.entity_mask))
+        return replace(self, packed=Unpadded.of(self.word_mask, self.entity_mask))
 
     def check(self, config: LukeConfig, part: str) -> None:
         """Raise a ValueError unless a model of that configuration has a row for every `part`: ids or labels.

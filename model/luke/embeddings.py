@@ -28,9 +28,16 @@ class WordEmbeddings(nn.Module):
 
     def forward(self, word_ids: Tensor, word_mask: Tensor) -> Tensor:
         """Embed word ids and their mask, both (batch, words), to (batch, words, hidden)."""
-        positions = word_positions(word_mask, self.padding_row)
-        summed = self.token(word_ids) + self.position(positions) + self.token_type.weight[SEGMENT]
+        return self.embed(word_ids, word_positions(word_mask, self.padding_row))
+
+    def embed(self, word_ids: Tensor, rows: Tensor) -> Tensor:
+        """Embed word ids at these rows of the position table, both (...), to (..., hidden)."""
+        summed = self.token(word_ids) + self.position(rows) + self.token_type.weight[SEGMENT]
         return self.dropout(self.norm(summed))
+
+    def packed(self, word_ids: Tensor, places: Tensor) -> Tensor:
+        """Embed words (words) that are at `places` 0, 1, 2, ... of their sequences, without padding between them."""
+        return self.embed(word_ids, places + (0 if self.padding_row is None else self.padding_row + 1))
 
 
 def word_positions(word_mask: Tensor, padding_row: int | None) -> Tensor:
@@ -66,9 +73,17 @@ class EntityEmbeddings(nn.Module):
 
     def forward(self, entity_ids: Tensor, entity_positions: Tensor) -> Tensor:
         """(batch, entities) ids at (batch, entities, mention) positions to (batch, entities, hidden)."""
-        positions = self.mean_position(entity_positions)
+        return self.embed(entity_ids, self.mean_position(entity_positions))
+
+    def embed(self, entity_ids: Tensor, positions: Tensor) -> Tensor:
+        """Embed ids (...) whose mentions have the position embeddings (..., hidden)."""
         summed = self.projection(self.token(entity_ids)) + positions + self.token_type.weight[SEGMENT]
         return self.dropout(self.norm(summed))
+
+    def packed(self, entity_ids: Tensor, positions: Tensor, begins: Tensor) -> Tensor:
+        """Embed entities (entities), each at the word positions from its place in `begins` on, without padding."""
+        means = functional.embedding_bag(positions, self.position.weight, begins, mode="mean")
+        return self.embed(entity_ids, means)
 
     def mean_position(self, entity_positions: Tensor) -> Tensor:
         """The mean position embedding of each mention; -1 stands for padding and is left out."""

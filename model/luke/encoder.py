@@ -13,9 +13,10 @@ from torch.utils.checkpoint import checkpoint
 from model.kernels.packing import Layout, Packed, Padded, kernel_of
 from model.kernels.tied_tables import Table
 from model.luke.attention import EntityAwareAttention, SelfAttention
-from model.luke.batch import Batch
+from model.luke.batch import Batch, Unpadded
 from model.luke.config import PAD_ENTITY, LukeConfig
 from model.luke.embeddings import EntityEmbeddings, WordEmbeddings, initialise
+from model.luke.flat import FlatBatch
 
 ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
@@ -42,7 +43,11 @@ class EncoderLayer(nn.Module):
 
     def forward(self, states: Tensor, layout: Layout) -> Tensor:
         """States (..., words + entities, hidden), arranged as `layout` says, to the same shape."""
-        attended = self.attention_output(self.attention(states, layout))
+        return self.finish(states, self.attention(states, layout))
+
+    def finish(self, states: Tensor, attended: Tensor) -> Tensor:
+        """What follows attention; all of it treats a token by itself."""
+        attended = self.attention_output(attended)
         states = self.attention_norm(states + self.dropout(attended))
         transformed = self.output(self.activation(self.intermediate(states)))
         return self.output_norm(states + self.dropout(transformed))
@@ -64,6 +69,14 @@ class LukeModel(nn.Module):
         for module in self.modules():
             initialise(module, config.initializer_range)
 
+    def encode_flat(self, batch: FlatBatch) -> Tensor:
+        """Encode a flat batch to states (words + entities of all sequences, hidden), words first."""
+        states = self.word_embeddings.packed(batch.word_ids, batch.word_places)
+        if batch.shape.entities:
+            entities = self.entity_embeddings.packed(batch.entity_ids, *batch.mention_places())
+            states = torch.cat([states, entities])
+        return self.encode(states, batch.layout)
+
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Encode a batch to word states (batch, words, hidden) and entity states (batch, entities, hidden).
 
@@ -84,6 +97,16 @@ class LukeModel(nn.Module):
         has_entities = batch.entity_ids is not None
         return states[:, :word_count], states[:, word_count:] if has_entities else None
 
+    def compile_layers(self) -> None:
+        """Have torch compile what follows attention in each layer: one graph for all layers and numbers of tokens.
+
+        Attention itself is a fused kernel already, and is called with the lengths of sequences, which a graph would
+        be made for anew with every batch.
+        """
+        for layer in self.layers:
+            assert isinstance(layer, EncoderLayer)
+            layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
+
     def encode(self, states: Tensor, layout: Layout) -> Tensor:
         """All layers; with `gradient_checkpointing` a layer's inner states are computed again when needed."""
         for layer in self.layers:
@@ -93,21 +116,22 @@ class LukeModel(nn.Module):
                 states = layer(states, layout)
         return states
 
-    def encode_packed(self, batch: Batch, packed: Packed) -> tuple[Tensor, Tensor | None]:
+    def encode_packed(self, batch: Batch, packed: Unpadded) -> tuple[Tensor, Tensor | None]:
         """As `forward`, without work on padding, whose states are zero."""
         words = self.word_embeddings(batch.word_ids, batch.word_mask)
         if batch.entity_ids is None or batch.entity_positions is None:
-            states = self.encode(gather_rows(words, packed.word_indices), packed)
+            states = self.encode(gather_rows(words, packed.word_indices), packed.layout)
             return scatter_rows(states, packed.word_indices, batch.word_ids.shape), None
         entities = self.entity_embeddings(
             batch.entity_ids.flatten()[packed.entity_indices][None],
             batch.entity_positions.flatten(0, 1)[packed.entity_indices][None],
         )
         states = torch.cat([gather_rows(words, packed.word_indices), entities[0]])
-        states = self.encode(states, packed)
+        states = self.encode(states, packed.layout)
+        word_count = len(packed.word_indices)
         return (
-            scatter_rows(states[: packed.word_count], packed.word_indices, batch.word_ids.shape),
-            scatter_rows(states[packed.word_count :], packed.entity_indices, batch.entity_ids.shape),
+            scatter_rows(states[:word_count], packed.word_indices, batch.word_ids.shape),
+            scatter_rows(states[word_count:], packed.entity_indices, batch.entity_ids.shape),
         )
 
     def check(self, batch: Batch) -> None:
@@ -157,6 +181,6 @@ def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
 
 def attention_kernel(module: LukeModel, device: torch.device) -> str:
     """What attention over an unpadded batch runs on there, as the module is now: in training or not."""
-    layout = Packed.of(torch.ones(2, 16, dtype=torch.bool), torch.ones(2, 4, dtype=torch.bool)).to(device)
+    layout = Packed.of([(16, 4), (16, 4)]).to(device)
     attention = cast(EncoderLayer, module.layers[0]).attention
     return kernel_of(attention, layout, module.config.hidden_size, device)

@@ -13,6 +13,7 @@ from model.luke.batch import IGNORED, Batch
 from model.luke.config import LukeConfig
 from model.luke.embeddings import initialise
 from model.luke.encoder import ACTIVATION, LukeModel
+from model.luke.flat import FlatBatch
 
 WORD_LOSS, ENTITY_LOSS = "masked_word", "masked_entity"
 
@@ -80,14 +81,12 @@ class PretrainingOutput:
         name: str,
         head: Head,
         states: Tensor,
-        labels: Tensor,
+        wanted: Tensor,
         table: Table,
         totals: Mapping[str, int] | None,
     ) -> None:
-        """Predict the labels that are asked for from states (batch, tokens, hidden), and enter the result."""
-        is_asked = labels != IGNORED
-        wanted = labels[is_asked]
-        hidden = head.transform(states[is_asked])
+        """Predict the labels `wanted` (rows) from states (rows, hidden), and enter the result."""
+        hidden = head.transform(states)
         loss, self.correct[name] = linear_cross_entropy(
             hidden, table.weight, head.bias, wanted, adds_in_place=table.adds_in_place
         )
@@ -112,25 +111,52 @@ class LukeForPretraining(nn.Module):
         """The configuration of the encoder."""
         return self.luke.config
 
+    @property
+    def heads(self) -> dict[str, tuple[Head, Table]]:
+        """By the name of its loss each head, and the table that it is tied to."""
+        return {
+            WORD_LOSS: (self.word_head, self.luke.word_embeddings.token),
+            ENTITY_LOSS: (self.entity_head, self.luke.entity_embeddings.token),
+        }
+
     def add_table_gradients_in_place(self) -> None:
         """From now on `backward()` adds to the tables' `weight.grad` itself: see `model.kernels.tied_tables.Table`."""
         for table in (self.luke.word_embeddings.token, self.luke.entity_embeddings.token):
             table.adds_in_place = True
 
-    def forward(self, batch: Batch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
+    def forward(self, batch: Batch | FlatBatch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
         """Losses over what the batch's labels ask for; logits are computed at those positions alone.
 
         A loss is the sum of its cross-entropies divided by the batch's count of labels, or by that in
         `totals`: the losses of the parts of a batch then add up to the loss of the whole.
         """
-        if batch.word_ids.device.type == "cpu":
+        output = PretrainingOutput({}, {}, {})
+        for name, (states, wanted) in self.asked(batch).items():
+            head, table = self.heads[name]
+            output.add(name, head, states, wanted, table, totals)
+        return output
+
+    def asked(self, batch: Batch | FlatBatch) -> dict[str, tuple[Tensor, Tensor]]:
+        """States (rows, hidden) of masked words and masked entities, where there are labels, and the labels (rows)."""
+        is_here = (batch.numbers if isinstance(batch, FlatBatch) else batch.word_ids).device.type == "cpu"
+        if isinstance(batch, FlatBatch):
+            if is_here:
+                batch.check(self.config)
+            states = self.luke.encode_flat(batch)
+            found = {WORD_LOSS: (states.index_select(0, batch.masked_words), batch.word_labels.long())}
+            if batch.shape.entities:
+                entities = states.index_select(0, batch.masked_entities)
+                found[ENTITY_LOSS] = entities, batch.entity_labels.long()
+            return found
+        if is_here:
             batch.check(self.config, "labels")
         word_states, entity_states = self.luke(batch)
-        output = PretrainingOutput({}, {}, {})
-        if batch.word_labels is not None:
-            table = self.luke.word_embeddings.token
-            output.add(WORD_LOSS, self.word_head, word_states, batch.word_labels, table, totals)
-        if batch.entity_labels is not None:
-            table = self.luke.entity_embeddings.token
-            output.add(ENTITY_LOSS, self.entity_head, entity_states, batch.entity_labels, table, totals)
-        return output
+        labelled = {
+            WORD_LOSS: (word_states, batch.word_labels),
+            ENTITY_LOSS: (entity_states, batch.entity_labels),
+        }
+        return {
+            name: (states[labels != IGNORED], labels[labels != IGNORED])
+            for name, (states, labels) in labelled.items()
+            if labels is not None
+        }

@@ -3,10 +3,11 @@
 `python -m model.evaluation MODEL SEQUENCES` evaluates a finished model on all held-out sequences.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +21,9 @@ from model.data.shards import SequenceFacts
 from model.exchange.load import load_strictly, read_model
 from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES, LukeConfig
-from model.luke.heads import LukeForPretraining
-from model.pretraining.ranking import Answers, Figures, Scores, entity_figures, join, score, word_figures
+from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
+from model.pretraining.ranking import Answers, Figures, Scores, entity_figures, score, word_figures
+from model.training.ranks import ALONE, Ranks
 
 MOST_SEQUENCES = 4096
 Integers = NDArray[np.int64]
@@ -34,6 +36,7 @@ def evaluate(
     sequences: int | None = None,
     rounds: int = 1,
     batch_size: int = 8,
+    ranks: Ranks = ALONE,
 ) -> Figures:
     """Figures of masked words and entities on held-out sequences (all, or a fixed sample of `sequences`).
 
@@ -42,7 +45,7 @@ def evaluate(
     the share that either baseline gets right. A group of no labels has its count alone. Words are masked whole.
     More `rounds` mask every sequence as often, each time other words and entities: where there are few of them.
     The module, its mode and every random generator are left as they were; call it under the autocast of
-    training (one rank alone, with DDP's inner module; or every rank, where weights are sharded). A model without
+    training. Of several processes each takes every so many-th batch, and all have the figures. A model without
     entities is judged on its words. ValueError where model and sequences do not fit.
     """
     corpus = held_out.corpus
@@ -51,28 +54,54 @@ def evaluate(
         raise ValueError(f"{corpus.folder}: no held-out sequences; raise --held-out or use a larger dump")
     indices = held_out.sample(sequences or len(held_out))
     places = [(epoch, index) for epoch in range(rounds) for index in indices]
-    words: list[Scores] = []
-    entities: list[Scores] = []
-    commonest: list[tuple[Integers, Integers]] = []
     masker = held_out.make_masker()
+    words, entities = [no_rows(SCORES)], [no_rows(SCORES + ANSWERS)]
     with evaluating(module):
-        for first in range(0, len(places), batch_size):
+        for number, first in enumerate(range(0, len(places), batch_size)):
+            if number % ranks.count != ranks.rank:
+                continue
             chosen = places[first : first + batch_size]
             masked = [masker.mask(corpus[index], epoch=epoch, index=index) for epoch, index in chosen]
             word_scores, entity_scores = score_batch(module, masked, corpus.facts, entities=has_entities)
-            words.append(word_scores)
+            words.append(numbered(number, columns(word_scores)))
             if entity_scores:
-                entities.append(entity_scores)
-                commonest += [
-                    masked_answers(held_out, index, sequence)
-                    for (_, index), sequence in zip(chosen, masked, strict=True)
+                pairs = [
+                    masked_answers(held_out, index, each)
+                    for (_, index), each in zip(chosen, masked, strict=True)
                 ]
-    figures = {"sequences": len(indices)} | word_figures(join(words))
-    if not entities:
+                of_text = [np.concatenate(column) for column in zip(*pairs, strict=True)]
+                entities.append(numbered(number, [*columns(entity_scores), *of_text]))
+    figures = {"sequences": len(indices)} | word_figures(Scores.of(in_order(ranks, words)))
+    found = in_order(ranks, entities)
+    if not found.shape[1]:
         return figures
-    of_text = [np.concatenate(column) for column in zip(*commonest, strict=True)]
-    answers = Answers(held_out.most_frequent, *(of_text if held_out.commonest else (None, None)))
-    return figures | entity_figures(join(entities), answers, held_out.training_counts)
+    answered = found[SCORES:].astype(np.int64)
+    answers = Answers(held_out.most_frequent, *(answered if held_out.commonest else (None, None)))
+    return figures | entity_figures(Scores.of(found[:SCORES]), answers, held_out.training_counts)
+
+
+SCORES, ANSWERS = 4, 2  # columns
+
+
+def no_rows(count: int) -> NDArray[np.float64]:
+    """No rows of so many columns and a number."""
+    return np.zeros((0, 1 + count))
+
+
+def columns(scores: Scores) -> list[NDArray[Any]]:
+    """The scores' columns."""
+    return [scores.labels, scores.losses, scores.ranks, scores.ranks_among_known]
+
+
+def numbered(number: int, values: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+    """A batch's columns as rows, which begin with its number."""
+    return np.stack([np.full(len(values[0]), number), *values], axis=1).astype(np.float64)
+
+
+def in_order(ranks: Ranks, parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The columns of all processes' rows, in the order of batches, as one process alone would have them."""
+    rows = ranks.gather(np.concatenate(parts))
+    return rows[np.argsort(rows[:, 0], kind="stable"), 1:].T
 
 
 @dataclass(frozen=True)
@@ -130,17 +159,14 @@ def score_batch(
 ) -> tuple[Scores, Scores | None]:
     """Scores of the masked words of a batch, and of its masked entities where there are any."""
     device = next(module.parameters()).device
-    batch = collate(
-        masked, pad_id=facts.pad_id, max_mention_words=facts.max_mention_words, entities=entities
-    ).to(device)
-    word_states, entity_states = module.luke(batch)
-    assert batch.word_labels is not None
-    table = module.luke.word_embeddings.token.weight
-    words = score(module.word_head, word_states, batch.word_labels, table)
-    if entity_states is None or batch.entity_labels is None:
+    batch = collate(masked, max_mention_words=facts.max_mention_words, entities=entities)
+    batch.check(module.config)
+    asked = module.asked(batch.to(device))
+    words = score(module.word_head, *asked[WORD_LOSS], module.luke.word_embeddings.token.weight)
+    if ENTITY_LOSS not in asked:
         return words, None
     table = module.luke.entity_embeddings.token.weight
-    return words, score(module.entity_head, entity_states, batch.entity_labels, table, SPECIAL_ENTITIES)
+    return words, score(module.entity_head, *asked[ENTITY_LOSS], table, SPECIAL_ENTITIES)
 
 
 def masked_answers(held_out: HeldOut, index: int, masked: MaskedSequence) -> tuple[Integers, Integers]:

@@ -2,16 +2,19 @@
 
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from model.data.collation import collate
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, epoch_order
-from model.luke.batch import IGNORED, Batch
+from model.luke.batch import IGNORED
+from model.luke.flat import FlatBatch, Shape
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS
 from model.pretraining.recipes import Recipe
 from model.training.ranks import ALONE, Ranks
@@ -27,8 +30,38 @@ class MicroBatch:
     own number times that of the parts: they add up to the mean of the parts' means.
     """
 
-    batch: Batch
+    batch: FlatBatch
     totals: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step's micro-batches in one tensor, which travels between processes, and to a GPU, as it is."""
+
+    numbers: Tensor
+    shapes: tuple[Shape, ...]
+    totals: tuple[dict[str, int], ...]
+
+    @classmethod
+    def of(cls, parts: Sequence[MicroBatch]) -> "Step":
+        """Micro-batches as one step."""
+        return cls(
+            torch.cat([part.batch.numbers for part in parts]),
+            tuple(part.batch.shape for part in parts),
+            tuple(part.totals for part in parts),
+        )
+
+    def pin_memory(self) -> "Step":
+        """The same in memory that a GPU reads while the host goes on."""
+        return replace(self, numbers=self.numbers.pin_memory())
+
+    def micro_batches(self) -> list[MicroBatch]:
+        """The parts; they share the step's memory."""
+        numbers = self.numbers.split([sum(shape.sizes) for shape in self.shapes])
+        return [
+            MicroBatch(FlatBatch(part, shape), totals)
+            for part, shape, totals in zip(numbers, self.shapes, self.totals, strict=True)
+        ]
 
 
 class Loader:
@@ -77,22 +110,28 @@ class Loader:
             for part in cut(masked, self.recipe)
         ]
 
-    def collate(self, part: Sequence[MaskedSequence]) -> Batch:
+    def collate(self, part: Sequence[MaskedSequence]) -> FlatBatch:
         """Some sequences as one batch."""
-        facts = self.corpus.facts
-        return collate(
-            part, pad_id=facts.pad_id, entities=self.entities, max_mention_words=facts.max_mention_words
-        )
+        return collate(part, entities=self.entities, max_mention_words=self.corpus.facts.max_mention_words)
 
-    def stream(self, first: int, end: int, workers: int) -> Iterator[list[MicroBatch]]:
-        """The steps from `first` up to, not including, `end`, prepared ahead by so many processes (0: by this one)."""
+    def stream(
+        self, first: int, end: int, workers: int, *, pinned: bool = False
+    ) -> Iterator[list[MicroBatch]]:
+        """The steps from `first` up to, not including, `end`, prepared ahead by so many processes (0: by this one).
+
+        With `pinned` they lie in memory that a GPU reads by itself.
+        """
         if not workers:
-            return map(self, range(first, end))
+            steps = (Step.of(self(step)) for step in range(first, end))
+            return ((step.pin_memory() if pinned else step).micro_batches() for step in steps)
         from torch.utils.data import DataLoader
 
         options: dict[str, Any] = {"sampler": range(first, end), "batch_size": None, "collate_fn": _same}
-        steps: Any = _Steps(self)
-        return iter(DataLoader(steps, num_workers=workers, worker_init_fn=_ignore_sigterm, **options))
+        steps_of: Any = _Steps(self)
+        loader = DataLoader(
+            steps_of, num_workers=workers, worker_init_fn=_ignore_sigterm, pin_memory=pinned, **options
+        )
+        return (step.micro_batches() for step in loader)
 
 
 class _Steps:
@@ -101,8 +140,8 @@ class _Steps:
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
 
-    def __getitem__(self, step: int) -> list[MicroBatch]:
-        return self.loader(step)
+    def __getitem__(self, step: int) -> Step:
+        return Step.of(self.loader(step))
 
 
 def _ignore_sigterm(worker: int) -> None:
@@ -110,8 +149,8 @@ def _ignore_sigterm(worker: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def _same(parts: list[MicroBatch]) -> list[MicroBatch]:
-    return parts
+def _same(step: Step) -> Step:
+    return step
 
 
 @lru_cache(maxsize=2)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from model.data.held_out import HeldOut
-from model.luke.batch import Batch
 from model.luke.encoder import attention_kernel
+from model.luke.flat import FlatBatch
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate
 from model.pretraining.loader import Loader, MicroBatch
@@ -27,6 +27,7 @@ from model.training.signals import Stopped, StopRequest
 
 logger = logging.getLogger(__name__)
 CHECKPOINTS = "checkpoints"
+GPU_WORKERS = 2  # of a loader
 # The authors' code spared what is called LayerNorm.weight. RoBERTa's word head, unlike BERT's, has a layer_norm.weight.
 DECAYED_IN_PAPER = ("word_head.norm.weight",)
 
@@ -35,12 +36,13 @@ DECAYED_IN_PAPER = ("word_head.norm.weight",)
 class Settings:
     """What changes how a run is carried out, and none of its bits.
 
-    `workers` prepare batches beside each training process. A checkpoint is also written when so many minutes have
-    passed (0: never) since the last one; the last `checkpoints_kept` are kept. `tracker` is the module:function that
-    gets figures besides (`model.training.metrics_log.find_tracker`).
+    `workers` prepare batches beside each training process (None: GPU_WORKERS where a GPU would wait for them, else
+    none). A checkpoint is also written when so many minutes have passed (0: never) since the last one; the last
+    `checkpoints_kept` are kept. `tracker` is the module:function that gets figures besides
+    (`model.training.metrics_log.find_tracker`).
     """
 
-    workers: int = 0
+    workers: int | None = None
     checkpoint_minutes: float = 0.0
     checkpoints_kept: int = 2
     tracker: str = ""
@@ -48,8 +50,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Watched:
-    """What goes beside the training of one run; of several processes the first alone has a record and evaluates."""
+    """What goes beside the training of one run; of several processes the first alone has a record."""
 
+    ranks: Ranks
     held_out: HeldOut
     schedule: Schedule
     record: Record | None
@@ -60,7 +63,8 @@ class Watched:
         if not self.record:
             return
         machine = {"device": describe_device(device), "torch": torch.__version__}
-        self.record.speed({"step": step, **machine, "matrix_flops_per_second": self.meter.peak})
+        peaks = {f"{name}_flops_per_second": value for name, value in asdict(self.meter.peaks).items()}
+        self.record.speed({"step": step, **machine, **peaks})
 
     def log(self, line: Line, device: torch.device) -> None:
         """Record the means of a stretch of steps, and its speed."""
@@ -72,10 +76,14 @@ class Watched:
 
     def evaluate(self, module: LukeForPretraining, step: int, batch_size: int) -> None:
         """Record held-out figures where they are due after `step` finished steps."""
-        if self.record and self.schedule.is_due(step):
-            with self.meter.aside("evaluation"):
-                count = self.schedule.sequences(step)
-                figures = evaluate(module, self.held_out, sequences=count, batch_size=batch_size)
+        if not self.schedule.is_due(step):
+            return
+        with self.meter.aside("evaluation"):
+            count = self.schedule.sequences(step)
+            figures = evaluate(
+                module, self.held_out, sequences=count, batch_size=batch_size, ranks=self.ranks
+            )
+            if self.record:
                 self.record.evaluation({"step": step} | figures)
 
     def text(self, losses: Mapping[str, float], step: int) -> str:
@@ -104,7 +112,9 @@ class PhaseTraining:
         """Run what is left of each phase."""
         recipe = self.loader.recipe
         prepare(self.module, recipe, self.ranks.device)
-        logger.info("attention runs on %s", attention_kernel(self.module.luke.train(), self.ranks.device))
+        with self.autocast():
+            kernel = attention_kernel(self.module.luke.train(), self.ranks.device)
+        logger.info("attention runs on %s", kernel)
         names = (WORD_LOSS, ENTITY_LOSS) if self.run["entities"] else (WORD_LOSS,)
         self.recorder = Recorder(names, self.ranks)
         if checkpoint:
@@ -124,7 +134,11 @@ class PhaseTraining:
         if checkpoint:
             checkpoint.restore_optimizer(optimizer)
         first = checkpoint.step if checkpoint else start
-        steps = self.loader.stream(first, end, self.settings.workers)
+        is_pinned = self.ranks.device.type == "cuda"
+        workers = self.settings.workers
+        if workers is None:
+            workers = GPU_WORKERS if is_pinned else 0
+        steps = self.loader.stream(first, end, workers, pinned=is_pinned)
         self.saved_at = time.monotonic()
         meter = self.watched.meter
         encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
@@ -161,7 +175,7 @@ class PhaseTraining:
 
     def loss(self, part: MicroBatch) -> dict[str, Tensor]:
         """The losses of a micro-batch; its predictions are counted."""
-        self.watched.meter.add(work_of(part.batch))
+        self.watched.meter.add(work_of(part.batch.shape))
         with self.autocast():
             output = self.module(moved(part.batch, self.module, self.ranks.device), part.totals)
         self.recorder.count(output.correct, output.total)
@@ -233,6 +247,7 @@ class PhaseTraining:
                 figures=self.finished,
                 ranks=self.ranks.count,
                 device=self.ranks.device,
+                computing=computing(self.loader.recipe),
                 kept=self.settings.checkpoints_kept,
             )
         self.saved_at = time.monotonic()
@@ -265,15 +280,20 @@ def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) ->
     """Have the module compute as the recipe says, its tables' gradients in place where that pays."""
     module.luke.gradient_checkpointing = recipe.gradient_checkpointing
     if recipe.compiled:
-        module.luke.compile(dynamic=True)
-    elif device.type == "cpu":
+        module.luke.compile_layers()
+    if device.type == "cpu":
         # A GPU writes a table in no time, and would add up look-ups in an order that is not always the same.
         module.add_table_gradients_in_place()
 
 
-def moved(batch: Batch, module: LukeForPretraining, device: torch.device) -> Batch:
+def computing(recipe: Recipe) -> dict[str, Any]:
+    """What a recipe may leave to the device, and bits depend on."""
+    return {"precision": recipe.precision, "tokens_per_batch": recipe.tokens_per_batch}
+
+
+def moved(batch: FlatBatch, module: LukeForPretraining, device: torch.device) -> FlatBatch:
     """The batch on the device of its model, which could not look at its ids there without waiting."""
-    if device.type != "cpu":
-        batch.check(module.config, "ids")
-        batch.check(module.config, "labels")
-    return batch.to(device)
+    if device.type == "cpu":
+        return batch
+    batch.check(module.config)
+    return batch.to(device, non_blocking=True)

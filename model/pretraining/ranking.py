@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES
 
 # How often training annotates an entity, both ends included.
@@ -31,6 +30,12 @@ class Scores:
     ranks: Integers
     ranks_among_known: Integers
 
+    @classmethod
+    def of(cls, columns: NDArray[np.float64]) -> "Scores":
+        """The four columns (4, rows) as scores."""
+        labels, losses, ranks, known = columns
+        return cls(labels.astype(np.int64), losses, ranks.astype(np.int64), known.astype(np.int64))
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -46,12 +51,11 @@ class Answers:
 
 @torch.no_grad()
 def score(head: nn.Module, states: Tensor, labels: Tensor, table: Tensor, special: int = 0) -> Scores:
-    """Scores where `labels` (batch, tokens) ask for one of states (batch, tokens, hidden).
+    """Scores of the labels (rows) that are asked for at states (rows, hidden).
 
     Logits are computed in single precision, since ranks among rounded ones would be flattering, and for a few
     positions at a time. The first `special` rows of the table do not compete in `ranks_among_known`.
     """
-    states, labels = states[labels != IGNORED], labels[labels != IGNORED]
     losses, ranks, known = [], [], []
     rows = max(1, LOGITS_AT_ONCE // table.shape[0])
     with torch.autocast(states.device.type, enabled=False):
@@ -72,16 +76,6 @@ def score(head: nn.Module, states: Tensor, labels: Tensor, table: Tensor, specia
 def above_own(logits: Tensor, labels: Tensor) -> Tensor:
     """Which logits (rows, classes) are above that of the row's label; what is no number counts as above."""
     return ~(logits <= logits.gather(1, labels[:, None]))
-
-
-def join(parts: list[Scores]) -> Scores:
-    """The scores of several batches as one."""
-    return Scores(
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.losses for part in parts]),
-        np.concatenate([part.ranks for part in parts]),
-        np.concatenate([part.ranks_among_known for part in parts]),
-    )
 
 
 def word_figures(scores: Scores) -> Figures:

@@ -18,7 +18,15 @@ from model.luke.config import check_value as check
 
 SCRATCH = "scratch"
 TRAINABLE = ("new", "all")
+AUTO = "auto"
 PRECISIONS = ("float32", "bf16")
+# A micro-batch on a GPU: what keeps one busy, where half of its memory holds what is kept for the way back.
+GPU_TOKENS = 32_768
+_MEMORY_SHARE = 0.5
+# Bytes of each token, layer and hidden unit: counted in bf16 (tests/model/luke/test_flat.py); in float32 each is twice
+# as wide, and there are copies of what its kernel reads.
+_KEPT_BYTES = {"bf16": 42, "float32": 110}
+_ROUND_TOKENS = 1024
 
 
 @dataclass(frozen=True)
@@ -47,9 +55,10 @@ class Phase:
 class Recipe:
     """The hyper-parameters of a pretraining; micro-batches bound the memory, not the result, but in profile `paper`.
 
-    `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not.
-    `precision` is that of matrix products (weights are float32), float32 or bf16; with `gradient_checkpointing` a
-    layer's inner states are computed twice instead of kept; `compiled` has torch compile the encoder.
+    `tokens_per_batch` bounds the words and entities of a micro-batch instead of its sequences; 0 does not, but on a GPU
+    it is what suits the memory. `precision` is that of matrix products (weights are float32), float32 or
+    bf16, or `auto`, which suits the device (`on_device`). With `gradient_checkpointing` a layer's inner states are
+    computed twice instead of kept; `compiled` has torch compile what follows attention in each layer.
     `masked_word_share` of a sequence's words and `masked_entity_share` of its entities are hidden in training, at least
     one of each. At 1 no entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of both, whatever the recipe.
     With `begins_at_own_place` a model without a base does not begin with plain random weights, but with attention to a
@@ -62,7 +71,7 @@ class Recipe:
     log_every: int
     checkpoint_every: int
     tokens_per_batch: int = 0
-    precision: str = "float32"
+    precision: str = AUTO
     gradient_checkpointing: bool = False
     compiled: bool = False
     weight_decay: float = 0.01
@@ -81,13 +90,34 @@ class Recipe:
             check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         for name in ("tokens_per_batch", "weight_decay"):
             check(0 <= getattr(self, name) < math.inf, name, getattr(self, name), "at least 0")
-        check(self.precision in PRECISIONS, "precision", self.precision, f"one of {', '.join(PRECISIONS)}")
+        precisions = (AUTO, *PRECISIONS)
+        check(self.precision in precisions, "precision", self.precision, f"one of {', '.join(precisions)}")
         check(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
         is_pair = isinstance(self.betas, tuple) and len(self.betas) == 2
         is_pair = is_pair and all(isinstance(beta, float) and 0 <= beta < 1 for beta in self.betas)
         check(is_pair, "betas", self.betas, "two numbers, each at least 0 and below 1")
         for name in ("masked_word_share", "masked_entity_share"):
             check(0 < getattr(self, name) <= 1, name, getattr(self, name), "above 0, at most 1")
+
+    def on_device(self, config: LukeConfig, *, gpu_bytes: int, has_bf16: bool, profile: str) -> "Recipe":
+        """The recipe with what it leaves open as a specialist would choose it; `gpu_bytes` is 0 on a CPU.
+
+        On a GPU products are in bf16 where it has that, and a micro-batch has as many tokens as its memory takes, up to
+        GPU_TOKENS. In profile `paper`, whose result depends on them, micro-batches stay as they are.
+        """
+        suited = "bf16" if gpu_bytes and has_bf16 else "float32"
+        precision = suited if self.precision == AUTO else self.precision
+        changes: dict[str, Any] = {"precision": precision}
+        if gpu_bytes and not self.tokens_per_batch and profile != "paper":
+            layers = config.num_hidden_layers
+            # Checkpointing keeps a layer's input, in float32, and one layer's states.
+            of_layer = _KEPT_BYTES[precision]
+            kept = of_layer + 4 * layers if self.gradient_checkpointing else of_layer * layers
+            fitting = int(_MEMORY_SHARE * gpu_bytes / (kept * config.hidden_size))
+            changes["tokens_per_batch"] = max(
+                _ROUND_TOKENS, min(GPU_TOKENS, fitting // _ROUND_TOKENS * _ROUND_TOKENS)
+            )
+        return replace(self, **changes)
 
     def without_entities(self) -> "Recipe":
         """As many steps of the last phase that trains all: the baseline "RoBERTa with extra training"."""

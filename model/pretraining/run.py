@@ -11,11 +11,10 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 
 from model.data.held_out import HeldOut
@@ -26,10 +25,10 @@ from model.luke.heads import LukeForPretraining
 from model.pretraining.configuration import Configuration, values_text
 from model.pretraining.evaluation import Schedule
 from model.pretraining.loader import Loader
-from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched
+from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched, computing
 from model.pretraining.recipes import SCRATCH, Recipe
 from model.pretraining.start import build_model
-from model.pretraining.throughput import Meter, matrix_rate
+from model.pretraining.throughput import Meter, Peaks, gpu_has_bf16, gpu_memory
 from model.training.checkpoints import Checkpoint, latest_checkpoint
 from model.training.loop import resolve_device
 from model.training.metrics_log import METRICS, Record, Tracker, find_tracker, last_figures
@@ -71,17 +70,13 @@ def pretrain(
         tracker = find_tracker(settings.tracker) if ranks.is_first else None
         corpus = Corpus(sequences)
         module, new = build_model(corpus.facts, configuration, seed=seed)
-        recipe, base_model = configuration.recipe, configuration.base_model
-        run = {
-            "sequences": corpus.fingerprint,
-            "preset": configuration.preset,
-            "entities": configuration.entities,
-            "profile": profile,
-            "seed": seed,
-            "base_model": SCRATCH if base_model == SCRATCH else fingerprint_model(base_model),
-            "recipe": recipe.table(),
-            "config": asdict(module.config),
-        }
+        run = identity(configuration, corpus, module, profile, seed)
+        recipe = configuration.recipe.on_device(
+            module.config,
+            gpu_bytes=gpu_memory(ranks.device),
+            has_bf16=gpu_has_bf16(ranks.device),
+            profile=profile,
+        )
         if is_finished(output, run):
             logger.info("%s: this pretraining is finished already", output)
             return last_figures(output)
@@ -89,18 +84,36 @@ def pretrain(
         loader = Loader(
             corpus, recipe, profile=profile, seed=seed, entities=configuration.entities, ranks=ranks
         )
-        checkpoint = set_out(module, output, run, ranks)
+        checkpoint = set_out(module, output, run, ranks, recipe)
         with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
             watched = watch(recipe, HeldOut.open(sequences, commonest), module, ranks, record, evaluate_every)
             training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
             with on_sigterm() as training.stop:
                 training.train(checkpoint)
         if ranks.is_first:
-            write_configuration(output / PRETRAINING, configuration, base_name, profile, seed)
+            done = replace(configuration, recipe=recipe)
+            write_configuration(output / PRETRAINING, done, configuration.changes(), base_name, profile, seed)
             save_model(output, module, ("run", digest(run)))
             shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
         ranks.wait()
         return last_figures(output)
+
+
+def identity(
+    configuration: Configuration, corpus: Corpus, module: LukeForPretraining, profile: str, seed: int
+) -> dict[str, Any]:
+    """What a run is, in plain values; its recipe is what was asked for, on whatever device it goes on."""
+    base_model = configuration.base_model
+    return {
+        "sequences": corpus.fingerprint,
+        "preset": configuration.preset,
+        "entities": configuration.entities,
+        "profile": profile,
+        "seed": seed,
+        "base_model": SCRATCH if base_model == SCRATCH else fingerprint_model(base_model),
+        "recipe": configuration.recipe.table(),
+        "config": asdict(module.config),
+    }
 
 
 def explain(configuration: Configuration) -> None:
@@ -117,9 +130,14 @@ def explain(configuration: Configuration) -> None:
 
 
 def write_configuration(
-    path: Path, configuration: Configuration, base_name: str, profile: str, seed: int
+    path: Path,
+    configuration: Configuration,
+    changes: Mapping[str, Any],
+    base_name: str,
+    profile: str,
+    seed: int,
 ) -> None:
-    """Write what was trained, and how, for whoever exports or reports the model."""
+    """Write what was trained, and how, for whoever exports or reports the model; `changes` are what was asked for."""
     name = base_name or configuration.base_model
     is_folder = name != SCRATCH and os.path.isdir(name)
     record = {
@@ -130,17 +148,17 @@ def write_configuration(
         "profile": profile,
         "seed": seed,
         "recipe": configuration.table(),
-        "changes": configuration.changes(),
+        "changes": dict(changes),
     }
     text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
     write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
 
 
 def set_out(
-    module: LukeForPretraining, output: Path, run: Mapping[str, Any], ranks: Ranks
+    module: LukeForPretraining, output: Path, run: Mapping[str, Any], ranks: Ranks, recipe: Recipe
 ) -> Checkpoint | None:
     """Gives every process the model from which the run goes on: that of its last checkpoint, if there is one."""
-    checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device)
+    checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device, computing(recipe))
     if checkpoint:
         logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
         checkpoint.restore_model(module)
@@ -171,8 +189,8 @@ def watch(
     every = recipe.checkpoint_every if evaluate_every is None else evaluate_every
     steps = sum(phase.steps for phase in recipe.phases)
     schedule = Schedule(every if len(held_out) else 0, steps, recipe.batch_size)
-    peak = matrix_rate(ranks.device, torch.bfloat16 if recipe.precision == "bf16" else torch.float32)
-    return Watched(held_out, schedule, record, Meter(module.config, peak, ranks.count))
+    peaks = Peaks.of(ranks.device, narrow=recipe.precision == "bf16")
+    return Watched(ranks, held_out, schedule, record, Meter(module.config, peaks, ranks.count))
 
 
 def is_finished(output: Path, run: Mapping[str, Any]) -> bool:

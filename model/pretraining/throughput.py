@@ -1,7 +1,8 @@
-"""How fast a run is: words a second, and the share of the machine's matrix-product rate that the model's work is."""
+"""How fast a run is: words a second, and the model's work as a share of what the machine can do at most."""
 
 import functools
 import platform
+import re
 import resource
 import sys
 import time
@@ -12,10 +13,25 @@ from dataclasses import astuple, dataclass
 
 import torch
 
-from model.luke.batch import IGNORED, Batch
 from model.luke.config import LukeConfig
+from model.luke.flat import Shape
 
 WINDOW = 50  # steps that a rate is the mean of
+# Dense bf16 TFLOP/s with float32 sums, by the makers' data sheets, of devices with all these words in their names.
+PUBLISHED = {
+    "A10": 125,
+    "A100": 312,
+    "B200": 2250,
+    "H100 HBM3": 989,
+    "H100 NVL": 835,
+    "H100 PCIe": 756,
+    "H200": 989,
+    "H200 NVL": 835,
+    "L4": 121,
+    "L40S": 362,
+    "RTX 4090": 165,
+}
+PARTS = {"MIG", "Laptop"}  # words in names of what is less than the device
 
 
 @dataclass(frozen=True)
@@ -33,14 +49,11 @@ class Work:
         return Work(*(one + two for one, two in zip(astuple(self), astuple(other), strict=True)))
 
 
-def work_of(batch: Batch) -> Work:
-    """What is in a batch; padding does not count."""
-    words = batch.word_mask.sum(dim=1)
-    entities = torch.zeros_like(words) if batch.entity_mask is None else batch.entity_mask.sum(dim=1)
-    labels = (batch.word_labels, batch.entity_labels)
-    masked = [0 if label is None else int((label != IGNORED).sum()) for label in labels]
-    pairs = int(((words + entities) ** 2).sum())
-    return Work(len(words), int(words.sum()), int(entities.sum()), pairs, masked[0], masked[1])
+def work_of(shape: Shape) -> Work:
+    """What is in a batch."""
+    pairs = sum((words + entities) ** 2 for words, entities in shape.lengths)
+    masked = shape.masked_words, shape.masked_entities
+    return Work(len(shape.lengths), shape.words, shape.entities, pairs, *masked)
 
 
 def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = True) -> int:
@@ -86,10 +99,42 @@ def matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 0.3) 
     return 2 * size**3 / best
 
 
+def published_rate(name: str) -> float | None:
+    """A device's dense bf16 rate in FLOP/s by its data sheet, of the name that torch gives; None if it is unknown."""
+    words = set(re.findall(r"\w+", name))
+    known = (key for key in PUBLISHED if words.issuperset(key.split()) and not words & PARTS)
+    key = max(known, key=len, default=None)
+    return None if key is None else PUBLISHED[key] * 1e12
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """FLOP/s that a device reaches at most: `measured` in a product of matrices, `published` in its data sheet."""
+
+    measured: float
+    published: float | None = None
+
+    @classmethod
+    def of(cls, device: torch.device, *, narrow: bool) -> "Peaks":
+        """Of products in bf16, or else in float32, for which no published rate is held."""
+        published = published_rate(describe_device(device)) if narrow else None
+        return cls(matrix_rate(device, torch.bfloat16 if narrow else torch.float32), published)
+
+
 def synchronize(device: torch.device) -> None:
     """Wait until a GPU has done what it was given."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def gpu_memory(device: torch.device) -> int:
+    """All bytes of a GPU; 0 elsewhere."""
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 0
+
+
+def gpu_has_bf16(device: torch.device) -> bool:
+    """Whether a GPU computes products in bf16 itself."""
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 def peak_memory(device: torch.device) -> int:
@@ -114,10 +159,10 @@ class Meter:
     """
 
     def __init__(
-        self, config: LukeConfig, peak: float, ranks: int = 1, clock: Callable[[], float] = time.monotonic
+        self, config: LukeConfig, peaks: Peaks, ranks: int = 1, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.config = config
-        self.peak = peak
+        self.peaks = peaks
         self.ranks = ranks
         self.clock = clock
         self.began = self.since = clock()
@@ -156,8 +201,10 @@ class Meter:
             "sequences_per_second": self.ranks * work.sequences / seconds,
             "words_per_second": self.ranks * work.words / seconds,
             "flops_per_second": self.ranks * flops,
-            "share_of_peak": flops / self.peak,
+            "share_of_measured_peak": flops / self.peaks.measured,
         }
+        if self.peaks.published is not None:
+            rates["share_of_published_peak"] = flops / self.peaks.published
         return rates | {f"seconds_of_{name}": value for name, value in self.seconds_aside.items()}
 
     def seconds_left(self, steps: int) -> float:
@@ -166,10 +213,12 @@ class Meter:
 
 
 def progress_text(losses: Mapping[str, float], figures: Mapping[str, float], seconds_left: float) -> str:
-    """What stands beside the progress bar: losses by name, speed, share of peak and time left."""
+    """What stands beside the progress bar: losses by name, speed, shares of the peaks and time left."""
     parts = [f"{name.replace('_', ' ')} {value:.3f}" for name, value in losses.items()]
     parts.append(f"{figures['words_per_second']:,.0f} words/s")
-    parts.append(f"{figures['share_of_peak']:.0%} of peak")
+    for name in ("measured", "published"):
+        if (share := figures.get(f"share_of_{name}_peak")) is not None:
+            parts.append(f"{share:.0%} of the {name} peak")
     return ", ".join([*parts, f"{duration(seconds_left)} left"])
 
 

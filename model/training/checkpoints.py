@@ -66,11 +66,13 @@ def save_checkpoint(
     tensors: Mapping[str, Mapping[str, Tensor]] = NOTHING,
     ranks: int = 1,
     device: str | torch.device = "cpu",
+    computing: Mapping[str, Any] = NOTHING,
     kept: int = KEPT,
 ) -> None:
     """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept`.
 
-    `tensors` are what else the run goes on with, by name. It becomes visible by one rename, so an interruption leaves
+    `tensors` are what else the run goes on with, by name; `computing` is what a warning names where it differs.
+    The checkpoint becomes visible by one rename, so an interruption leaves
     the earlier ones as they were; so does a full disk, which is an OSError.
     """
     aside = folder / f"{PARTIAL}{step:08d}"
@@ -86,7 +88,7 @@ def save_checkpoint(
             "step": step,
             "run": run,
             "figures": figures,
-            "environment": environment(ranks, device),
+            "environment": {**environment(ranks, device), **computing},
             "files": sizes,
         }
         text = json.dumps(state, indent=1)
@@ -112,7 +114,11 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def latest_checkpoint(
-    folder: Path, run: Mapping[str, Any], ranks: int = 1, device: str | torch.device = "cpu"
+    folder: Path,
+    run: Mapping[str, Any],
+    ranks: int = 1,
+    device: str | torch.device = "cpu",
+    computing: Mapping[str, Any] = NOTHING,
 ) -> Checkpoint | None:
     """The last complete checkpoint, or None; ValueError, with both values, when it is another run's.
 
@@ -124,7 +130,7 @@ def latest_checkpoint(
             logger.warning("%s: incomplete, the checkpoint before it is used", path)
             continue
         refuse_other_run(path, state["run"], run)
-        before, now = state["environment"], environment(ranks, device)
+        before, now = state["environment"], {**environment(ranks, device), **computing}
         if changes := [
             f"{name} {before.get(name)!r}, now {value!r}"
             for name, value in now.items()

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch import distributed as messages
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 # How long a process waits for another: loading a large model or writing a checkpoint are well below it.
 _TIMEOUT = timedelta(minutes=10)
+_SMALL = 1 << 16  # numbers of a gradient that is sent along with others
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,48 @@ class Ranks:
         return dict(zip(sorted(values), added.tolist(), strict=True))
 
     def add_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Add up the gradients of all processes; one that nobody has stays absent."""
+        """Add up the gradients of all processes; one that nobody has stays absent.
+
+        They are sent once a step, when all its micro-batches are done: the small ones, which are most, in one message.
+        """
         if self.count == 1:
             return
         trained = [parameter for parameter in parameters if parameter.requires_grad]
         has_gradient = torch.tensor([parameter.grad is not None for parameter in trained], device=self.device)
         anywhere = has_gradient.int()
         messages.all_reduce(anywhere)
-        waiting = []
+        gradients = []
         for parameter, holders in zip(trained, anywhere.tolist(), strict=True):
             if holders:
                 gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
                 parameter.grad = gradient.contiguous()
-                waiting.append(messages.all_reduce(parameter.grad, async_op=True))
-        for work in waiting:
+                gradients.append(parameter.grad)
+        small = [gradient for gradient in gradients if gradient.numel() < _SMALL]
+        together = parameters_to_vector(small) if small else torch.zeros(0, device=self.device)
+        large = [gradient for gradient in gradients if gradient.numel() >= _SMALL]
+        for work in [messages.all_reduce(each, async_op=True) for each in (*large, together)]:
             work.wait()
+        vector_to_parameters(together, small)
 
     def share(self, tensors: Iterable[Tensor]) -> None:
         """Give every process the first one's values."""
         if self.count > 1:
             for tensor in tensors:
                 messages.broadcast(tensor, src=0)
+
+    def gather(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rows (rows, columns) of all processes, those of the first one first; each gives as many columns."""
+        if self.count == 1:
+            return rows
+        counts = torch.zeros(self.count, dtype=torch.int64, device=self.device)
+        counts[self.rank] = len(rows)
+        messages.all_reduce(counts)
+        space = torch.zeros(int(counts.max()), rows.shape[1], dtype=torch.float64, device=self.device)
+        space[: len(rows)] = torch.from_numpy(rows)
+        found = [torch.empty_like(space) for _ in range(self.count)]
+        messages.all_gather(found, space)
+        parts = [part[:count].cpu().numpy() for part, count in zip(found, counts.tolist(), strict=True)]
+        return np.concatenate(parts)
 
     def wait(self) -> None:
         """Go on when all processes are here."""

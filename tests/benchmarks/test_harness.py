@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.harness.options import Options, python_of
 from benchmarks.harness.report import Report, equal_losses, median, table, target
-from benchmarks.harness.workloads import ROOT, environment, in_turn
+from benchmarks.harness.workloads import ROOT, ask, environment, in_turn
 
 ORPHAN = """
 import json, subprocess, sys
@@ -122,3 +122,8 @@ def test_methods_have_their_turn_in_each_round() -> None:
     assert turns == ["a", "b", "a", "b"]
     assert [(row["round"], row["variant"]) for row in rows] == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
     assert all(row["seconds"] >= 0 and row["cpu_seconds"] >= 0 for row in rows)
+
+
+def test_a_workload_that_takes_too_long_is_stopped() -> None:
+    words = [sys.executable, "-c", "import time; time.sleep(600)"]
+    assert ask(words, environment(), seconds=0.5) == {"failure": "stopped after 0.5 seconds"}

@@ -7,7 +7,8 @@ import pytest
 from benchmarks.harness.workloads import run
 from benchmarks.model import step as script
 from benchmarks.model import workloads
-from tests.support.models import TINY, random_batch
+from tests.support.flat_batches import random_flat
+from tests.support.models import TINY
 
 SETTING = workloads.Setting(size="demo", sequences="", batch_size=1, device="cpu", threads=1)
 
@@ -64,7 +65,8 @@ def test_models_that_disagree_fail_the_check() -> None:
 def test_variants_share_weights_and_agree(dropout: float) -> None:
     names = workloads.variants(with_theirs=True)
     config = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    models, batch = workloads.same_weights(config, names, "cpu"), random_batch().unpadded()
+    models = workloads.same_weights(config, names, "cpu")
+    batch = workloads.Sample.of(random_flat([(9, 2), (13, 5), (4, 1)], TINY), TINY.pad_token_id)
     tables = {next(module.parameters()).data_ptr() for module, _ in models.values()}
     assert (len(models), len(tables)) == (6, 1)
     losses = {}

@@ -493,7 +493,7 @@ def test_the_computed_hours_are_the_papers_minutes() -> None:
 def test_what_large_needs_is_computed_as_the_page_says() -> None:
 
     from model.luke.config import PRESETS
-    from model.pretraining.recipes import MASKED_SHARE, PAPER_RECIPE
+    from model.pretraining.recipes import _KEPT_BYTES, GPU_TOKENS, MASKED_SHARE, PAPER_RECIPE
     from model.pretraining.throughput import Work, training_flops
     from model.sizes import parameter_counts
 
@@ -513,7 +513,9 @@ def test_what_large_needs_is_computed_as_the_page_says() -> None:
     assert f"{parameters / 1e6:.0f} million" in text
     assert f"{16 * parameters / 1e9:.1f} GB" in text
     assert f"{12 * parameters / 1e9:.1f} GB" in text
-    unit, layers = 16384 * config.hidden_size, config.num_hidden_layers
-    for states in (34 * layers * unit, (4 * layers + 34) * unit):
+    unit, layers, kept = GPU_TOKENS * config.hidden_size, config.num_hidden_layers, _KEPT_BYTES["bf16"]
+    assert f"{GPU_TOKENS:,} tokens" in text
+    assert f"{kept} bytes for each token" in text
+    for states in (kept * layers * unit, (4 * layers + kept) * unit):
         assert f"{states / 1e9:.1f} GB" in text
         assert f"{(16 * parameters + states) / 1e9:.0f} GB" in text

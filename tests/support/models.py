@@ -3,13 +3,15 @@
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from model.exchange.keys import from_transformers
 from model.exchange.load import load_strictly
-from model.luke.batch import Batch
+from model.luke.batch import IGNORED, Batch
 from model.luke.config import PRESETS, TRANSFORMERS_LACK, LukeConfig
 from model.luke.encoder import LukeModel
+from model.luke.flat import FlatBatch, FlatSequence, flatten
 from tests.support.shards import ENTITIES, WORDS
 
 TINY = replace(
@@ -48,6 +50,36 @@ def random_batch(config: LukeConfig = TINY, *, size: int = 4, words: int = 14, e
     labels = torch.where(entity_mask & (torch.rand(size, entities) < 0.7), labels, -100)
     labels[3, 0] = 4
     return Batch(word_ids, word_mask, ids, positions, entity_mask, word_labels, labels)
+
+
+def flat_of(batch: Batch) -> FlatBatch:
+    """The same batch without padding; mentions must be of consecutive words."""
+    numbers, shape = flatten([flat_row(batch, row) for row in range(len(batch.word_ids))])
+    return FlatBatch(torch.from_numpy(numbers), shape)
+
+
+def flat_row(batch: Batch, row: int) -> FlatSequence:
+    """A sequence of a padded batch, token by token."""
+    words = batch.word_mask[row].nonzero()[:, 0].tolist()
+    nothing = torch.zeros(1, 0, dtype=torch.int64)
+    ids = nothing if batch.entity_ids is None else batch.entity_ids[row][None]
+    entities = [] if batch.entity_mask is None else batch.entity_mask[row].nonzero()[:, 0].tolist()
+    places = [
+        [place for place in batch.entity_positions[row, each].tolist() if place >= 0] for each in entities
+    ]
+    word_labels = [int(batch.word_labels[row, each]) for each in words]
+    entity_labels = [int(batch.entity_labels[row, each]) for each in entities]
+    columns = (
+        [int(batch.word_ids[row, each]) for each in words],
+        [place for place, label in enumerate(word_labels) if label != IGNORED],
+        [label for label in word_labels if label != IGNORED],
+        [int(ids[0, each]) for each in entities],
+        [each[0] for each in places],
+        [len(each) for each in places],
+        [place for place, label in enumerate(entity_labels) if label != IGNORED],
+        [label for label in entity_labels if label != IGNORED],
+    )
+    return FlatSequence(*(np.array(column, dtype=np.int64) for column in columns))
 
 
 def transformers_values(config: LukeConfig) -> dict[str, object]:

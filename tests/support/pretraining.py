@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.luke.batch import Batch
+from model.luke.flat import FlatBatch
 from model.pretraining import run as pretraining
 from model.pretraining.configuration import choose
 from model.pretraining.loader import Loader, MicroBatch
@@ -51,21 +51,26 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> Callable[[], Non
 
 
 def rows_of(parts: list[MicroBatch]) -> list[bytes]:
-    """All that a model is given of each sequence, as it is masked, without padding."""
+    """All that a model is given of each sequence, as it is masked."""
     return [
         b"|".join(fields_of(part.batch, number))
         for part in parts
-        for number in range(len(part.batch.word_ids))
+        for number in range(len(part.batch.shape.lengths))
     ]
 
 
-def fields_of(batch: Batch, number: int) -> list[bytes]:
-    """The words of a batch's sequence, and its entities where the batch has any."""
-    words = batch.word_mask[number]
-    fields = [batch.word_ids[number][words], batch.word_labels[number][words]]
-    if batch.entity_mask is not None and batch.entity_mask[number].any():
-        entities = batch.entity_mask[number]
-        positions = batch.entity_positions[number][entities]
-        fields += [batch.entity_ids[number][entities], batch.entity_labels[number][entities]]
-        fields += [(positions >= 0).sum(dim=1), positions[positions >= 0]]
+def fields_of(batch: FlatBatch, number: int) -> list[bytes]:
+    """The words of a batch's sequence, its entities, and the labels of both, each by its place in the sequence."""
+    layout = batch.layout
+    (first, last), (start, end) = (
+        offsets[number : number + 2].tolist() for offsets in (layout.word_offsets, layout.entity_offsets)
+    )
+    fields = [batch.word_ids[first:last], batch.entity_ids[start:end]]
+    fields += [batch.mention_starts[start:end], batch.mention_lengths[start:end]]
+    for places, labels, span in (
+        (batch.masked_words, batch.word_labels, (first, last)),
+        (batch.masked_entities, batch.entity_labels, (batch.shape.words + start, batch.shape.words + end)),
+    ):
+        is_here = (places >= span[0]) & (places < span[1])
+        fields += [places[is_here] - span[0], labels[is_here]]
     return [field.numpy().tobytes() for field in fields]

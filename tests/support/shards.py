@@ -12,12 +12,12 @@ WORDS, ENTITIES = 60, 12
 SPECIAL_IDS = [0, 1, 2, 3, 59]
 
 
-def random_rows(count: int, seed: int = 0) -> list[dict[str, Any]]:
-    """Sequences of 2 to 30 words with up to 5 entities (never none)."""
+def random_rows(count: int, seed: int = 0, longest: int = 30) -> list[dict[str, Any]]:
+    """Sequences of 2 words to so many with up to 5 entities (never none)."""
     generator = np.random.default_rng(seed)
     rows = []
     for page in range(count):
-        words = generator.integers(4, 59, size=generator.integers(2, 31))
+        words = generator.integers(4, 59, size=generator.integers(2, longest + 1))
         starts = np.sort(generator.integers(0, len(words), size=generator.integers(1, 6)))
         ends = np.minimum(starts + generator.integers(1, 5, size=len(starts)), len(words))
         entities = generator.integers(1, ENTITIES, size=len(starts))

@@ -281,14 +281,16 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
 
     seed = parameters.WholeNumber(default=42, description="seed of training")
     tokens_per_batch = parameters.WholeNumber(
-        default=0, description="words and entities that training computes at once; 0: a number of sequences"
+        default=0,
+        description="words and entities that training computes at once; 0: a number of sequences, or, in pretraining "
+        "on a GPU, what its memory takes",
     )
     precision = parameters.OneOf(
         AUTO,
         *PRECISIONS,
         default=AUTO,
-        description="of the matrix products of pretraining and fine-tuning; auto: float32, or, in "
-        "pretraining, what --recipe says",
+        description="of the matrix products of pretraining and fine-tuning; auto: what --recipe says, or bf16 for "
+        "pretraining on a GPU, else float32",
     )
     gradient_checkpointing = luigi.BoolParameter(
         description="less memory for more work, in pretraining and fine-tuning"
@@ -299,7 +301,10 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
         description="module:function of your own, which gets (figures, step) of training as TensorBoard does",
     )
     loader_workers = parameters.WholeNumber(
-        default=0, significant=False, description="processes that prepare pretraining's batches"
+        or_auto=True,
+        default=AUTO,
+        significant=False,
+        description="processes that prepare pretraining's batches; auto: two for a GPU, else none",
     )
     checkpoint_minutes = parameters.WholeNumber(
         default=30, significant=False, description="minutes between training's checkpoints, at most"

@@ -66,7 +66,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
 class Pretraining(PeakSettings, TorchStage):
     """What the two pretrainings share."""
 
-    VERSION = 7
+    VERSION = 8
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
 
@@ -113,7 +113,9 @@ class Pretraining(PeakSettings, TorchStage):
             progress=terminal.on_terminal(),
             base_name=self.base_model,
             settings=Settings(
-                workers=self.loader_workers, checkpoint_minutes=self.checkpoint_minutes, tracker=self.tracker
+                workers=None if self.loader_workers == AUTO else self.loader_workers,
+                checkpoint_minutes=self.checkpoint_minutes,
+                tracker=self.tracker,
             ),
             commonest=commonest,
         )

@@ -8,11 +8,13 @@ from torch import Tensor
 
 from model.kernels import packing
 from model.kernels.packing import Packed
-from model.luke.batch import Batch
+from model.luke.batch import Batch, Unpadded
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
+from tests.support import properties
 from tests.support.models import TINY, random_batch, shake
+from tests.support.properties import st
 
 STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
@@ -100,13 +102,25 @@ def test_no_work_is_done_on_padding(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tokens_are_found_again() -> None:
     word_mask = torch.tensor([[True, True, False], [False, True, True]])
     entity_mask = torch.tensor([[True, False], [True, True]])
-    packed = Packed.of(word_mask, entity_mask)
+    packed = Unpadded.of(word_mask, entity_mask)
     assert packed.word_indices.tolist() == [0, 1, 4, 5]
     assert packed.entity_indices.tolist() == [0, 2, 3]
-    assert packed.order.tolist() == [0, 1, 4, 2, 3, 5, 6]
-    assert packed.order[packed.places].tolist() == list(range(7))
-    assert packed.offsets.tolist() == [0, 3, 7]
-    assert (packed.lengths, packed.word_count) == (((2, 1), (2, 2)), 4)
+    layout = packed.layout
+    assert layout.order.tolist() == [0, 1, 4, 2, 3, 5, 6]
+    assert layout.order[layout.places].tolist() == list(range(7))
+    assert layout.offsets.tolist() == [0, 3, 7]
+    assert (layout.word_offsets.tolist(), layout.entity_offsets.tolist()) == ([0, 2, 4], [0, 1, 3])
+    assert (layout.lengths, layout.word_count, layout.entity_count) == (((2, 1), (2, 2)), 4, 3)
+
+
+@properties.given(lengths=st.lists(st.tuples(st.integers(1, 6), st.integers(0, 4)), min_size=1, max_size=8))
+def test_order_is_sequence_after_sequence(lengths: list[tuple[int, int]]) -> None:
+    layout = Packed.of(lengths)
+    words = [(row, 0, number) for row, (count, _) in enumerate(lengths) for number in range(count)]
+    entities = [(row, 1, number) for row, (_, count) in enumerate(lengths) for number in range(count)]
+    packed = words + entities
+    assert [packed[place] for place in layout.order.tolist()] == sorted(packed)
+    assert layout.order[layout.places].tolist() == list(range(len(packed)))
 
 
 @pytest.mark.usefixtures("form")

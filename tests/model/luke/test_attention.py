@@ -192,5 +192,5 @@ def test_report_says_which_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_of(original.eval(), padded, 16, device) == "the CPU's flash attention"
     assert kernel_of(original.train(), padded, 16, device) == "plain products"
     assert kernel_of(aware, padded, 16, device) == "plain products"
-    packed = packing.Packed.of(torch.ones(2, 3, dtype=torch.bool), torch.ones(2, 2, dtype=torch.bool))
+    packed = packing.Packed.of([(3, 2), (3, 2)])
     assert kernel_of(original.eval(), packed, 16, device) == "the CPU's flash attention"

@@ -182,7 +182,7 @@ def test_unknown_entities_are_labels_like_any_other(corpus: Corpus) -> None:
 def test_no_entities_are_no_obstacle(corpus: Corpus) -> None:
     masked = masker(corpus).mask(sequence_of([4, 6], ()), epoch=0, index=0)
     assert len(masked.entity_ids) == 0
-    assert collate([masked], pad_id=PAD, max_mention_words=3, entities=True).entity_ids is None
+    assert collate([masked], max_mention_words=3, entities=True).shape.entities == 0
 
 
 def test_one_long_word_is_masked_over_budget(corpus: Corpus) -> None:
@@ -213,29 +213,27 @@ def test_choice_of_words_equals_the_literal_rule(
 def test_collation(corpus: Corpus) -> None:
     subject = masker(corpus)
     masked = [subject.mask(corpus[index], epoch=0, index=index) for index in range(20)]
-    batch = collate(masked, pad_id=PAD, max_mention_words=3, entities=True)
-    assert batch.entity_positions.shape[-1] == 3
-    for row, sequence in enumerate(masked):
-        words, entities = len(sequence.word_ids), len(sequence.entity_ids)
-        assert batch.word_ids[row].tolist()[:words] == sequence.word_ids.tolist()
-        assert set(batch.word_ids[row].tolist()[words:]) <= {PAD}
-        assert batch.word_mask[row].tolist() == [i < words for i in range(batch.word_ids.shape[1])]
-        assert set(batch.word_labels[row].tolist()[words:]) <= {IGNORED}
-        assert batch.entity_ids[row].tolist()[:entities] == sequence.entity_ids.tolist()
-        assert batch.entity_mask[row].sum() == entities
-        assert set(batch.entity_labels[row].tolist()[entities:]) <= {IGNORED}
-        for number in range(batch.entity_ids.shape[1]):
-            positions = [
-                position for position in batch.entity_positions[row, number].tolist() if position != -1
-            ]
-            if number >= entities:
-                assert positions == []
-            else:
-                span = range(sequence.entity_starts[number], sequence.entity_ends[number])
-                assert positions == list(span)[:3]
-    words_only = collate(masked, pad_id=PAD, max_mention_words=3, entities=False)
-    assert words_only.entity_ids is None
-    assert words_only.entity_labels is None
+    batch = collate(masked, max_mention_words=3, entities=True)
+    assert batch.shape.lengths == tuple((len(each.word_ids), len(each.entity_ids)) for each in masked)
+    assert batch.word_ids.tolist() == [word for each in masked for word in each.word_ids]
+    assert batch.entity_ids.tolist() == [entity for each in masked for entity in each.entity_ids]
+    labels = [label for each in masked for label in each.word_labels]
+    assert batch.masked_words.tolist() == [place for place, label in enumerate(labels) if label != IGNORED]
+    assert batch.word_labels.tolist() == [label for label in labels if label != IGNORED]
+    labels = [IGNORED] * batch.shape.words + [label for each in masked for label in each.entity_labels]
+    assert batch.masked_entities.tolist() == [place for place, label in enumerate(labels) if label != IGNORED]
+    assert batch.entity_labels.tolist() == [label for label in labels if label != IGNORED]
+    spans = [
+        list(range(start, end))[:3]
+        for each in masked
+        for start, end in zip(each.entity_starts.tolist(), each.entity_ends.tolist(), strict=True)
+    ]
+    assert any(len(span) == 3 for span in spans)
+    places, begins = batch.mention_places()
+    assert places.tolist() == [place for span in spans for place in span]
+    assert begins.tolist() == [0, *itertools.accumulate(map(len, spans))][:-1]
+    words_only = collate(masked, max_mention_words=3, entities=False)
+    assert (words_only.shape.entities, words_only.shape.masked_entities) == (0, 0)
     assert words_only.word_ids.equal(batch.word_ids)
 
 

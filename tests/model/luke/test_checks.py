@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from model.kernels import attention_cuda
 from model.luke.heads import LukeForPretraining
-from tests.support.models import TINY, random_batch
+from tests.support.models import TINY, flat_of, random_batch
 
 
 def changed(name: str, place: tuple[int, ...], value: int) -> dict[str, Any]:
@@ -88,8 +89,26 @@ def test_other_devices_are_not_waited_for() -> None:
     # The meta device has no values: whoever looks at one fails.
     moved = batch().unpadded().to("meta")
     assert {getattr(moved, name).device.type for name in ("word_ids", "entity_positions")} == {"meta"}
-    assert moved.packed.order.device.type == "meta"
+    assert moved.packed.layout.order.device.type == "meta"
     with torch.device("meta"):
         module = LukeForPretraining(TINY)
     words, entities = module.luke(moved)
     assert (words.shape, entities.shape) == ((4, 14, 16), (4, 5, 16))
+
+
+@pytest.mark.parametrize("entity_aware", [False, True])
+@pytest.mark.parametrize("entities", [0, 5])
+def test_training_waits_for_no_device(
+    entities: int, entity_aware: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flat batch on the meta device, in the GPU's form of attention; the losses are for tests/gpu."""
+    monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
+    config = replace(TINY, use_entity_aware_attention=entity_aware)
+    with torch.device("meta"):
+        module = LukeForPretraining(config)
+    flat = flat_of(random_batch(config, entities=entities))
+    asked = module.asked(flat.to("meta"))
+    sum(states.sum() for states, _ in asked.values()).backward()
+    trained = {name for name, value in module.named_parameters() if value.grad is not None}
+    wanted = {name for name, _ in module.luke.layers[0].named_parameters(prefix="luke.layers.0")}
+    assert {name for name in wanted if entities or "entity_to" not in name} <= trained

@@ -177,7 +177,7 @@ REFUSED = [
     ({"betas": [0.9]}, r"betas is \(0.9,\), but must be two numbers, each at least 0 and below 1"),
     ({"masked_words": 0}, "masked_word_share is 0.0, but must be above 0, at most 1"),
     ({"masked_entities": 2}, "masked_entity_share is 2.0, but must be above 0, at most 1"),
-    ({"precision": "fp8"}, "precision is 'fp8', but must be one of float32, bf16"),
+    ({"precision": "fp8"}, "precision is 'fp8', but must be one of auto, float32, bf16"),
 ]
 
 
@@ -296,12 +296,11 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return optimizer
 
     def losses(self: PhaseTraining, part: Any) -> Any:
-        batch = part.batch
-        words = int(batch.word_mask.sum()) - 2 * len(batch.word_ids)
-        add("masked_words", int((batch.word_labels != -100).sum()) / words)
-        if batch.entity_mask is not None:
-            add("masked_entities", int((batch.entity_labels != -100).sum()) / int(batch.entity_mask.sum()))
-        found["size"] = found.get("size", 0) + len(batch.word_ids)
+        shape = part.batch.shape
+        add("masked_words", shape.masked_words / (shape.words - 2 * len(shape.lengths)))
+        if shape.entities:
+            add("masked_entities", shape.masked_entities / shape.entities)
+        found["size"] = found.get("size", 0) + len(shape.lengths)
         return loss(self, part)
 
     def finish_step(
@@ -423,3 +422,25 @@ def test_names_are_known_once() -> None:
     assert {field for fields in SHORT_NAMES.values() for field in fields} <= {*RECIPE_NAMES, *SIZES}
     assert asdict(replace(SHORT)) == asdict(SHORT)
     assert set(ENTITY_FLAGS) == {"masked_entities", "entity_width", "entity_head"}
+
+
+def test_what_a_recipe_leaves_open_suits_the_device() -> None:
+    large, recipe = PRESETS["large"], RECIPES["large"]
+    on_cpu = recipe.on_device(large, gpu_bytes=0, has_bf16=False, profile="fixed")
+    assert (on_cpu.precision, on_cpu.tokens_per_batch) == ("float32", 0)
+    sizes = [80, 24, 0.1]
+    found = [
+        recipe.on_device(large, gpu_bytes=int(size * 1e9), has_bf16=True, profile="fixed") for size in sizes
+    ]
+    assert {each.precision for each in found} == {"bf16"}
+    assert [each.tokens_per_batch for each in found] == [32768, 11264, 1024]
+    less = replace(recipe, gradient_checkpointing=True).on_device(
+        large, gpu_bytes=int(24e9), has_bf16=True, profile="fixed"
+    )
+    assert less.tokens_per_batch == 32768
+    paper = recipe.on_device(large, gpu_bytes=int(80e9), has_bf16=True, profile="paper")
+    assert (paper.precision, paper.tokens_per_batch) == ("bf16", 0)
+    said = replace(recipe, precision="float32", tokens_per_batch=4096)
+    old = recipe.on_device(large, gpu_bytes=int(16e9), has_bf16=False, profile="fixed")
+    assert (old.precision, old.tokens_per_batch) == ("float32", 2048)
+    assert said.on_device(large, gpu_bytes=int(80e9), has_bf16=True, profile="fixed") == said

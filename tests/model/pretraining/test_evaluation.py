@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from model import evaluation
-from model.data.collation import collate
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
 from model.files import save_model
-from model.luke.batch import IGNORED
+from model.luke.batch import IGNORED, Batch, mention_positions
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate
+from model.training.ranks import Ranks
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, random_rows, write_arrow, write_sequences
 
@@ -62,6 +62,27 @@ def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
     ]
 
 
+def test_two_processes_share_the_batches_and_have_the_figures_of_one(
+    module: LukeForPretraining, folder: Path, tmp_path: Path
+) -> None:
+    held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
+    kept: list[Any] = []
+
+    class Second(Ranks):
+        def gather(self, rows: Any) -> Any:
+            kept.append(rows)
+            return rows
+
+    class First(Ranks):
+        def gather(self, rows: Any) -> Any:
+            return np.concatenate([rows, kept.pop(0)])
+
+    evaluate(module, held_out, batch_size=3, ranks=Second(rank=1, count=2))
+    assert all(len(rows) > 0 for rows in kept)
+    found = evaluate(module, held_out, batch_size=3, ranks=First(rank=0, count=2))
+    assert found == evaluate(module, held_out, batch_size=3)
+
+
 def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path, tmp_path: Path) -> None:
     held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
     figures = evaluate(module, held_out, batch_size=3)
@@ -69,7 +90,13 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     module.eval()
     for index in range(len(held_out)):
         masked = masker.mask(held_out.corpus[index], epoch=0, index=index)
-        batch = collate([masked], pad_id=1, max_mention_words=3, entities=True)
+        columns = vars(masked).values()
+        word_ids, word_labels, entity_ids, entity_labels, starts, ends = (
+            torch.from_numpy(column)[None] for column in columns
+        )
+        are_words, are_entities = torch.ones_like(word_ids).bool(), torch.ones_like(entity_ids).bool()
+        places = mention_positions(starts, ends, 3)
+        batch = Batch(word_ids, are_words, entity_ids, places, are_entities, word_labels, entity_labels)
         with torch.no_grad():
             word_states, entity_states = module.luke(batch)
             logits = module.entity_head(entity_states, module.luke.entity_embeddings.token.weight)[0]

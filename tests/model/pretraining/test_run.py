@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partialmethod
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from model.data.shards import Corpus, epoch_order
 from model.luke.config import PRESETS
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.configuration import choose
-from model.pretraining.loader import Loader, MicroBatch
+from model.pretraining.loader import Loader, MicroBatch, Step
 from model.pretraining.phases import PhaseTraining, Settings, moved
 from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
 from model.pretraining.start import build_model
@@ -35,7 +35,7 @@ from model.training.ranks import Ranks
 from model.training.signals import Stopped
 from tests.support import ROOT
 from tests.support.killed import run_killed
-from tests.support.models import TINY, random_batch, transformers_values
+from tests.support.models import TINY, flat_of, random_batch, transformers_values
 from tests.support.pretraining import SHORT, contents, interrupt_at, rows_of, run
 from tests.support.shards import random_rows, write_sequences
 
@@ -301,8 +301,7 @@ def test_compiled(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     still = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     monkeypatch.setitem(PRESETS, "demo", still)
     monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=(Phase(2, 1e-2, 0, "all"),)))
-    compile_ = torch.nn.Module.compile
-    monkeypatch.setattr(torch.nn.Module, "compile", partialmethod(compile_, backend="aot_eager"))
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     run(sequences, tmp_path / "plain")
     run(sequences, tmp_path / "compiled", compiled=True)
     for plain, compiled in zip(lines_of(tmp_path / "plain"), lines_of(tmp_path / "compiled"), strict=True):
@@ -622,14 +621,11 @@ def test_baseline_without_entities(sequences: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "rows"), [("word_ids", 60), ("entity_labels", 12)])
 def test_ids_are_looked_at_before_they_are_moved(name: str, rows: int) -> None:
-    batch = random_batch()
-    tensor = getattr(batch, name).clone()
-    tensor[3, 0] = rows
+    batch = flat_of(random_batch())
+    getattr(batch, name)[3] = rows
     # On the meta device there are no values: looked at there they would be another error.
-    with pytest.raises(
-        ValueError, match=rf"{name} of shape .* has {rows} at \[3, 0\], wanted 0 to {rows - 1}"
-    ):
-        moved(replace(batch, **{name: tensor}), LukeForPretraining(TINY), torch.device("meta"))
+    with pytest.raises(ValueError, match=rf"{name} of shape .* has {rows} at \[3\], wanted 0 to {rows - 1}"):
+        moved(batch, LukeForPretraining(TINY), torch.device("meta"))
 
 
 @pytest.mark.usefixtures("short")
@@ -720,12 +716,9 @@ def test_micro_batches_by_tokens(sequences: Path, budget: int) -> None:
         for tokens in (0, budget)
     )
     parts = by_tokens(4)
-    sizes = [
-        int(part.batch.word_mask.sum()) + int(part.batch.entity_mask.sum())  # type: ignore[union-attr]
-        for part in parts
-    ]
+    sizes = [part.batch.shape.words + part.batch.shape.entities for part in parts]
     assert all(
-        size <= budget or len(part.batch.word_ids) == 1 for size, part in zip(sizes, parts, strict=True)
+        size <= budget or len(part.batch.shape.lengths) == 1 for size, part in zip(sizes, parts, strict=True)
     )
     assert all(first + second > budget for first, second in itertools.pairwise(sizes))
     assert sorted(rows_of(parts)) == sorted(rows_of(by_count(4)))
@@ -740,10 +733,10 @@ def test_more_processes_than_sequences_in_a_batch_are_refused(sequences: Path) -
 def test_loader_says_what_the_whole_step_holds(sequences: Path) -> None:
     loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)
     parts = loader(4)
-    assert [len(part.batch.word_ids) for part in parts] == [2, 2, 1]
+    assert [len(part.batch.shape.lengths) for part in parts] == [2, 2, 1]
     for name, field in (("masked_word", "word_labels"), ("masked_entity", "entity_labels")):
         assert {part.totals[name] for part in parts} == {
-            sum(int((getattr(part.batch, field) != -100).sum()) for part in parts)
+            sum(len(getattr(part.batch, field)) for part in parts)
         }
 
 
@@ -756,7 +749,7 @@ def test_the_paper_s_loss_is_the_mean_of_micro_batches_means(sequences: Path, co
         for rank in range(count)
     ]
     parts = [loader(4) for loader in loaders]
-    sizes = [len(part.batch.word_ids) for each in parts for part in each]
+    sizes = [len(part.batch.shape.lengths) for each in parts for part in each]
     assert sizes == ([2, 2, 1] if count == 1 else [2, 1, 2])
 
     class Together(Ranks):
@@ -782,10 +775,42 @@ def test_the_paper_s_loss_is_the_mean_of_micro_batches_means(sequences: Path, co
     assert len({tuple(part.totals.values()) for part in parts[0]}) > 1
 
 
-def test_loader_s_batches_are_unpadded(sequences: Path) -> None:
-    loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)
-    for part in loader(4):
-        assert part.batch.packed.word_count == part.batch.word_mask.sum()
+def test_a_step_travels_as_one_tensor(sequences: Path) -> None:
+    parts = Loader(Corpus(sequences), SHORT, profile="fixed", seed=3, entities=True)(4)
+    assert len(parts) > 1
+    found = Step.of(parts).micro_batches()
+    assert len({part.batch.numbers.untyped_storage().data_ptr() for part in found}) == 1
+    for part, other in zip(parts, found, strict=True):
+        assert (part.totals, part.batch.shape) == (other.totals, other.batch.shape)
+        assert part.batch.numbers.equal(other.batch.numbers)
+
+
+FEW_FILES = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+from model import pretrain
+sys.exit(pretrain.main(sys.argv[1:]))
+"""
+
+
+def test_a_step_of_two_thousand_sequences_takes_few_open_files(sequences: Path, tmp_path: Path) -> None:
+    options = [
+        "--preset",
+        "demo",
+        "--steps",
+        "2",
+        "--warmup-steps",
+        "0",
+        "--batch-size",
+        "2048",
+        "--workers",
+        "2",
+    ]
+    options += ["--layers", "1", "--hidden-size", "64", "--device", "cpu"]
+    command = [sys.executable, "-c", FEW_FILES, str(sequences), str(tmp_path / "output"), *options]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "output" / "model.safetensors").is_file()
 
 
 def test_an_unknown_group_of_parameters_is_refused() -> None:
@@ -817,7 +842,7 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, small, base, large"),
         ({"profile": "both"}, "profile 'both' is unknown; use one of fixed, paper"),
         ({"device": "gpu"}, "device 'gpu' is unknown"),
-        ({"precision": "fp8"}, "precision is 'fp8', but must be one of float32, bf16"),
+        ({"precision": "fp8"}, "precision is 'fp8', but must be one of auto, float32, bf16"),
         ({"tokens_per_batch": -1}, "tokens_per_batch is -1, but must be at least 0"),
         ({"seed": -1}, "seed is -1, but must be at least 0"),
         (

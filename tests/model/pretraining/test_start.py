@@ -13,6 +13,7 @@ from model.data.shards import Corpus, SequenceFacts
 from model.luke.attention import SelfAttention
 from model.luke.batch import Batch
 from model.luke.config import MASK_ENTITY, PRESETS
+from model.luke.flat import padded
 from model.luke.heads import LukeForPretraining
 from model.pretraining.configuration import choose
 from model.pretraining.loader import Loader
@@ -88,7 +89,7 @@ def test_where_the_recipe_says_so_entities_begin_with_their_own_words(
     monkeypatch.setitem(PRESETS, "small", replace(PRESETS["small"], **changes))
     corpus = Corpus(write_sequences(tmp_path, random_rows(20)))
     recipe = replace(RECIPES["small"], batch_size=20, micro_batch_size=20)
-    batch = Loader(corpus, recipe, profile="fixed", seed=1, entities=True)(0)[0].batch
+    batch = padded(Loader(corpus, recipe, profile="fixed", seed=1, entities=True)(0)[0].batch, pad_id=1)
     module, _ = build_model(corpus.facts, choose("small"), seed=3)
     torch.manual_seed(3)
     plain = LukeForPretraining(module.config)

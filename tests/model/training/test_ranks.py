@@ -15,6 +15,7 @@ from safetensors.torch import load_file
 
 from model.data.shards import Corpus
 from model.pretraining.loader import Loader
+from model.training.metrics_log import read_lines
 from model.training.ranks import ALONE
 from tests.support import ROOT
 from tests.support.pretraining import SHORT, rows_of
@@ -30,10 +31,12 @@ from safetensors.torch import save_file
 from model.luke.config import PRESETS
 from model.pretraining.recipes import RECIPES, Phase
 from model.pretraining.phases import PhaseTraining
+from model.training import ranks
 from tests.support.models import TINY
 from tests.support.pretraining import SHORT, rows_of, run
 
 torch.set_num_threads(1)
+ranks._SMALL = 100  # so that some gradients go by themselves
 sequences, output, dropout = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
 signals = sys.argv[4:]  # of which signal, by which process, after which step
 rank = os.environ.get("RANK", "0")
@@ -75,7 +78,7 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = random_rows(13)
     for row in rows[::2]:
         row |= {"entity_ids": [], "entity_starts": [], "entity_ends": []}
-    return write_sequences(tmp_path_factory.mktemp("sequences"), rows)
+    return write_sequences(tmp_path_factory.mktemp("sequences"), rows, held_out=random_rows(7, seed=1))
 
 
 def start(
@@ -121,6 +124,10 @@ def test_two_processes_equal_one(sequences: Path, tmp_path: Path) -> None:
         assert lines[0][0][name] == pytest.approx(lines[1][0][name], rel=0, abs=1e-6)
     for alone, together in zip(*lines, strict=True):
         assert alone == pytest.approx(together, abs=1e-5)
+    held_out = [read_lines(folder / "evaluation.jsonl") for folder in (one, two)]
+    assert [line["step"] for line in held_out[0]] == [5, 10, 15, 20]
+    for alone, together in zip(*held_out, strict=True):
+        assert alone == pytest.approx(together, rel=1e-3), "each process has evaluated its share"
     weights = [load_file(folder / "model.safetensors") for folder in (one, two)]
     for name, tensor in weights[0].items():
         # The true gradient of a key's bias is zero: what is left is rounding, which Adam makes large.

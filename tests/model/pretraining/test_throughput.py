@@ -13,14 +13,16 @@ from model.luke.heads import LukeForPretraining
 from model.pretraining.throughput import (
     WINDOW,
     Meter,
+    Peaks,
     Work,
     duration,
     matrix_rate,
     progress_text,
+    published_rate,
     training_flops,
     work_of,
 )
-from tests.support.models import TINY, random_batch
+from tests.support.models import TINY, flat_of, random_batch
 
 CPU = torch.device("cpu")
 SMALL = replace(TINY, hidden_size=64, entity_emb_size=32, intermediate_size=96, hidden_dropout_prob=0.0)
@@ -66,19 +68,19 @@ def test_work_is_what_torch_counts(changes: dict[str, object], frozen: bool) -> 
     config = replace(SMALL, attention_probs_dropout_prob=0.0, **changes)
     batch = full_batch(config)
     expected = counted_flops(config, batch, frozen=frozen)
-    found = training_flops(config, work_of(batch), encoder_trains=not frozen)
+    found = training_flops(config, work_of(flat_of(batch).shape), encoder_trains=not frozen)
     assert found == pytest.approx(expected, rel=0.03)
 
 
 def test_work_without_entities_is_what_torch_counts() -> None:
     config = replace(SMALL, attention_probs_dropout_prob=0.0, entity_vocab_size=3)
     batch = full_batch(config, entities=0)
-    found = training_flops(config, work_of(batch))
+    found = training_flops(config, work_of(flat_of(batch).shape))
     assert found == pytest.approx(counted_flops(config, batch, frozen=False), rel=0.03)
 
 
 def test_padding_is_no_work() -> None:
-    work = work_of(random_batch())
+    work = work_of(flat_of(random_batch()).shape)
     assert work.sequences == 4
     assert work.words == 4 * 14 - 3 - 4
     assert work.entities == 4 * 5 - 2 - 1
@@ -99,6 +101,10 @@ def test_matrix_rate_is_measured_and_draws_nothing() -> None:
     assert torch.equal(torch.get_rng_state(), state)
 
 
+def test_peaks_of_a_cpu_have_no_published_rate() -> None:
+    assert Peaks.of(CPU, narrow=False) == Peaks(matrix_rate(CPU, torch.float32))
+
+
 class Clock:
     now = 0.0
 
@@ -108,7 +114,7 @@ class Clock:
 
 def test_rates_leave_out_what_is_done_aside() -> None:
     clock = Clock()
-    meter = Meter(SMALL, peak=1e6, ranks=2, clock=clock)
+    meter = Meter(SMALL, Peaks(1e6, 4e6), ranks=2, clock=clock)
     work = Work(sequences=2, words=30, entities=4, pairs=500, masked_words=5, masked_entities=1)
     for _ in range(4):
         meter.add(work)
@@ -124,7 +130,8 @@ def test_rates_leave_out_what_is_done_aside() -> None:
         "sequences_per_second": 2 * 8,
         "words_per_second": 2 * 120,
         "flops_per_second": pytest.approx(2 * flops),
-        "share_of_peak": pytest.approx(flops / 1e6),
+        "share_of_measured_peak": pytest.approx(flops / 1e6),
+        "share_of_published_peak": pytest.approx(flops / 4e6),
         "seconds_of_evaluation": 40,
     }
     assert meter.seconds_left(6) == 6 * 10.5
@@ -132,7 +139,7 @@ def test_rates_leave_out_what_is_done_aside() -> None:
 
 def test_rates_are_those_of_the_last_steps() -> None:
     clock = Clock()
-    meter = Meter(SMALL, peak=1.0, clock=clock)
+    meter = Meter(SMALL, Peaks(1.0), clock=clock)
     for step in range(3 * WINDOW):
         meter.add(Work(words=1))
         clock.now += 1 if step < 2 * WINDOW else 0.25
@@ -144,18 +151,25 @@ def test_frozen_weights_are_less_work() -> None:
     clock = Clock()
     shares = []
     for trains in (True, False):
-        meter = Meter(SMALL, peak=1.0, clock=clock)
+        meter = Meter(SMALL, Peaks(1.0), clock=clock)
         meter.add(Work(words=10, pairs=100))
         clock.now += 1
         meter.step(encoder_trains=trains)
-        shares.append(meter.figures()["share_of_peak"])
+        shares.append(meter.figures()["share_of_measured_peak"])
     assert shares[1] < shares[0]
 
 
-def test_text_of_the_progress_bar() -> None:
-    figures = {"words_per_second": 12345.6, "share_of_peak": 0.384}
+@pytest.mark.parametrize(
+    ("published", "peaks"),
+    [
+        ({}, "38% of the measured peak"),
+        ({"share_of_published_peak": 0.3}, "38% of the measured peak, 30% of the published peak"),
+    ],
+)
+def test_text_of_the_progress_bar(published: dict[str, float], peaks: str) -> None:
+    figures = {"words_per_second": 12345.6, "share_of_measured_peak": 0.384} | published
     text = progress_text({"masked_word": 3.25, "masked_entity": 2.0}, figures, 3 * 3600 + 245)
-    assert text == "masked word 3.250, masked entity 2.000, 12,346 words/s, 38% of peak, 3:04:05 left"
+    assert text == f"masked word 3.250, masked entity 2.000, 12,346 words/s, {peaks}, 3:04:05 left"
 
 
 @pytest.mark.parametrize(
@@ -164,3 +178,37 @@ def test_text_of_the_progress_bar() -> None:
 )
 def test_duration(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "tera"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 312),
+        ("NVIDIA H100 80GB HBM3", 989),
+        ("NVIDIA H100 PCIe", 756),
+        ("NVIDIA H200", 989),
+        ("NVIDIA H200 NVL", 835),
+        ("NVIDIA L40S", 362),
+        ("NVIDIA L4", 121),
+        ("NVIDIA A10", 125),
+        ("NVIDIA GeForce RTX 4090", 165),
+        ("NVIDIA B200", 2250),
+    ],
+)
+def test_published_rate_of_a_device_by_its_name(name: str, tera: float) -> None:
+    assert published_rate(name) == tera * 1e12
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA GH200 480GB",
+        "NVIDIA A10G",
+        "NVIDIA L40",
+        "NVIDIA H200 MIG 1g.18gb",
+        "NVIDIA GeForce RTX 4090 Laptop GPU",
+        "x86_64, 2 threads",
+    ],
+)
+def test_published_rate_of_what_only_looks_like_a_device_is_unknown(name: str) -> None:
+    assert published_rate(name) is None

@@ -1,0 +1,239 @@
+"""Attention over packed sequences by a GPU's variable-length kernel, a call for each of the paper's four cases.
+
+Words attend to words (w2w) and to entities (w2e), entities to words (e2w) and to entities (e2e), each with a query
+matrix of its own (section 3.2 of the paper). Each case is a call of the kernel on slices as they lie in memory: no
+token is moved, and nothing is as wide as two queries. A softmax over both kinds of keys is put together from two by
+their log-sum-exps: with S and s the sums of exponentials over word keys and entity keys, and O and o the attended
+values, it is (S O + s o) / (S + s). The kernel's backward pass is given the values and the log-sum-exp of the whole,
+and then gives each part's share of the gradients.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# What a token's projection holds, side by side; the last is absent where all keys are met by one query.
+FOR_WORDS, KEY, VALUE, FOR_ENTITIES = range(4)
+NARROW = (torch.bfloat16, torch.float16)  # what the kernel takes
+_MULTIPLE, _WIDEST = 8, 256  # a head's size is a multiple, and no more
+_OLDEST = (8, 0)  # the first GPUs that it runs on: Ampere
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The words, or the entities, of all sequences.
+
+    projected  (tokens, 3 or 4, heads, size), by `FOR_WORDS` to `FOR_ENTITIES`
+    offsets    (sequences + 1) int32, where each sequence begins and the last one ends
+    longest    tokens of the longest sequence
+    """
+
+    projected: Tensor
+    offsets: Tensor
+    longest: int
+
+    def query_column(self, of_entities: bool) -> int:
+        """Where the query for word keys, or for entity keys, lies."""
+        return FOR_ENTITIES if of_entities and self.projected.shape[1] > FOR_ENTITIES else FOR_WORDS
+
+
+class Kernel(Protocol):
+    """Attention of queries (tokens, heads, size) over the keys of the same sequence, and its gradients."""
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, place: "Place", dropout: float
+    ) -> tuple[Tensor, Tensor, Any]:
+        """Attended values, the log-sum-exp of scores (heads, tokens), and what dropout has drawn."""
+        ...
+
+    def backward(
+        self,
+        gradient: Tensor,
+        tokens: tuple[Tensor, Tensor, Tensor],
+        whole: tuple[Tensor, Tensor],
+        place: "Place",
+        dropout: float,
+        drawn: Any,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of query, key and value; `whole` are attended values and log-sum-exp over all keys."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where the sequences of queries and of keys lie."""
+
+    query_offsets: Tensor
+    key_offsets: Tensor
+    longest_query: int
+    longest_key: int
+
+
+class Flash:
+    """Torch's flash attention for sequences of different lengths; `varlen_attn` is the same without dropout."""
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, place: Place, dropout: float
+    ) -> tuple[Tensor, Tensor, Any]:
+        """See `Kernel`."""
+        attended, total, state, unused, _ = torch.ops.aten._flash_attention_forward(
+            query, key, value, *_arguments(place), dropout, False, False
+        )
+        return attended, total, (state, unused)
+
+    def backward(
+        self,
+        gradient: Tensor,
+        tokens: tuple[Tensor, Tensor, Tensor],
+        whole: tuple[Tensor, Tensor],
+        place: Place,
+        dropout: float,
+        drawn: Any,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """See `Kernel`."""
+        with _as_deterministic_as_asked():
+            return torch.ops.aten._flash_attention_backward(
+                gradient, *tokens, *whole, *_arguments(place), dropout, False, *drawn
+            )
+
+
+def _arguments(place: Place) -> tuple[Tensor, Tensor, int, int]:
+    return place.query_offsets, place.key_offsets, place.longest_query, place.longest_key
+
+
+@contextmanager
+def _as_deterministic_as_asked() -> Iterator[None]:
+    """The kernel adds up in a fixed order only where torch does not merely warn of what has none."""
+    is_lax = torch.is_deterministic_algorithms_warn_only_enabled()
+    if not (torch.are_deterministic_algorithms_enabled() and is_lax):
+        yield
+        return
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(True, warn_only=True)
+
+
+FLASH: Kernel = Flash()
+
+
+def takes(device: torch.device, dtype: torch.dtype, head_size: int) -> bool:
+    """Whether `FLASH` computes attention there, in that type."""
+    is_fit = dtype in NARROW and head_size % _MULTIPLE == 0 and head_size <= _WIDEST
+    if device.type != "cuda" or not is_fit or torch.version.hip is not None:
+        return False
+    return torch.cuda.get_device_capability(device) >= _OLDEST
+
+
+def attend_by_cases(kinds: Sequence[Rows], dropout: float) -> Tensor:
+    """Attended values (tokens, heads, size) of words, then of entities; of `kinds` the entities may be absent."""
+    places = tuple((rows.offsets, rows.longest) for rows in kinds)
+    attended: Tensor = ByCases.apply(FLASH, dropout, places, *(rows.projected for rows in kinds))
+    return attended
+
+
+class ByCases(torch.autograd.Function):
+    """The cases and their sum, see above."""
+
+    @staticmethod
+    def forward(
+        context: Any,
+        kernel: Kernel,
+        dropout: float,
+        places: tuple[tuple[Tensor, int], ...],
+        *projected: Tensor,
+    ) -> Tensor:
+        kinds = _rows(projected, places)
+        sizes = [len(each) for each in projected]
+        attended = projected[0].new_empty(sum(sizes), *projected[0].shape[2:])
+        totals, drawn = [], []
+        for queries, target in zip(kinds, attended.split(sizes), strict=True):
+            parts = []
+            for of_entities, keys in enumerate(kinds):
+                tokens = _tokens(queries, keys, of_entities=bool(of_entities))
+                values, total, state = kernel.forward(*tokens, _place(queries, keys), dropout)
+                parts.append((values, total))
+                drawn.append(state)
+            totals.append(_add_up(parts, target))
+        context.save_for_backward(attended, *totals, *projected)
+        context.kernel, context.dropout, context.places, context.drawn = kernel, dropout, places, drawn
+        return attended
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        attended, *saved = context.saved_tensors
+        totals, projected = saved[: len(context.places)], saved[len(context.places) :]
+        kinds = _rows(projected, context.places)
+        sizes = [len(each) for each in projected]
+        sums = [_Sum(torch.empty_like(each)) for each in projected]
+        drawn = iter(context.drawn)
+        wholes = zip(gradient.contiguous().split(sizes), attended.split(sizes), totals, strict=True)
+        for number, (of_attended, *whole) in enumerate(wholes):
+            queries = kinds[number]
+            for other, keys in enumerate(kinds):
+                tokens = _tokens(queries, keys, of_entities=bool(other))
+                place = _place(queries, keys)
+                of_query, of_key, of_value = context.kernel.backward(
+                    of_attended, tokens, tuple(whole), place, context.dropout, next(drawn)
+                )
+                sums[number].add(queries.query_column(bool(other)), of_query)
+                sums[other].add(KEY, of_key)
+                sums[other].add(VALUE, of_value)
+        return None, None, None, *(each.total() for each in sums)
+
+
+class _Sum:
+    """Gradients of a projection, column by column; what nobody adds to is zero."""
+
+    def __init__(self, space: Tensor) -> None:
+        self.space = space
+        self.missing = set(range(space.shape[1]))
+
+    def add(self, column: int, value: Tensor) -> None:
+        target = self.space[:, column]
+        if column in self.missing:
+            target.copy_(value)
+        else:
+            target.add_(value)
+        self.missing.discard(column)
+
+    def total(self) -> Tensor:
+        for column in self.missing:  # without entities nobody asks with the query for them
+            self.space[:, column] = 0
+        return self.space
+
+
+def _rows(projected: Sequence[Tensor], places: Sequence[tuple[Tensor, int]]) -> list[Rows]:
+    return [Rows(each, *place) for each, place in zip(projected, places, strict=True)]
+
+
+def _tokens(queries: Rows, keys: Rows, *, of_entities: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value (tokens, heads, size) of a case; `of_entities` says of what kind the keys are."""
+    query = queries.projected[:, queries.query_column(of_entities)]
+    return query, keys.projected[:, KEY], keys.projected[:, VALUE]
+
+
+def _place(queries: Rows, keys: Rows) -> Place:
+    return Place(queries.offsets, keys.offsets, queries.longest, keys.longest)
+
+
+def _add_up(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
+    """Write attended values over all keys to `target`; their log-sum-exp (heads, tokens)."""
+    if len(parts) == 1:
+        target.copy_(parts[0][0])
+        return parts[0][1]
+    # Over no keys at all the kernel says infinity, and means minus infinity.
+    (of_words, by_words), (of_entities, by_entities) = (
+        (values, total.masked_fill(total.isinf(), -torch.inf)) for values, total in parts
+    )
+    # The entities' share is the small one: near 1 a narrow type would lose it.
+    share = torch.sigmoid(by_entities - by_words).T[..., None].to(of_words.dtype)
+    torch.lerp(of_words, of_entities, share, out=target)
+    return torch.logaddexp(by_words, by_entities)

@@ -1,0 +1,238 @@
+"""The `FlatBatch`: a micro-batch of pretraining without padding, in one tensor, so that it travels at once."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model.kernels.packing import Packed, count_up, spread
+from model.luke.batch import IGNORED, Batch, Integers, refuse
+from model.luke.config import PAD_ENTITY, LukeConfig
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is in a flat batch, in plain integers: the host knows them without waiting for a device.
+
+    lengths          words and entities of each sequence
+    mention_words    words of all mentions, cut at the longest that the sequences have
+    masked_words     of all sequences
+    masked_entities  of all sequences
+    """
+
+    lengths: tuple[tuple[int, int], ...]
+    mention_words: int
+    masked_words: int
+    masked_entities: int
+
+    @functools.cached_property
+    def words(self) -> int:
+        """Words of all sequences."""
+        return sum(words for words, _ in self.lengths)
+
+    @functools.cached_property
+    def entities(self) -> int:
+        """Entities of all sequences."""
+        return sum(entities for _, entities in self.lengths)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of each field, as they lie one after the other."""
+        offsets = len(self.lengths) + 1
+        of_words = (self.words, offsets, self.masked_words, self.masked_words)
+        return (*of_words, *[self.entities] * 3, offsets, self.masked_entities, self.masked_entities)
+
+
+@dataclass(frozen=True, eq=False)
+class FlatBatch:
+    """A micro-batch: words of all sequences, then entities of all sequences, without padding.
+
+    `numbers` is int32 and holds, one after the other, what the properties name. Masked tokens are named by their
+    place in the packed tensor, in which entities come after all words; labels are those of masked tokens alone.
+    """
+
+    numbers: Tensor
+    shape: Shape
+
+    @functools.cached_property
+    def fields(self) -> tuple[Tensor, ...]:
+        """The parts of `numbers`."""
+        return self.numbers.split(self.shape.sizes)
+
+    @property
+    def word_ids(self) -> Tensor:
+        """(words) ids."""
+        return self.fields[0]
+
+    @property
+    def masked_words(self) -> Tensor:
+        """(masked words) places in the packed tensor."""
+        return self.fields[2]
+
+    @property
+    def word_labels(self) -> Tensor:
+        """(masked words) ids."""
+        return self.fields[3]
+
+    @property
+    def entity_ids(self) -> Tensor:
+        """(entities) ids."""
+        return self.fields[4]
+
+    @property
+    def mention_starts(self) -> Tensor:
+        """(entities) the first word of each mention, counted in its own sequence."""
+        return self.fields[5]
+
+    @property
+    def mention_lengths(self) -> Tensor:
+        """(entities) words of each mention."""
+        return self.fields[6]
+
+    @property
+    def masked_entities(self) -> Tensor:
+        """(masked entities) places in the packed tensor."""
+        return self.fields[8]
+
+    @property
+    def entity_labels(self) -> Tensor:
+        """(masked entities) ids."""
+        return self.fields[9]
+
+    @functools.cached_property
+    def layout(self) -> Packed:
+        """How the tokens lie."""
+        return Packed(self.fields[1], self.fields[7], self.shape.lengths)
+
+    @property
+    def word_places(self) -> Tensor:
+        """(words) the place of each word in its sequence."""
+        offsets = self.layout.word_offsets
+        begins = spread(offsets[:-1], offsets, self.shape.words)
+        return count_up(self.shape.words, like=begins).sub_(begins)
+
+    def mention_places(self) -> tuple[Tensor, Tensor]:
+        """The places in their sequences of the words of all mentions, and where each mention begins among them."""
+        ends = self.mention_lengths.cumsum(0)
+        begins = ends - self.mention_lengths
+        shifts = (self.mention_starts - begins).repeat_interleave(
+            self.mention_lengths, output_size=self.shape.mention_words
+        )
+        return count_up(self.shape.mention_words, like=shifts) + shifts, begins
+
+    def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "FlatBatch":
+        """The same batch on another device."""
+        return FlatBatch(self.numbers.to(device, non_blocking=non_blocking), self.shape)
+
+    def check(self, config: LukeConfig) -> None:
+        """Raise a ValueError unless a model of that configuration has a row for every id, label and place."""
+        words, entities = config.vocab_size, config.entity_vocab_size
+        named = (
+            ("word_ids", self.word_ids, words), ("word_labels", self.word_labels, words),
+            ("entity_ids", self.entity_ids, entities), ("entity_labels", self.entity_labels, entities),
+        )  # fmt: skip
+        for name, ids, rows in named:
+            wanted = f"0 to {rows - 1}, the rows of the model's table"
+            refuse(name, ids, (ids < 0) | (ids >= rows), wanted)
+        self.check_mentions()
+        longest = max(length for length, _ in self.shape.lengths)
+        if longest > config.max_words:
+            raise ValueError(
+                f"word_ids has {longest} words in a sequence, but the model has positions for {config.max_words}; "
+                "split the text into shorter windows"
+            )
+
+    def check_mentions(self) -> None:
+        """Raise a ValueError unless each mention has words, and lies in its sequence."""
+        lengths = torch.tensor(self.shape.lengths)
+        words = lengths[:, 0].repeat_interleave(lengths[:, 1])
+        ends = self.mention_starts + self.mention_lengths
+        refuse("mention_starts", self.mention_starts, self.mention_starts < 0, "0 or more")
+        refuse("mention_lengths", self.mention_lengths, self.mention_lengths < 1, "a word or more")
+        refuse("mention_lengths", self.mention_lengths, ends > words, "mentions that end in their sequences")
+
+
+def padded(batch: FlatBatch, pad_id: int) -> Batch:
+    """The same sequences with padding at their ends, for models that take nothing else.
+
+    `pad_id` is the word id of padding. Labels are -100 where nothing is asked, positions of mentions -1 at padding.
+    """
+    shape, numbers = batch.shape, batch.numbers
+    words, entities = torch.tensor(shape.lengths, device=numbers.device).T
+    word_labels = labels_at(batch.masked_words, batch.word_labels, shape.words)
+    of_words = pad_rows(batch.word_ids, words, pad_id), row_mask(words)
+    word_labels = pad_rows(word_labels, words, IGNORED)
+    if not shape.entities:
+        return Batch(*of_words, word_labels=word_labels)
+    entity_labels = labels_at(batch.masked_entities - shape.words, batch.entity_labels, shape.entities)
+    lengths, starts = batch.mention_lengths[:, None], batch.mention_starts[:, None]
+    places = count_up(int(lengths.max()), like=numbers)
+    positions = torch.where(places < lengths, starts + places, -1)
+    of_entities = (
+        pad_rows(batch.entity_ids, entities, PAD_ENTITY),
+        pad_rows(positions, entities, -1),
+        row_mask(entities),
+    )
+    return Batch(*of_words, *of_entities, word_labels, pad_rows(entity_labels, entities, IGNORED))
+
+
+def labels_at(places: Tensor, labels: Tensor, count: int) -> Tensor:
+    """Labels (count) of all tokens: these at these places, -100 at the others."""
+    return labels.new_full((count,), IGNORED).index_copy(0, places.long(), labels)
+
+
+def pad_rows(tokens: Tensor, counts: Tensor, value: int) -> Tensor:
+    """Tokens of all sequences (tokens, ...), so many of each, as int64 (sequences, longest, ...)."""
+    mask = row_mask(counts)
+    rows = tokens.new_full((*mask.shape, *tokens.shape[1:]), value, dtype=torch.int64)
+    rows[mask] = tokens.long()
+    return rows
+
+
+def row_mask(counts: Tensor) -> Tensor:
+    """(sequences, longest) bool, True where one of so many tokens of each sequence stands."""
+    return count_up(int(counts.max()), like=counts) < counts[:, None]
+
+
+@dataclass(frozen=True)
+class FlatSequence:
+    """What a sequence brings into a flat batch; masked tokens by their place among its words or entities."""
+
+    word_ids: Integers
+    masked_words: Integers
+    word_labels: Integers
+    entity_ids: Integers
+    mention_starts: Integers
+    mention_lengths: Integers
+    masked_entities: Integers
+    entity_labels: Integers
+
+
+def flatten(sequences: Sequence[FlatSequence]) -> tuple[np.ndarray, Shape]:
+    """The numbers of a flat batch (int32), and its shape."""
+    words = np.array([len(each.word_ids) for each in sequences])
+    entities = np.array([len(each.entity_ids) for each in sequences])
+    word_offsets, entity_offsets = (np.concatenate([[0], np.cumsum(counts)]) for counts in (words, entities))
+
+    def joined(name: str, added: Integers | None = None) -> Integers:
+        parts = [getattr(each, name) for each in sequences]
+        return np.concatenate(
+            parts if added is None else [part + more for part, more in zip(parts, added, strict=True)]
+        )
+
+    masked_words = joined("masked_words", word_offsets[:-1])
+    masked_entities = joined("masked_entities", entity_offsets[:-1] + word_offsets[-1])
+    mention_lengths = joined("mention_lengths")
+    shape = Shape(
+        tuple(zip(words.tolist(), entities.tolist(), strict=True)),
+        int(mention_lengths.sum()), len(masked_words), len(masked_entities),
+    )  # fmt: skip
+    numbers = [
+        joined("word_ids"), word_offsets, masked_words, joined("word_labels"),
+        joined("entity_ids"), joined("mention_starts"), mention_lengths, entity_offsets,
+        masked_entities, joined("entity_labels"),
+    ]  # fmt: skip
+    return np.concatenate(numbers).astype(np.int32), shape

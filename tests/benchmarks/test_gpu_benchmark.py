@@ -1,0 +1,188 @@
+"""The rehearsal of `benchmarks.model.gpu` on a CPU, and what decides the meaning of its figures."""
+
+import argparse
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from benchmarks.harness.workloads import Record
+from benchmarks.model import estimate, gpu_workloads, pretrain_workloads, workloads
+from benchmarks.model import gpu as script
+from benchmarks.model import ranks as ranks_script
+from model.luke.config import PRESETS
+from model.pretraining.throughput import training_flops, work_of
+from tests.support.models import TINY
+from tests.support.shards import random_rows, write_sequences
+
+COMMAND = ["gpu", "--device", "cpu", "--tiny", "--threads", "1", "--output"]
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Workloads run in this process, every preset is a tiny model, and transformers' original attention fails."""
+    called: list[str] = []
+
+    def run(module: str, workload: str, arguments: Record, *, seconds: float) -> Record:
+        assert (module, seconds > 0) == (script.MODULE, True)
+        called.append(workload)
+        if (arguments["who"], arguments.get("attention")) == (script.THEIRS, script.ORIGINAL):
+            return {"failure": "signal 9"}
+        known = {"micro_batch": gpu_workloads.micro_batch, "train": pretrain_workloads.train}
+        return json.loads(json.dumps(known[workload](**json.loads(json.dumps(arguments)))))
+
+    monkeypatch.setattr(script, "run", run)
+    for module in (gpu_workloads, pretrain_workloads, workloads):
+        monkeypatch.setattr(module, "preset", lambda size: TINY)
+    return called
+
+
+def test_the_rehearsal_measures_everything_and_keeps_what_failed(
+    here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [*COMMAND, str(tmp_path / "gpu.json")])
+    script.main()
+    assert here == ["micro_batch"] * 3 + ["train", "micro_batch"]
+    record = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))
+    *speeds, failed = record["micro-batches"]
+    assert [(row["model"], row["attention"]) for row in speeds] == [
+        ("ours", "entity-aware"),
+        ("ours", "original"),
+        ("transformers", "entity-aware"),
+    ]
+    for row in speeds:
+        assert row["tokens/s"] > 0
+        assert row["peak MB"] > 0
+        assert row["share of the product rate"] > 0
+        assert row["share of the published rate"] is None, "no maker says what a CPU does"
+        assert 0.5 < row["real of padded places"] <= 1
+    assert (speeds[0]["x transformers"] is None, speeds[2]["x transformers"]) == (False, 1.0)
+    assert (failed["tokens/s"], failed["peak MB"]) == (None, None)
+    assert any(note.endswith("original, 256, eager: signal 9") for note in record["notes"])
+    assert len(record["where the time goes"]) == 3
+    assert record["steps of pretraining"][0]["steps"] == script.TINY.steps
+    assert [row["passed"] for row in record["checks"]] == [True] * 3
+    assert "signal 9" in (tmp_path / "gpu.md").read_text(encoding="utf-8")
+
+
+def make_runner(tmp_path: Path, who: str) -> tuple[gpu_workloads.Runner, list[workloads.Sample]]:
+    sequences = write_sequences(tmp_path / "sequences", random_rows(60))
+    case = gpu_workloads.Case(who, "demo", "entity-aware", 200, False, "cpu", str(sequences), 40, 2, 1)
+    corpus = gpu_workloads.Corpus(sequences)
+    return gpu_workloads.Runner(case, case.config(0)), case.samples(corpus)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("who", [script.OURS, script.THEIRS])
+def test_shares_are_of_one_step_and_leave_no_trace(who: str, tmp_path: Path) -> None:
+    runner, samples = make_runner(tmp_path, who)
+    found = gpu_workloads.shares(runner, samples[0])
+    assert set(found) == set(gpu_workloads.PARTS)
+    assert all(share > 0 for share in found.values())
+    assert sum(found.values()) < 1
+    marks = gpu_workloads.Marks(torch.device("cpu"))
+    with gpu_workloads.marked(runner, marks):
+        runner.forward_and_backward(samples[0])
+    each = [name for name, _ in marks.named]
+    layers = TINY.num_hidden_layers
+    assert (each.count("attention begins"), each.count("attention ends")) == (2 * layers, 2 * layers)
+    assert each.index("heads end") == each.index("heads begin") + 1, "no layer runs while the heads do"
+    runner.forward_and_backward(samples[0])
+    assert len(marks.named) == len(each)
+
+
+@pytest.mark.usefixtures("here")
+def test_micro_batches_are_full_and_the_longest_come_first(tmp_path: Path) -> None:
+    _, samples = make_runner(tmp_path, script.OURS)
+    tokens = [sample.flat.shape.words + sample.flat.shape.entities for sample in samples]
+    assert all(200 - 37 < size <= 200 for size in tokens), "not one more sequence fits"
+    longest = [max(words + entities for words, entities in sample.flat.shape.lengths) for sample in samples]
+    assert longest == sorted(longest, reverse=True)
+
+
+def test_times_between_marks_add_up() -> None:
+    marks = gpu_workloads.Marks(torch.device("cpu"))
+    marks.named = [("a", 1.0), ("b", 1.5), ("b", 2.0), ("a", 3.0), ("c", 3.5), ("b", 4.0), ("a", 9.0)]
+    assert marks.seconds("a", "b") == 1.5
+
+
+def test_when_the_minutes_are_over_the_rest_is_left_out(tmp_path: Path) -> None:
+    options = argparse.Namespace(device="cuda", threads=1, minutes=0, modes=["eager", "compiled"])
+    kept: list[tuple[int, int]] = []
+    found: list[list[Record]] = []
+
+    def keep(*rows: list[Record]) -> None:
+        kept.append((len(rows[0]), len(rows[1])))
+        found[:] = rows
+
+    script.measure(options, script.FULL, tmp_path, keep)
+    micro, steps = found
+    assert (kept[0], kept[5], kept[-1]) == ((1, 0), (6, 4), (25, 4)), "nothing waits for the end"
+    assert {row["failure"] for row in micro + steps} == {"left out: the 0 minutes were over"}
+    assert all(row["tokens/s"] is None for row in script.speed_rows(micro))
+    assert script.time_rows(micro) == script.checks(micro) == []
+    wanted = {(row["who"], row["size"], row["attention"], row["tokens"], row["compiled"]) for row in micro}
+    assert len(wanted) == 25, "no row twice"
+
+
+def row(who: str, seconds: float, **changes: object) -> Record:
+    each = {"tokens": 1000, "places": 1250, "seconds": seconds, "flops": 4e12, "loss": 3.0}
+    measured = {"rows": [each] * 3, "peak_mb": 70.4, "matrix_flops": 8e12, "published_flops": 1e13}
+    kind = {"who": who, "size": "base", "attention": "original", "tokens": 16384, "compiled": False}
+    return kind | measured | {"kernel": None} | changes
+
+
+def test_speeds_and_shares() -> None:
+    rows = [row("ours", 1.0), row("ours", 0.5, compiled=True), row("transformers", 2.0)]
+    found = script.speed_rows([*rows, row("transformers", 1.0, compiled=True)])
+    assert [line["x transformers"] for line in found] == [2.0, 4.0, 1.0, 2.0]
+    assert found[0]["tokens/s"] == 1000
+    assert found[0]["share of the product rate"] == 0.5
+    assert found[0]["share of the published rate"] == 0.4
+    assert found[0]["real of padded places"] == 0.8
+
+
+def test_a_loss_that_is_no_number_fails_the_check() -> None:
+    wrong = row("ours", 1.0)
+    wrong["rows"] = [{**wrong["rows"][0], "loss": float("nan")}]
+    assert [line["passed"] for line in script.checks([row("ours", 1.0), wrong])] == [True, False]
+
+
+def test_sequences_that_are_made_here_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "MADE", 30)
+    corpus = gpu_workloads.Corpus(script.make_sequences(tmp_path / "sequences", tiny=False))
+    lengths = [len(corpus[index].word_ids) for index in range(len(corpus))]
+    assert len(lengths) == 30
+    assert max(lengths) > 300
+    assert all(len(corpus[index].entity_ids) >= 1 for index in range(30))
+
+
+def test_work_without_a_gpu_is_counted() -> None:
+    """Products of a forward and a backward pass are those of the equations; attention's are counted by its lengths."""
+    config = replace(PRESETS["demo"], use_entity_aware_attention=True)
+    found = estimate.count(config, 4096)
+    wanted = training_flops(config, work_of(estimate.shape_of(4096)))
+    assert math.fsum(row[0] for row in found.values()) == pytest.approx(wanted, rel=0.1)
+    assert set(found) == {"input", "layers", "attention kernel", "heads", "backward"}
+    assert all(row[1] > 0 and row[2] > 0 for row in found.values())
+
+
+def test_gradients_of_two_processes_are_the_same_by_every_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "ranks.json"
+    call = ["ranks", "--rounds", "1", "--tokens", "300", "--parts", "2", "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", call)
+    ranks_script.main()
+    record = json.loads(output.read_text(encoding="utf-8"))
+    assert [row["passed"] for row in record["checks"]] == [True]
+    assert [row["exchange"] for row in record["a step"]] == [
+        "no message",
+        "ours",
+        "one by one",
+        "DistributedDataParallel",
+    ]

@@ -1,0 +1,226 @@
+"""A small model on the device: the CPU's losses and gradients, and what it does to get them."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from model.data.shards import Corpus
+from model.kernels import cross_entropy
+from model.luke.batch import Batch
+from model.luke.config import LukeConfig
+from model.luke.encoder import attention_kernel
+from model.luke.flat import FlatBatch, padded
+from model.luke.heads import LukeForPretraining
+from model.pretraining.loader import Loader
+from model.pretraining.phases import moved
+from model.pretraining.recipes import Phase, Recipe
+from tests.gpu import DEVICE, LENGTHS, ON_GPU
+from tests.support.flat_batches import random_flat
+from tests.support.models import TINY, shake
+from tests.support.shards import random_rows, write_sequences
+
+pytestmark = ON_GPU
+DROPPING = replace(TINY, hidden_size=128, max_position_embeddings=320, num_hidden_layers=3)
+STILL = replace(DROPPING, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+# Shares: of a loss; of the norm of a parameter's gradient, to which a twentieth of the largest norm is added.
+OF_LOSS, OF_GRADIENT = {"float32": 1e-4, "bf16": 1e-2}, {"float32": 1e-3, "bf16": 5e-2}
+BOTH = pytest.mark.parametrize("entity_aware", [False, True])
+
+
+def make(config: LukeConfig, entity_aware: bool) -> LukeForPretraining:
+    torch.manual_seed(1)
+    return shake(LukeForPretraining(replace(config, use_entity_aware_attention=entity_aware))).train()
+
+
+def outcome(
+    module: LukeForPretraining, batch: Batch | FlatBatch, precision: str = "bf16"
+) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """Losses, and gradients on the CPU."""
+    module.zero_grad()
+    with torch.autocast(DEVICE.type, torch.bfloat16, enabled=precision == "bf16"):
+        losses = module(batch).losses
+    sum(losses.values()).backward()
+    gradients = {name: value.grad for name, value in module.named_parameters() if value.grad is not None}
+    return {name: loss.item() for name, loss in losses.items()}, {
+        name: value.detach().float().cpu().clone() for name, value in gradients.items()
+    }
+
+
+def compare(found: dict[str, Tensor], wanted: dict[str, Tensor], tolerance: float) -> None:
+    """Gradients are alike; those that only one side has are zero."""
+    largest = max(float(value.norm()) for value in wanted.values())
+    for name in found.keys() | wanted.keys():
+        some = found.get(name, wanted.get(name))
+        nothing = torch.zeros_like(some)
+        value = wanted.get(name, nothing)
+        off = float((found.get(name, nothing) - value).norm())
+        assert off <= tolerance * (float(value.norm()) + 0.05 * largest), name
+
+
+def forms(name: str) -> dict[str, Batch | FlatBatch]:
+    """The same sequences in every form that a model takes."""
+    flat = random_flat(LENGTHS[name], STILL)
+    both = padded(flat, STILL.pad_token_id)
+    return {"flat": flat, "padded": both, "packed": both.unpadded()}
+
+
+@cache
+def on_the_cpu(entity_aware: bool, name: str) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """What is wanted: of the padded batch, in float32."""
+    return outcome(make(STILL, entity_aware), forms(name)["padded"], "float32")
+
+
+@pytest.mark.parametrize("form", ["flat", "padded", "packed"])
+@pytest.mark.parametrize("precision", OF_LOSS)
+@pytest.mark.parametrize("name", LENGTHS)
+@BOTH
+def test_losses_and_gradients_are_those_of_the_cpu(
+    entity_aware: bool, name: str, precision: str, form: str
+) -> None:
+    batch = forms(name)[form].to(DEVICE)
+    wanted, of_wanted = on_the_cpu(entity_aware, name)
+    found, of_found = outcome(make(STILL, entity_aware).to(DEVICE), batch, precision)
+    assert found.keys() == wanted.keys()
+    assert found == pytest.approx(wanted, rel=OF_LOSS[precision])
+    compare(of_found, of_wanted, OF_GRADIENT[precision])
+
+
+@BOTH
+def test_checkpointing_changes_no_loss_and_no_gradient(entity_aware: bool) -> None:
+    """With dropout: what is computed again drops the same. The kernel adds gradients up in any order."""
+    module = make(DROPPING, entity_aware).to(DEVICE)
+    batch = random_flat(LENGTHS["different lengths"], DROPPING).to(DEVICE)
+    found = []
+    for module.luke.gradient_checkpointing in (False, True):
+        torch.manual_seed(5)
+        found.append(outcome(module, batch))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
+    compare(found[1][1], found[0][1], 5e-3)
+
+
+@pytest.mark.parametrize("is_training", [False, True])
+@BOTH
+def test_attention_in_bf16_runs_on_the_flash_kernel(entity_aware: bool, is_training: bool) -> None:
+    module = make(DROPPING, entity_aware).to(DEVICE).train(is_training)
+    with torch.autocast(DEVICE.type, torch.bfloat16):
+        assert attention_kernel(module.luke, DEVICE) == "flash attention"
+
+
+@BOTH
+def test_a_step_in_bf16_calls_the_flash_kernel_both_ways(entity_aware: bool) -> None:
+    """As the device itself says, by the names of what ran there."""
+    module = make(DROPPING, entity_aware).to(DEVICE)
+    batch = random_flat(LENGTHS["different lengths"], DROPPING).to(DEVICE)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with torch.profiler.profile(activities=activities) as profile:
+        outcome(module, batch)
+        torch.cuda.synchronize()
+    names = [event.name for event in profile.events()]
+    for way in ("forward", "backward"):
+        calls = sum(name == f"aten::_flash_attention_{way}" for name in names)
+        cases = 4 if entity_aware else 1  # words and entities to words and entities; or all to all
+        assert calls == cases * DROPPING.num_hidden_layers
+    assert any("flash" in event.name for event in profile.events() if event.device_type.name == "CUDA")
+
+
+@pytest.fixture
+def no_waiting() -> Iterator[None]:
+    yield
+    torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.usefixtures("no_waiting")
+@pytest.mark.parametrize("checkpointing", [False, True])
+@BOTH
+def test_the_host_does_not_wait_for_a_micro_batch(entity_aware: bool, checkpointing: bool) -> None:
+    """From the copy of its numbers to the end of its backward pass; torch raises where it would wait."""
+    module = make(DROPPING, entity_aware).to(DEVICE)
+    module.luke.gradient_checkpointing = checkpointing
+    batches = [random_flat(lengths, DROPPING) for lengths in LENGTHS.values()]
+    pinned = [FlatBatch(batch.numbers.pin_memory(), batch.shape) for batch in batches]
+    for mode in ("default", "error"):
+        torch.cuda.synchronize()
+        for batch in pinned:
+            torch.cuda.set_sync_debug_mode(mode)
+            with torch.autocast("cuda", torch.bfloat16):
+                losses = module(moved(batch, module, DEVICE), {"masked_word": 9, "masked_entity": 9}).losses
+            torch.stack(list(losses.values())).sum().backward()
+            torch.cuda.set_sync_debug_mode("default")
+    assert all(parameter.grad.isfinite().all() for parameter in module.word_head.parameters())
+
+
+@BOTH
+def test_a_batch_of_a_loader_s_size_is_that_of_the_cpu(
+    entity_aware: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some 7,000 tokens, longer than a block of any kernel; the losses are made of several parts."""
+    monkeypatch.setattr(cross_entropy, "LOGITS", 1 << 14)
+    lengths = [(100 + 20 * number, 5 + number) for number in range(11)] * 3
+    batch = random_flat(lengths, STILL)
+    wanted, of_wanted = outcome(make(STILL, entity_aware), batch, "float32")
+    for precision, tolerance in OF_LOSS.items():
+        found, of_found = outcome(make(STILL, entity_aware).to(DEVICE), batch.to(DEVICE), precision)
+        assert found == pytest.approx(wanted, rel=tolerance)
+        compare(of_found, of_wanted, OF_GRADIENT[precision])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_micro_batches_of_a_stream_are_pinned(workers: int, tmp_path: Path) -> None:
+    sequences = write_sequences(tmp_path, random_rows(60))
+    recipe = Recipe(
+        (Phase(3, 1e-3, 1, "all"),), 20, 20, log_every=1, checkpoint_every=3, tokens_per_batch=100
+    )
+    loader = Loader(Corpus(sequences), recipe, profile="fixed", seed=0, entities=True)
+    module = make(DROPPING, True).to(DEVICE)
+    for parts in loader.stream(0, 3, workers, pinned=True):
+        for part in parts:
+            assert part.batch.numbers.is_pinned()
+            there = moved(part.batch, module, DEVICE)
+            assert torch.equal(there.numbers.cpu(), part.batch.numbers)
+
+
+@pytest.fixture
+def reset_compiler() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.usefixtures("reset_compiler")
+def test_twenty_shapes_are_compiled_at_most_twice_again() -> None:
+    torch._dynamo.utils.counters.clear()
+    module = make(STILL, True).to(DEVICE)
+    other = make(STILL, True).to(DEVICE)
+    module.luke.compile_layers()
+    graphs = []
+    for size in range(1, 21):
+        lengths = [(20 + 3 * size, 1 + size % 5), (40, 2), (10 + size % 7, size % 3)]
+        batch = random_flat(lengths, STILL, seed=size).to(DEVICE)
+        losses, gradients = outcome(module, batch)
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+        if size % 10 == 1:
+            wanted, of_wanted = outcome(other, batch)
+            assert losses == pytest.approx(wanted, rel=OF_LOSS["bf16"])
+            compare(gradients, of_wanted, OF_GRADIENT["bf16"])
+    assert graphs[0] >= 1, "something is compiled"
+    assert graphs[-1] <= 3
+    assert not torch._dynamo.utils.counters["graph_break"]
+
+
+@pytest.mark.usefixtures("reset_compiler")
+def test_what_is_compiled_and_checkpointed_drops_the_same_twice() -> None:
+    """Without that the gradients are those of two different draws."""
+    module = make(DROPPING, True).to(DEVICE)
+    module.luke.compile_layers()
+    batch = random_flat(LENGTHS["different lengths"], DROPPING).to(DEVICE)
+    found = []
+    for module.luke.gradient_checkpointing in (False, True):
+        torch.manual_seed(5)
+        found.append(outcome(module, batch))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-3)
+    compare(found[1][1], found[0][1], OF_GRADIENT["bf16"])

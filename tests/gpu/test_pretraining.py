@@ -1,0 +1,56 @@
+"""A pretraining on one device that is interrupted ends with the bits of one that is not."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from model.files import WEIGHTS
+from model.pretraining.phases import CHECKPOINTS, Settings
+from model.pretraining.recipes import RECIPES, Phase, Recipe
+from tests.gpu import DEVICE, ON_GPU
+from tests.support.pretraining import interrupt_at, run
+from tests.support.shards import random_rows, write_sequences
+
+pytestmark = ON_GPU
+LONGEST = 400
+RECIPE = Recipe(
+    phases=(Phase(6, 1e-3, 2, "all"),),
+    batch_size=12,
+    micro_batch_size=12,
+    tokens_per_batch=1200,
+    log_every=1,
+    checkpoint_every=3,
+)
+
+
+@pytest.fixture
+def deterministic() -> Iterator[None]:
+    """Sums in an order of their own, where torch has a way; it warns of what has none."""
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.usefixtures("deterministic")
+def test_a_run_that_is_interrupted_ends_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sequences are longer than a block of the kernel, whose sums over blocks have an order to keep."""
+    rows = random_rows(40, longest=LONGEST)
+    sequences = write_sequences(tmp_path / "sequences", rows, max_words=LONGEST + 2)
+    monkeypatch.setitem(RECIPES, "demo", RECIPE)
+    options = {"device": DEVICE.type, "precision": "bf16"}  # the kernel for float32 has no order of its own
+    whole = run(sequences, tmp_path / "whole", **options)
+    go_on = interrupt_at(monkeypatch, 4)
+    with pytest.raises(KeyboardInterrupt):  # which a loader's process would keep to itself
+        run(sequences, tmp_path / "broken", settings=Settings(workers=0), **options)
+    go_on()
+    assert (tmp_path / "broken" / CHECKPOINTS).is_dir()
+    assert run(sequences, tmp_path / "broken", **options) == whole
+    weights = [(tmp_path / name / WEIGHTS).read_bytes() for name in ("whole", "broken")]
+    assert weights[0] == weights[1]

@@ -1,0 +1,249 @@
+"""Flat batches: what lies where, and the padded batch's losses and gradients."""
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from model.kernels import attention_cuda, packing
+from model.kernels.attention_cuda import Place
+from model.luke import attention
+from model.luke.batch import Batch
+from model.luke.config import PRESETS
+from model.luke.flat import FlatBatch, FlatSequence, flatten
+from model.luke.heads import LukeForPretraining, PretrainingOutput
+from model.pretraining import recipes
+from tests.support.models import TINY, flat_of, random_batch, shake
+from tests.support.plain_kernel import PlainKernel
+from tests.support.shards import ENTITIES, WORDS
+
+STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+FORMS = ("in turn", "jagged", "by cases")
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How CPUs go through the sequences, and what GPUs do in float32 and in bf16, on stand-ins."""
+    if request.param == "jagged":
+        if not packing.JAGGED_DEVICES:
+            pytest.skip("this torch has no jagged tensors")
+        monkeypatch.setattr(packing, "JAGGED_DEVICES", ("cpu",))
+    if request.param == "by cases":
+        monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
+        monkeypatch.setattr(attention_cuda, "FLASH", PlainKernel())
+    return str(request.param)
+
+
+def without(batch: Batch, row: int) -> Batch:
+    """The batch with one sequence that has no entities."""
+    mask, positions, labels = (
+        each.clone() for each in (batch.entity_mask, batch.entity_positions, batch.entity_labels)
+    )
+    mask[row], positions[row], labels[row] = False, -1, -100
+    return replace(batch, entity_mask=mask, entity_positions=positions, entity_labels=labels)
+
+
+def batches() -> dict[str, Batch]:
+    torch.manual_seed(0)
+    batch = random_batch(STILL)
+    return {
+        "padding on either side": batch,
+        "a sequence without entities": without(batch, 1),
+        "no entities at all": random_batch(STILL, entities=0),
+        "one sequence": Batch(
+            *(
+                None if getattr(batch, field.name) is None else getattr(batch, field.name)[:1]
+                for field in fields(batch)
+            )
+        ),
+    }
+
+
+def shifted(batch: Batch) -> Batch:
+    """The batch with padding at the end alone: a mention's positions count from its sequence's first word."""
+    order = (~batch.word_mask).int().argsort(dim=1, stable=True)
+    moved = {name: getattr(batch, name).gather(1, order) for name in ("word_ids", "word_mask", "word_labels")}
+    if batch.entity_positions is None:
+        return replace(batch, **moved)
+    first = batch.word_mask.int().argmax(dim=1)[:, None, None]
+    is_word = batch.entity_positions >= 0
+    return replace(batch, **moved, entity_positions=torch.where(is_word, batch.entity_positions - first, -1))
+
+
+def outcome(
+    module: LukeForPretraining, batch: Batch | FlatBatch
+) -> tuple[PretrainingOutput, dict[str, Tensor]]:
+    module.zero_grad()
+    output = module(batch)
+    sum(output.losses.values()).backward()
+    return output, {
+        name: value.grad.clone() for name, value in module.named_parameters() if value.grad is not None
+    }
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("name", batches())
+@pytest.mark.parametrize("entity_aware", [False, True])
+def test_a_flat_batch_has_the_losses_and_gradients_of_the_padded_one(name: str, entity_aware: bool) -> None:
+    torch.manual_seed(1)
+    module = shake(LukeForPretraining(replace(STILL, use_entity_aware_attention=entity_aware))).double()
+    batch = shifted(batches()[name])
+    wanted, of_wanted = outcome(module, batch)
+    found, of_found = outcome(module, flat_of(batch))
+    assert found.total == wanted.total
+    assert {key: int(value) for key, value in found.correct.items()} == {
+        key: int(value) for key, value in wanted.correct.items()
+    }
+    torch.testing.assert_close(found.losses, wanted.losses, atol=1e-7, rtol=1e-7)
+    assert of_found.keys() >= of_wanted.keys()
+    for key, value in of_found.items():
+        torch.testing.assert_close(
+            value, of_wanted.get(key, torch.zeros_like(value)), atol=1e-7, rtol=1e-6, msg=key
+        )
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("entity_aware", [False, True])
+def test_dropout_in_training(entity_aware: bool) -> None:
+    torch.manual_seed(0)
+    module = LukeForPretraining(replace(TINY, use_entity_aware_attention=entity_aware)).train()
+    batch = flat_of(shifted(random_batch(TINY)))
+    losses = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        losses.append(sum(module(batch).losses.values()).item())
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_the_form_that_serves_is_the_one_that_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not attention.has_kernel(torch.zeros(1), 64), "a CPU has no such kernel"
+    monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
+    with mock.patch.object(attention_cuda, "FLASH", PlainKernel()) as kernel:
+        LukeForPretraining(replace(STILL, use_entity_aware_attention=True))(
+            flat_of(shifted(batches()["one sequence"]))
+        )
+    assert kernel.calls == 4 * STILL.num_hidden_layers
+
+
+def test_what_lies_where() -> None:
+    def sequence(*columns: list[int]) -> FlatSequence:
+        return FlatSequence(*(np.array(column, dtype=np.int64) for column in columns))
+
+    numbers, shape = flatten(
+        [
+            sequence([5, 6, 7], [1], [60], [9], [1], [2], [0], [90]),
+            sequence([8, 4], [0, 1], [80, 40], [], [], [], [], []),
+            sequence([3, 2, 1, 0], [3], [10], [11, 12], [0, 3], [3, 1], [1], [13]),
+        ]
+    )
+    batch = FlatBatch(torch.from_numpy(numbers), shape)
+    assert numbers.dtype == np.int32
+    assert len(numbers) == sum(shape.sizes)
+    assert shape.lengths == ((3, 1), (2, 0), (4, 2))
+    assert (shape.words, shape.entities, shape.mention_words) == (9, 3, 6)
+    assert batch.word_ids.tolist() == [5, 6, 7, 8, 4, 3, 2, 1, 0]
+    assert batch.word_places.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3]
+    assert batch.masked_words.tolist() == [1, 3, 4, 8]
+    assert batch.word_labels.tolist() == [60, 80, 40, 10]
+    assert batch.entity_ids.tolist() == [9, 11, 12]
+    places, begins = batch.mention_places()
+    assert (places.tolist(), begins.tolist()) == ([1, 2, 0, 1, 2, 3], [0, 2, 5])
+    assert batch.masked_entities.tolist() == [9, 11]
+    assert batch.entity_labels.tolist() == [90, 13]
+    assert batch.layout.word_offsets.tolist() == [0, 3, 5, 9]
+    assert batch.layout.entity_offsets.tolist() == [0, 1, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("word_ids", -1, "word_ids .* has -1 at .0., wanted 0 to 59"),
+        ("word_labels", 60, "word_labels .* has 60"),
+        ("entity_ids", 1 << 20, "entity_ids .* has 1048576"),
+        ("entity_labels", -100, "entity_labels .* has -100"),
+    ],
+)
+def test_ids_that_no_table_has_are_refused(field: str, value: int, message: str) -> None:
+    batch = flat_of(shifted(random_batch()))
+    getattr(batch, field)[0] = value
+    with pytest.raises(ValueError, match=message.replace("59", str(TINY.vocab_size - 1))):
+        LukeForPretraining(TINY)(batch)
+
+
+def test_more_words_than_positions_are_refused() -> None:
+    batch = flat_of(shifted(random_batch(words=TINY.max_words + 4)))
+    with pytest.raises(
+        ValueError, match=rf"words in a sequence, but the model has positions for {TINY.max_words}"
+    ):
+        LukeForPretraining(TINY)(batch)
+
+
+@pytest.fixture
+def reset_compiler() -> Iterator[None]:
+    torch._dynamo.reset()
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.mark.usefixtures("reset_compiler")
+def test_twenty_shapes_are_compiled_at_most_twice_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs are counted, which needs no compiler of the machine's."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
+    torch._dynamo.utils.counters.clear()
+    torch.manual_seed(0)
+    module = LukeForPretraining(replace(TINY, num_hidden_layers=3)).train()
+    module.luke.compile_layers()
+    graphs = []
+    for size in range(1, 21):
+        batch = random_batch(size=4, words=14 + size % 7, entities=1 + size % 5)
+        sum(module(flat_of(shifted(batch))).losses.values()).backward()
+        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert graphs[0] >= 1, "something is compiled"
+    assert graphs[-1] <= 3
+    assert not torch._dynamo.utils.counters["graph_break"]
+
+
+class Shapes(PlainKernel):
+    """What the kernel gives, without the work and what a plain one keeps."""
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, place: Place, dropout: float
+    ) -> tuple[Tensor, Tensor, Any]:
+        return torch.zeros(query.shape, dtype=query.dtype), torch.zeros(query.shape[1], len(query)), ()
+
+
+def kept_bytes(layers: int) -> tuple[int, int]:
+    """What a forward pass in bf16 keeps for the way back, without weights; and the tokens."""
+    config = replace(PRESETS["base"], num_hidden_layers=layers, vocab_size=WORDS, entity_vocab_size=ENTITIES)
+    config = replace(config, hidden_size=256, num_attention_heads=4, intermediate_size=1024)
+    module = LukeForPretraining(replace(config, use_entity_aware_attention=True)).train()
+    batch = flat_of(shifted(random_batch(config, words=200, entities=16)))
+    tokens, width = batch.shape.words + batch.shape.entities, config.hidden_size
+    kept: dict[int, Tensor] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        is_weight = tensor.ndim == 2 and {*tensor.shape} <= {width, 4 * width}
+        if not is_weight and not isinstance(tensor, nn.Parameter):
+            kept[tensor.untyped_storage().data_ptr()] = tensor
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        with torch.autocast("cpu", torch.bfloat16):
+            asked = module.asked(batch)
+        del asked
+    return sum(tensor.untyped_storage().nbytes() for tensor in kept.values()), tokens * width
+
+
+def test_what_a_layer_keeps_is_what_the_size_of_micro_batches_counts_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
+    monkeypatch.setattr(attention_cuda, "FLASH", Shapes())
+    (one, states), (three, _) = kept_bytes(1), kept_bytes(3)
+    assert (three - one) / 2 / states == pytest.approx(recipes._KEPT_BYTES["bf16"], rel=0.05)
