@@ -4,7 +4,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx2
 import huggingface_hub
 import pytest
 
@@ -134,7 +133,7 @@ def test_a_card_of_the_user_s_is_completed(folder: Path, hub: Hub) -> None:
 
 
 def test_what_the_hub_says_is_one_line(folder: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
-    hub.error = httpx2.ConnectError("no\nnetwork")
+    hub.error = ConnectionError("no\nnetwork")
     assert main(["push", str(folder), "me/luke", "--card", "license=mit"]) == 2
     assert capsys.readouterr().err == (
         "me/luke: Hugging Face did not take it (no network); look at the name and at what your token may write, and "

@@ -690,7 +690,7 @@ def test_loader_visits_each_sequence_once_an_epoch(sequences: Path) -> None:
         assert indices == epoch_order(11, seed=3, epoch=epoch).tolist()
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("workers", [0, 1, 2, 3])
 def test_all_processes_together_see_exactly_the_epochs(sequences: Path, count: int, workers: int) -> None:
     corpus = Corpus(sequences)
