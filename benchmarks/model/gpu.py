@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness.options import Options, absolute, count
-from benchmarks.harness.report import Report, divide, median, progress
+from benchmarks.harness.report import Report, divide, median, progress, target
 from benchmarks.harness.workloads import Record, run
 from benchmarks.model.pretrain import training_rows
 from model.pretraining.throughput import published_rate
@@ -28,6 +28,7 @@ MODULE = "model.gpu_workloads"
 PACKAGES = ("torch", "triton", "transformers", "numpy", "pyarrow")
 OURS, THEIRS, AWARE, ORIGINAL = "ours", "transformers", "entity-aware", "original"
 MOST_SECONDS = 150  # of a measurement
+TARGET_SHARE, TARGET_ATTENTION, TARGET_TRANSFORMERS = 0.45, 1.25, 3.0
 WORDS_A_MENTION, MOST_WORDS, MADE = 14, 510, 3000
 
 
@@ -128,6 +129,7 @@ def speed_rows(rows: list[Record]) -> list[Record]:
     for row, speed in zip(rows, speeds, strict=True):
         flops = median(each["flops"] / each["seconds"] for each in row.get("rows", []))
         line = kind_of(row) | {"tokens/s": speed}
+        line["TFLOP/s"] = divide(flops, 1e12)
         line["x transformers"] = divide(speed, theirs.get((row["size"], row["attention"], row["tokens"])))
         line["share of the product rate"] = divide(flops, row.get("matrix_flops"))
         line["share of the published rate"] = divide(flops, row.get("published_flops"))
@@ -136,6 +138,24 @@ def speed_rows(rows: list[Record]) -> list[Record]:
         line["peak MB"] = row.get("peak_mb") and round(row["peak_mb"])
         table.append(line | {"kernel of attention": row.get("kernel")})
     return table
+
+
+def targets(rows: list[Record], size: str) -> list[Record]:
+    """The best of what was measured of the largest model, beside what is wanted."""
+    lines = [line for line in speed_rows(rows) if line["preset"] == size and line["model"] == OURS]
+
+    def best(column: str, attention: str) -> float | None:
+        found = [line[column] for line in lines if line["attention"] == attention]
+        return max((value for value in found if value is not None), default=None)
+
+    original, aware = (best("tokens/s", attention) for attention in (ORIGINAL, AWARE))
+    shares = [best("share of the product rate", attention) for attention in (ORIGINAL, AWARE)]
+    share = max((value for value in shares if value is not None), default=None)
+    return [
+        target(f"{size}, share of the product rate", share, least=TARGET_SHARE),
+        target(f"{size}, time of entity-aware / original", divide(original, aware), most=TARGET_ATTENTION),
+        target(f"{size}, x transformers", best("x transformers", AWARE), least=TARGET_TRANSFORMERS),
+    ]
 
 
 def time_rows(rows: list[Record]) -> list[Record]:
@@ -211,6 +231,8 @@ def read_options() -> argparse.Namespace:
 def fill(report: Report, micro: list[Record], steps: list[Record], notes: list[str]) -> None:
     """The tables of what was measured so far, and the notes: these, and why something is missing."""
     report.notes = list(notes)
+    if micro:
+        report.add("Targets", targets(micro, micro[0]["size"]))
     report.add("Micro-batches", speed_rows(micro))
     report.add("Where the time goes", time_rows(micro))
     published = published_rate(report.environment["machine"].get("gpu", ""))

@@ -146,6 +146,16 @@ def test_speeds_and_shares() -> None:
     assert found[0]["real of padded places"] == 0.8
 
 
+def test_targets_are_of_the_best_that_was_measured() -> None:
+    rows = [row("ours", 1.0), row("ours", 0.5, compiled=True), row("ours", 1.2, attention="entity-aware")]
+    rows += [row("transformers", 2.4, attention="entity-aware"), row("ours", 0.1, size="small")]
+    found = script.targets(rows, "base")
+    assert [line["found"] for line in found] == pytest.approx([1.0, 2.4, 2.0])
+    assert [line["met"] for line in found] == [True, False, False]
+    failed = [{**each, "rows": []} for each in rows]
+    assert [line["met"] for line in script.targets(failed, "base")] == [None, None, None]
+
+
 def test_a_loss_that_is_no_number_fails_the_check() -> None:
     wrong = row("ours", 1.0)
     wrong["rows"] = [{**wrong["rows"][0], "loss": float("nan")}]

@@ -194,8 +194,9 @@ def reset_compiler() -> Iterator[None]:
 @pytest.mark.usefixtures("reset_compiler")
 def test_twenty_shapes_are_compiled_at_most_twice_again() -> None:
     torch._dynamo.utils.counters.clear()
-    module = make(STILL, True).to(DEVICE)
-    other = make(STILL, True).to(DEVICE)
+    deep = replace(STILL, num_hidden_layers=12)  # more layers than graphs
+    module = make(deep, True).to(DEVICE)
+    other = make(deep, True).to(DEVICE)
     module.luke.compile_layers()
     graphs = []
     for size in range(1, 21):
