@@ -40,28 +40,8 @@ def reader(flag: Flag) -> Callable[[str], Any]:
     return read
 
 
-def read_options(arguments: list[str] | None) -> argparse.Namespace:
-    """The command line's options; their names are those of FLAGS, COMPUTING, and the parameters of `pretrain`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m model.pretrain",
-        usage="%(prog)s SEQUENCES OUTPUT [options]",
-        description="Pretrain on a folder of BuildSequences, or go on where a run of the same options ended. "
-        "`torchrun --nproc-per-node N -m model.pretrain ...` shares the work among N processes.",
-    )
-    add = parser.add_argument
-    add("sequences", type=Path, help="folder of BuildSequences")
-    add("output", type=Path, help="folder for the weights, the figures and the checkpoints")
-    add("--preset", choices=RECIPES, default="base", help="sizes and hyper-parameters (default: %(default)s)")
-    add("--recipe", default="", metavar="FILE", help="TOML file of values over the preset's")
-    for name, flag in FLAGS.items():
-        choices = None if isinstance(flag.kind, type) or flag.each_phase else flag.kind
-        metavar = "N" if isinstance(flag.kind, type) else "KINDS"
-        kind = {"choices": choices} if choices else {"type": reader(flag), "metavar": metavar}
-        add(f"--{name.replace('_', '-')}", **kind, help=flag.text)
-    add("--base-model", default=SCRATCH, help="a model whose words to start from (default: %(default)s)")
-    add("--no-entities", dest="entities", action="store_false", help="the baseline of masked words alone")
-    add("--profile", choices=PROFILES, default="fixed", help="paper: as the authors' code (default: fixed)")
-    add("--seed", type=int, default=42, help="of weights, order, masks and dropout (default: %(default)s)")
+def add_computing(add: Callable[..., Any]) -> None:
+    """The options that say how a run is carried out: on what, in what precision, and what is written beside it."""
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     add(
         "--tokens-per-batch",
@@ -101,6 +81,31 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         metavar="MODULE:FUNCTION",
         help="your own function, which gets (figures, step) as TensorBoard does",
     )
+
+
+def read_options(arguments: list[str] | None) -> argparse.Namespace:
+    """The command line's options; their names are those of FLAGS, COMPUTING, and the parameters of `pretrain`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m model.pretrain",
+        usage="%(prog)s SEQUENCES OUTPUT [options]",
+        description="Pretrain on a folder of BuildSequences, or go on where a run of the same options ended. "
+        "`torchrun --nproc-per-node N -m model.pretrain ...` shares the work among N processes.",
+    )
+    add = parser.add_argument
+    add("sequences", type=Path, help="folder of BuildSequences")
+    add("output", type=Path, help="folder for the weights, the figures and the checkpoints")
+    add("--preset", choices=RECIPES, default="base", help="sizes and hyper-parameters (default: %(default)s)")
+    add("--recipe", default="", metavar="FILE", help="TOML file of values over the preset's")
+    for name, flag in FLAGS.items():
+        choices = None if isinstance(flag.kind, type) or flag.each_phase else flag.kind
+        metavar = "N" if isinstance(flag.kind, type) else "KINDS"
+        kind = {"choices": choices} if choices else {"type": reader(flag), "metavar": metavar}
+        add(f"--{name.replace('_', '-')}", **kind, help=flag.text)
+    add("--base-model", default=SCRATCH, help="a model whose words to start from (default: %(default)s)")
+    add("--no-entities", dest="entities", action="store_false", help="the baseline of masked words alone")
+    add("--profile", choices=PROFILES, default="fixed", help="paper: as the authors' code (default: fixed)")
+    add("--seed", type=int, default=42, help="of weights, order, masks and dropout (default: %(default)s)")
+    add_computing(add)
     options = parser.parse_args(arguments)
     if (options.workers or 0) < 0 or options.checkpoints_kept < 1:
         parser.error("--workers: 0 or more; --checkpoints-kept: 1 or more")

@@ -5,7 +5,7 @@ import os
 # Test processes share few cores: a thread each is faster than all threads in each other's way.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,3 +65,20 @@ def spark() -> Iterator[object]:
 
     yield spark.session("local[2]", 1 << 30, is_short=True)
     spark.stop()  # a stage may have done so before
+
+
+@pytest.fixture
+def count_graphs() -> Iterator[Callable[[], int]]:
+    """How many graphs torch has compiled since the test began; none of them is broken off."""
+    import torch
+
+    counters = torch._dynamo.utils.counters
+    torch._dynamo.reset()
+    counters.clear()
+
+    def count() -> int:
+        assert not counters["graph_break"]
+        return int(counters["stats"]["unique_graphs"])
+
+    yield count
+    torch._dynamo.reset()

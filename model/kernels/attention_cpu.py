@@ -1,4 +1,7 @@
-"""Attention and dropout by plain products, for CPUs: torch's fused kernel there knows no dropout."""
+"""What CPUs need for attention: plain products with dropout, which torch's fused kernel there does not know.
+
+And sequences taken out of packed tokens, one after the other, and put back.
+"""
 
 import math
 from typing import Any
@@ -112,3 +115,45 @@ def dropout_noise(like: Tensor, dropout: float) -> tuple[Tensor, float]:
     # By way of int32, to which and from which conversions are vectorised.
     noise = lanes.to(torch.int32).sub_(threshold - LANE // 2).to(like.dtype)
     return noise, LANE / (LANE - threshold)
+
+
+class Separated(torch.autograd.Function):
+    """(tokens, heads, head size) to a view (1, heads, tokens, head size) of each sequence.
+
+    torch's own way back, a concatenation of transposed tensors, takes a hundred times as long as copies do.
+    """
+
+    @staticmethod
+    def forward(context: Any, tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
+        return separate(tokens, sizes)
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return join(gradients), None
+
+
+class Joined(torch.autograd.Function):
+    """The inverse of `Separated`."""
+
+    @staticmethod
+    def forward(context: Any, sizes: list[int], *parts: Tensor) -> Tensor:
+        context.sizes = sizes
+        return join(parts)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *separate(gradient, context.sizes)
+
+
+def separate(tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
+    """Views (1, heads, tokens, head size) of each sequence."""
+    return tuple(part.transpose(0, 1)[None] for part in tokens.split(sizes))
+
+
+def join(parts: tuple[Tensor, ...]) -> Tensor:
+    """(1, heads, tokens, head size) of each sequence in one tensor (tokens, heads, head size)."""
+    by_token = [part[0].transpose(0, 1) for part in parts]
+    joined = parts[0].new_empty(sum(map(len, by_token)), *by_token[0].shape[1:])
+    for target, part in zip(joined.split([len(part) for part in by_token]), by_token, strict=True):
+        target.copy_(part)
+    return joined

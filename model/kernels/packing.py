@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from model.kernels.attention_cpu import attend_by_products
+from model.kernels.attention_cpu import Joined, Separated, attend_by_products
 
 # Where plain products are faster than what serves instead of a fused kernel, and where one takes jagged batches.
 PLAIN_DEVICES = ("cpu",)
@@ -208,48 +208,6 @@ class Reordered(torch.autograd.Function):
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         _, places = context.saved_tensors
         return gradient.index_select(0, places), None, None
-
-
-class Separated(torch.autograd.Function):
-    """(tokens, heads, head size) to a view (1, heads, tokens, head size) of each sequence.
-
-    torch's own way back, a concatenation of transposed tensors, takes a hundred times as long as copies do.
-    """
-
-    @staticmethod
-    def forward(context: Any, tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
-        return separate(tokens, sizes)
-
-    @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return join(gradients), None
-
-
-class Joined(torch.autograd.Function):
-    """The inverse of `Separated`."""
-
-    @staticmethod
-    def forward(context: Any, sizes: list[int], *parts: Tensor) -> Tensor:
-        context.sizes = sizes
-        return join(parts)
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *separate(gradient, context.sizes)
-
-
-def separate(tokens: Tensor, sizes: list[int]) -> tuple[Tensor, ...]:
-    """Views (1, heads, tokens, head size) of each sequence."""
-    return tuple(part.transpose(0, 1)[None] for part in tokens.split(sizes))
-
-
-def join(parts: tuple[Tensor, ...]) -> Tensor:
-    """(1, heads, tokens, head size) of each sequence in one tensor (tokens, heads, head size)."""
-    by_token = [part[0].transpose(0, 1) for part in parts]
-    joined = parts[0].new_empty(sum(map(len, by_token)), *by_token[0].shape[1:])
-    for target, part in zip(joined.split([len(part) for part in by_token]), by_token, strict=True):
-        target.copy_(part)
-    return joined
 
 
 def kernel_of(

@@ -1,6 +1,6 @@
 """A small model on the device: the CPU's losses and gradients, and what it does to get them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -90,17 +90,21 @@ def test_losses_and_gradients_are_those_of_the_cpu(
     compare(of_found, of_wanted, OF_GRADIENT[precision])
 
 
+@pytest.mark.usefixtures("count_graphs")
+@pytest.mark.parametrize("compiled", [False, True])
 @BOTH
-def test_checkpointing_changes_no_loss_and_no_gradient(entity_aware: bool) -> None:
+def test_checkpointing_changes_no_loss_and_no_gradient(entity_aware: bool, compiled: bool) -> None:
     """With dropout: what is computed again drops the same. The kernel adds gradients up in any order."""
     module = make(DROPPING, entity_aware).to(DEVICE)
+    if compiled:
+        module.luke.compile_layers()
     batch = random_flat(LENGTHS["different lengths"], DROPPING).to(DEVICE)
     found = []
     for module.luke.gradient_checkpointing in (False, True):
         torch.manual_seed(5)
         found.append(outcome(module, batch))
-    assert found[0][0] == pytest.approx(found[1][0], rel=1e-6)
-    compare(found[1][1], found[0][1], 5e-3)
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-3 if compiled else 1e-6)
+    compare(found[1][1], found[0][1], OF_GRADIENT["bf16"] if compiled else 5e-3)
 
 
 @pytest.mark.parametrize("is_training", [False, True])
@@ -184,16 +188,7 @@ def test_the_micro_batches_of_a_stream_are_pinned(workers: int, tmp_path: Path) 
             assert torch.equal(there.numbers.cpu(), part.batch.numbers)
 
 
-@pytest.fixture
-def reset_compiler() -> Iterator[None]:
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
-@pytest.mark.usefixtures("reset_compiler")
-def test_twenty_shapes_are_compiled_at_most_twice_again() -> None:
-    torch._dynamo.utils.counters.clear()
+def test_twenty_shapes_are_compiled_at_most_twice_again(count_graphs: Callable[[], int]) -> None:
     deep = replace(STILL, num_hidden_layers=12)  # more layers than graphs
     module = make(deep, True).to(DEVICE)
     other = make(deep, True).to(DEVICE)
@@ -203,25 +198,10 @@ def test_twenty_shapes_are_compiled_at_most_twice_again() -> None:
         lengths = [(20 + 3 * size, 1 + size % 5), (40, 2), (10 + size % 7, size % 3)]
         batch = random_flat(lengths, STILL, seed=size).to(DEVICE)
         losses, gradients = outcome(module, batch)
-        graphs.append(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+        graphs.append(count_graphs())
         if size % 10 == 1:
             wanted, of_wanted = outcome(other, batch)
             assert losses == pytest.approx(wanted, rel=OF_LOSS["bf16"])
             compare(gradients, of_wanted, OF_GRADIENT["bf16"])
     assert graphs[0] >= 1, "something is compiled"
     assert graphs[-1] <= 3
-    assert not torch._dynamo.utils.counters["graph_break"]
-
-
-@pytest.mark.usefixtures("reset_compiler")
-def test_what_is_compiled_and_checkpointed_drops_the_same_twice() -> None:
-    """Without that the gradients are those of two different draws."""
-    module = make(DROPPING, True).to(DEVICE)
-    module.luke.compile_layers()
-    batch = random_flat(LENGTHS["different lengths"], DROPPING).to(DEVICE)
-    found = []
-    for module.luke.gradient_checkpointing in (False, True):
-        torch.manual_seed(5)
-        found.append(outcome(module, batch))
-    assert found[0][0] == pytest.approx(found[1][0], rel=1e-3)
-    compare(found[1][1], found[0][1], OF_GRADIENT["bf16"])
