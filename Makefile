@@ -36,9 +36,8 @@ test-model: ## run the tests of model/ and tasks/ alone with the current python,
 
 # The same packages. SEQUENCES=DIR is a corpus, OUTPUT=FILE.json the results, MINUTES=5 for them; DEVICE=cpu TINY=1 rehearses it without a GPU.
 gpu: ## run the tests that need a GPU, and measure there, with the current python (nine minutes)
-	@timeout --signal=INT --kill-after=10 200 $(PYTHON) -m pytest -rs --durations=5 tests/gpu; tests=$$?; \
-	$(PYTHON) -m benchmarks.model.gpu --device $(DEVICE) $(if $(TINY),--tiny) $(if $(MINUTES),--minutes $(MINUTES)) \
-	    $(if $(SEQUENCES),--sequences '$(SEQUENCES)') $(if $(OUTPUT),--output '$(OUTPUT)') && exit $$tests
+	$(PYTHON) -m benchmarks.model.gpu --tests --device $(DEVICE) $(if $(TINY),--tiny) $(if $(MINUTES),--minutes $(MINUTES)) \
+	    $(if $(SEQUENCES),--sequences '$(SEQUENCES)') $(if $(OUTPUT),--output '$(OUTPUT)')
 
 check: $(INSTALLED) ## ruff and mypy
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
-"""LUKE on a GPU: speed, memory and where the time goes, beside transformers, within a few minutes.
+"""LUKE on a GPU: its tests, then speed, memory and where the time goes, beside transformers, within nine minutes.
 
-    python -m benchmarks.model.gpu --sequences DIR          # `make gpu` runs it behind the tests of tests/gpu
+    python -m benchmarks.model.gpu --tests --sequences DIR  # what `make gpu` runs; without --tests five minutes
     python -m benchmarks.model.gpu --device cpu --tiny      # a rehearsal
 
 Every measurement is a process of its own; what fails is written down, and the rest goes on. README.md says what is
@@ -8,28 +8,31 @@ counted.
 """
 
 import argparse
-import math
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 
 from benchmarks.harness.options import Options, absolute, count
-from benchmarks.harness.report import Report, divide, median, progress, target
-from benchmarks.harness.workloads import Record, run
-from benchmarks.model.pretrain import training_rows
+from benchmarks.harness.report import Report, progress
+from benchmarks.harness.workloads import ROOT, Record, run
+from benchmarks.model import gpu_tables as tables
+from benchmarks.model.gpu_tables import AWARE, ORIGINAL, OURS, THEIRS
+from benchmarks.tasks import ner
 from model.pretraining.throughput import published_rate
 from tests.support.shards import ENTITIES, random_rows, write_sequences
 
-MODULE = "model.gpu_workloads"
+MODULE, NER_MODULE = "model.gpu_workloads", "tasks.ner_workloads"
 PACKAGES = ("torch", "triton", "transformers", "numpy", "pyarrow")
-OURS, THEIRS, AWARE, ORIGINAL = "ours", "transformers", "entity-aware", "original"
-MOST_SECONDS = 150  # of a measurement
-TARGET_SHARE, TARGET_ATTENTION, TARGET_TRANSFORMERS = 0.45, 1.25, 3.0
+MOST_SECONDS, TEST_SECONDS = 150, 200  # of a measurement, and of all tests
 WORDS_A_MENTION, MOST_WORDS, MADE = 14, 510, 3000
+NER_DATA = ROOT / "examples" / "ner" / "train.txt"
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,18 @@ class Plan:
     steps: int = 3
     step_size: int = 512
     workers: int = 2
+    sentences: int = 74  # all of the examples'
+    ner_rounds: int = 3
 
     def micro_batches(self, modes: list[str]) -> Iterator[Record]:
         """Micro-batches, in the order of what one wants to know first."""
         pairs = [(size, tokens) for tokens in self.tokens for size in self.sizes]
-        kinds = [(OURS, AWARE, "eager"), (OURS, ORIGINAL, "eager"), (THEIRS, AWARE, "eager")]
-        later = [(OURS, AWARE, "compiled"), (OURS, ORIGINAL, "compiled"), (THEIRS, ORIGINAL, "eager")]
-        last = [(THEIRS, AWARE, "compiled")]
-        for chosen, among in ((kinds, pairs), (later, pairs), (last, pairs[:1])):
+        first, others = pairs[: len(self.sizes)], pairs[len(self.sizes) :]
+        eager = [(OURS, AWARE, "eager"), (OURS, ORIGINAL, "eager"), (THEIRS, AWARE, "eager")]
+        compiled = [(OURS, AWARE, "compiled"), (OURS, ORIGINAL, "compiled")]
+        theirs = [(THEIRS, ORIGINAL, "eager")], [(THEIRS, AWARE, "compiled")]
+        order = [(eager, first), (compiled, first[:1]), (eager, others), (compiled, first[1:] + others)]
+        for chosen, among in (*order, (theirs[0], pairs), (theirs[1], first[:1])):
             for size, tokens in among:
                 for who, attention, mode in chosen:
                     if mode in modes:
@@ -67,9 +74,18 @@ class Plan:
                 recipe |= {"precision": "float32" if device == "cpu" else "bf16"}
                 yield common | {"size": size, "recipe": recipe | {"compiled": mode == "compiled"}}
 
+    def entity_recognition(self, device: str) -> Record:
+        """Answers of entity recognition: words to logits."""
+        chosen = NER_ON_CPU if device == "cpu" else NER_ON_GPU
+        asked = {"size": self.sizes[-1], "data": str(NER_DATA), "sentences": self.sentences}
+        return asked | {"rounds": self.ner_rounds, "chosen": chosen}
 
+
+# The first is what others are set against.
+NER_ON_CPU = [ner.ONE, "transformers, batches of 4", "ours, 2048 tokens"]
+NER_ON_GPU = [f"{ner.ONE}, bf16", "transformers, batches of 32, bf16", "ours, 16384 tokens, bf16"]
 FULL = Plan()
-TINY = Plan(("demo",), (256,), batch_size=64, rounds=2, steps=2, step_size=32, workers=0)
+TINY = Plan(("demo",), (256,), 64, rounds=2, steps=2, step_size=32, workers=0, sentences=4, ner_rounds=1)
 
 
 class Budget:
@@ -79,116 +95,77 @@ class Budget:
         self.minutes = minutes
         self.end = time.monotonic() + 60 * minutes
 
-    def run(self, workload: str, arguments: Record) -> Record:
+    def run(self, workload: str, arguments: Record, module: str = MODULE) -> Record:
         """What the workload answers, or why it does not."""
         left = self.end - time.monotonic()
         if left <= 0:
             return {"failure": f"left out: the {self.minutes:g} minutes were over"}
-        return run(MODULE, workload, arguments, seconds=min(MOST_SECONDS, left + 30))
+        return run(module, workload, arguments, seconds=min(MOST_SECONDS, left))
+
+
+@dataclass
+class Found:
+    """What was measured so far."""
+
+    tests: list[Record] = field(default_factory=list)
+    micro: list[Record] = field(default_factory=list)
+    steps: list[Record] = field(default_factory=list)
+    ner: Record = field(default_factory=dict)
 
 
 def measure(
-    options: argparse.Namespace,
-    plan: Plan,
-    sequences: Path,
-    keep: Callable[[list[Record], list[Record]], None],
+    options: argparse.Namespace, plan: Plan, folder: Path, found: Found, keep: Callable[[], None]
 ) -> None:
-    """Measure micro-batches, and steps behind the first few of them; `keep` is given the rows of both so far."""
+    """Measure micro-batches, and steps and entity recognition behind the first few of them, into `found`.
+
+    `keep` is called after each measurement. What is measured of lies in `folder`, or is made there.
+    """
     budget = Budget(options.minutes)
-    micro: list[Record] = []
-    steps: list[Record] = []
-    common = {"device": options.device, "sequences": str(sequences), "threads": options.threads}
+    machine = {"device": options.device, "threads": options.threads}
+    sequences = options.sequences or make_sequences(folder / "sequences", options.quick)
+    common = machine | {"sequences": str(sequences)}
     sizes = {"batch_size": plan.batch_size, "rounds": plan.rounds}
     first = 3 * len(plan.sizes)  # ours twice and transformers' of each size
     for number, row in enumerate(plan.micro_batches(options.modes)):
-        micro.append(row | budget.run("micro_batch", row | common | sizes))
-        progress(f"{row}: {micro[-1].get('failure', 'measured')}")
+        found.micro.append(row | budget.run("micro_batch", row | common | sizes))
+        progress(f"{row}: {found.micro[-1].get('failure', 'measured')}")
+        keep()
         if number + 1 == first:
             for step in plan.training(options.modes, options.device):
-                steps.append(step | budget.run("train", step | common))
-                progress(f"training, {step['size']}: {steps[-1].get('failure', 'measured')}")
-        keep(micro, steps)
+                found.steps.append(step | budget.run("train", step | common))
+                progress(f"training, {step['size']}: {found.steps[-1].get('failure', 'measured')}")
+                keep()
+            asked = plan.entity_recognition(options.device)
+            found.ner = asked | budget.run("speed", asked | machine, NER_MODULE)
+            progress(f"entity recognition: {found.ner.get('failure', 'measured')}")
+            keep()
 
 
-def kind_of(row: Record) -> Record:
-    """The columns that say what was measured."""
-    mode = "compiled" if row["compiled"] else "eager"
-    kind = {"model": row["who"], "preset": row["size"], "attention": row["attention"]}
-    return kind | {"tokens at most": row["tokens"], "mode": mode}
+def run_tests(folder: Path) -> list[Record]:
+    """The tests of tests/gpu with their outcomes and seconds; what they print is seen at once.
+
+    One row says so where they did not run, or not to their end.
+    """
+    report = folder / "tests.xml"
+    limit = ["timeout", "--signal=INT", "--kill-after=10", str(TEST_SECONDS)]
+    pytest = [sys.executable, "-m", "pytest", "-rs", "--durations=5", "tests/gpu", f"--junitxml={report}"]
+    status = subprocess.run([*limit, *pytest], cwd=ROOT, stdout=sys.stderr).returncode
+    rows = read_tests(report) if report.is_file() else []
+    if status not in (0, 1):
+        rows.append({"test": "tests/gpu", "outcome": "failed", "s": None, "why": f"exit status {status}"})
+    return rows
 
 
-def speed_rows(rows: list[Record]) -> list[Record]:
-    """Each measurement: tokens a second, shares of both rates, memory, and the ratio to transformers' eager model."""
-    speeds = [median(each["tokens"] / each["seconds"] for each in row.get("rows", [])) for row in rows]
-    theirs = {
-        (row["size"], row["attention"], row["tokens"]): speed
-        for row, speed in zip(rows, speeds, strict=True)
-        if row["who"] == THEIRS and not row["compiled"]
-    }
-    table = []
-    for row, speed in zip(rows, speeds, strict=True):
-        flops = median(each["flops"] / each["seconds"] for each in row.get("rows", []))
-        line = kind_of(row) | {"tokens/s": speed}
-        line["TFLOP/s"] = divide(flops, 1e12)
-        line["x transformers"] = divide(speed, theirs.get((row["size"], row["attention"], row["tokens"])))
-        line["share of the product rate"] = divide(flops, row.get("matrix_flops"))
-        line["share of the published rate"] = divide(flops, row.get("published_flops"))
-        real = sum(each["tokens"] for each in row.get("rows", []))
-        line["real of padded places"] = divide(real, sum(each["places"] for each in row.get("rows", [])))
-        line["peak MB"] = row.get("peak_mb") and round(row["peak_mb"])
-        table.append(line | {"kernel of attention": row.get("kernel")})
-    return table
-
-
-def targets(rows: list[Record], size: str) -> list[Record]:
-    """The best of what was measured of the largest model, beside what is wanted."""
-    lines = [line for line in speed_rows(rows) if line["preset"] == size and line["model"] == OURS]
-
-    def best(column: str, attention: str) -> float | None:
-        found = [line[column] for line in lines if line["attention"] == attention]
-        return max((value for value in found if value is not None), default=None)
-
-    original, aware = (best("tokens/s", attention) for attention in (ORIGINAL, AWARE))
-    shares = [best("share of the product rate", attention) for attention in (ORIGINAL, AWARE)]
-    share = max((value for value in shares if value is not None), default=None)
-    return [
-        target(f"{size}, share of the product rate", share, least=TARGET_SHARE),
-        target(f"{size}, time of entity-aware / original", divide(original, aware), most=TARGET_ATTENTION),
-        target(f"{size}, x transformers", best("x transformers", AWARE), least=TARGET_TRANSFORMERS),
-    ]
-
-
-def time_rows(rows: list[Record]) -> list[Record]:
-    """The parts' shares of a step of one micro-batch, and the milliseconds of both."""
-    table = []
-    for row in rows:
-        if "shares" in row:
-            line = kind_of(row)
-            for name, key in (("micro-batch, ms", "seconds"), ("optimiser, ms", "optimiser_seconds")):
-                line[name] = 1e3 * (median(each[key] for each in row["rows"]) or 0.0)
-            table.append(line | {f"{part}, share": share for part, share in row["shares"].items()})
-    return table
-
-
-def step_rows(rows: list[Record], published: float | None) -> list[Record]:
-    """Steps of pretraining as `benchmarks.model.pretrain` tells them, by mode."""
-    table = []
-    for row in rows:
-        line = training_rows([row])[0]
-        flops = [work / time for work, time in zip(row.get("flops", []), row.get("seconds", []), strict=True)]
-        line["share of the published rate"] = divide(median(flops), published)
-        table.append({"mode": "compiled" if row["recipe"]["compiled"] else "eager"} | line)
-    return table
-
-
-def checks(rows: list[Record]) -> list[Record]:
-    """Every loss that was measured is a number."""
-    found = []
-    for row in rows:
-        if losses := [each["loss"] for each in row.get("rows", [])]:
-            name = ", ".join(str(value) for value in kind_of(row).values())
-            found.append({"check": f"finite losses, {name}", "passed": all(map(math.isfinite, losses))})
-    return found
+def read_tests(report: Path) -> list[Record]:
+    """A row a test of a report in JUnit's form."""
+    rows = []
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314  pytest has just written it
+        bad = next((part for part in case if part.tag in ("failure", "error", "skipped")), None)
+        outcome = "passed" if bad is None else "skipped" if bad.tag == "skipped" else "failed"
+        name = f"{case.get('classname')}.{case.get('name')}"
+        why = "" if bad is None else bad.get("message", "")[:300]
+        rows.append({"test": name, "outcome": outcome, "s": float(case.get("time", 0)), "why": why})
+    return rows
 
 
 def make_sequences(folder: Path, tiny: bool) -> Path:
@@ -212,6 +189,7 @@ def read_options() -> argparse.Namespace:
     parser.take("device", "threads")
     add = parser.add_argument
     add("--sequences", type=absolute, help="folder of BuildSequences (default: random sequences, made here)")
+    add("--tests", action="store_true", help="first run tests/gpu, for at most 200 seconds")
     add("--minutes", type=float, default=5.0, help="for all measurements (default: %(default)g)")
     add("--rounds", type=count, default=6, help="micro-batches of a measurement (default: %(default)s)")
     add(
@@ -228,38 +206,49 @@ def read_options() -> argparse.Namespace:
     return options
 
 
-def fill(report: Report, micro: list[Record], steps: list[Record], notes: list[str]) -> None:
+def fill(report: Report, found: Found, notes: list[str]) -> None:
     """The tables of what was measured so far, and the notes: these, and why something is missing."""
     report.notes = list(notes)
+    micro, steps = found.micro, found.steps
     if micro:
-        report.add("Targets", targets(micro, micro[0]["size"]))
-    report.add("Micro-batches", speed_rows(micro))
-    report.add("Where the time goes", time_rows(micro))
+        report.add("Targets", tables.targets(micro, micro[0]["size"]))
+    report.add("Micro-batches", tables.speed_rows(micro))
+    report.add("Where the time goes", tables.time_rows(micro))
     published = published_rate(report.environment["machine"].get("gpu", ""))
-    report.add("Steps of pretraining", step_rows(steps, published))
-    report.add("Checks", checks(micro))
+    report.add("Steps of pretraining", tables.step_rows(steps, published))
+    report.add("Entity recognition", tables.ner_rows(found.ner), tables.NER_TEXT)
+    report.add("Checks", tables.checks(micro) + tables.test_checks(found.tests))
+    report.add("Tests", tables.test_rows(found.tests))
     for row in micro:
-        report.note_failure(", ".join(str(value) for value in kind_of(row).values()), row)
+        report.note_failure(", ".join(str(value) for value in tables.kind_of(row).values()), row)
     for row in steps:
         report.note_failure(f"pretraining {row['size']}, {row['recipe']}", row)
-    report.measured |= {"measurements": micro, "steps": steps}
+    report.note_failure("entity recognition", found.ner)
+    report.measured |= {
+        "measurements": micro,
+        "training": steps,
+        "recognition": found.ner,
+        "of tests": found.tests,
+    }
 
 
 def main() -> None:
     options = read_options()
     plan = TINY if options.quick else replace(FULL, rounds=options.rounds)
     report = Report("On a GPU" if options.device != "cpu" else "Rehearsal on a CPU", options, PACKAGES)
-    notes = list(report.notes)
+    notes, found = list(report.notes), Found()
     if not options.sequences:
         notes.append("The sequences are random, of few ids and of lengths that are drawn evenly.")
 
-    def keep(micro: list[Record], steps: list[Record]) -> None:
-        fill(report, micro, steps, notes)
+    def keep() -> None:
+        fill(report, found, notes)
         report.write()  # at once: a machine that is lent may be taken back
 
     with tempfile.TemporaryDirectory() as name:
-        sequences = options.sequences or make_sequences(Path(name) / "sequences", options.quick)
-        measure(options, plan, sequences, keep)
+        if options.tests:
+            found.tests = run_tests(Path(name))
+            keep()
+        measure(options, plan, Path(name), found, keep)
     report.finish()
 
 

@@ -14,8 +14,8 @@ entities of their pass, so that one encoding for all would not be exact. Without
 NARROW = "Of logits; changed is the best class of so many spans, with random weights, whose classes lie close together."
 
 
-def medians(rows: list[Record], sentences: Record) -> list[Record]:
-    """Each variant's median round, and how many times as fast as transformers one text at a time it is."""
+def medians(rows: list[Record], sentences: Record, base: str = ONE) -> list[Record]:
+    """Each variant's median round, and how many times as fast as `base` it is."""
     found = []
 
     def seconds(variant: str, clock: str) -> Any:
@@ -27,8 +27,8 @@ def medians(rows: list[Record], sentences: Record) -> list[Record]:
         is_base = not variant.startswith("words alone")
         row: Record = {"variant": variant, "rounds": sum(each["variant"] == variant for each in rows)}
         row |= {"s": wall, "CPU s": cpu, "sentences/s": sentences["alone" if is_base else "documents"] / wall}
-        row["x transformers"] = divide(seconds(ONE, "seconds"), wall) if is_base else None
-        row["x transformers by CPU time"] = divide(seconds(ONE, "cpu_seconds"), cpu) if is_base else None
+        row["x transformers"] = divide(seconds(base, "seconds"), wall) if is_base else None
+        row["x transformers by CPU time"] = divide(seconds(base, "cpu_seconds"), cpu) if is_base else None
         found.append(row)
     return found
 

@@ -15,12 +15,12 @@ import transformers
 
 from benchmarks.harness.workloads import Record, in_turn, serve
 from benchmarks.tasks.ner import ONE
-from model.exchange.export import write_tokenizer
 from model.exchange.fine_tuned import load_fine_tuned
 from model.exchange.load import load_strictly
+from model.exchange.tokenizers import write_tokenizer
 from model.luke.config import TRANSFORMERS_LACK, preset
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_files import tokenizer_files
+from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.finetuning.inference import logits_of
 from tasks.ner import task as ner
 from tasks.ner.classifier import SpanFeature
@@ -32,7 +32,10 @@ from tasks.task import InputSettings
 LABELS = ("O", "LOC", "MISC", "ORG", "PER")
 ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}
 FEW, NARROW, DOCUMENTED = "transformers, batches of 4", f"{ONE}, bf16", f"{ONE}, spans of any length"
-TOKENS, PADDED = 2048, {"padded": True}
+MANY_NARROW = "transformers, batches of 32, bf16"
+TOKENS, GPU_TOKENS, PADDED = 2048, 16384, {"padded": True}
+WORDS = 4000  # of a tokenizer that is made here
+ON_A_GPU = (MANY_NARROW, f"ours, {GPU_TOKENS} tokens, bf16")
 # Variants of ours: how many passes, or words and entities, at once; and how.
 OURS: dict[str, Record] = {
     "ours, one pass at a time": {"batch_size": 1},
@@ -42,6 +45,7 @@ OURS: dict[str, Record] = {
     "ours, batches of 8 passes of like length": {"batch_size": 8, "sort": True},
     f"ours, {TOKENS} tokens": {"batch_size": 1, "tokens_per_batch": TOKENS},
     f"ours, {TOKENS} tokens, bf16": {"batch_size": 1, "tokens_per_batch": TOKENS, "precision": "bf16"},
+    ON_A_GPU[1]: {"batch_size": 1, "tokens_per_batch": GPU_TOKENS, "precision": "bf16"},
 }
 SHARED, APART = "words alone, passes over the same words share them", "words alone, each pass its own"
 
@@ -71,8 +75,7 @@ def make_models(size: str, tokenizer: Path, device: str) -> Models:
         theirs.save_pretrained(folder)
         task = "entity_span_classification"
         markers = {"<ent>": count, "<ent2>": count + 1}
-        merges = tokenizer_files(tokenizer)["merges.txt"]
-        write_tokenizer(Path(folder), words.vocab | markers, ENTITIES, merges, config.max_words, task=task)
+        write_tokenizer(Path(folder), words.vocab | markers, ENTITIES, tokenizer, config.max_words, task=task)
         their_tokenizer = transformers.LukeTokenizer.from_pretrained(folder)
         fine_tuned = load_fine_tuned(folder)
     fine_tuned.luke.keep_entities(ner.ENTITY_ROWS)
@@ -80,6 +83,14 @@ def make_models(size: str, tokenizer: Path, device: str) -> Models:
     load_strictly(ours.classifier, fine_tuned.head, source=size, optional=set())
     words_alone = ner.head(fine_tuned.luke, len(LABELS), entities=False).eval()
     return Models(theirs.to(device), their_tokenizer, ours.to(device), words_alone.to(device), words, device)
+
+
+def make_tokenizer(data: str, folder: str) -> Path:
+    """A tokenizer of the words of a column file, in a folder."""
+    train_tokenizer(
+        [" ".join(sentence.words) for sentence in read_columns(Path(data)).sentences], folder, WORDS
+    )
+    return Path(folder)
 
 
 def samples(path: Path, count: int) -> tuple[ColumnFile, ColumnFile]:
@@ -148,15 +159,25 @@ def ask_ours(
 
 @torch.inference_mode()
 def speed(
-    *, size: str, data: str, tokenizer: str, sentences: int, rounds: int, device: str, threads: int
-) -> Record:
-    """Seconds of each variant on the same sentences, round by round, and whether both say the same."""
+    *, size: str, data: str, sentences: int, rounds: int, device: str, threads: int, tokenizer: str = "",
+    chosen: Sequence[str] | None = None,
+) -> Record:  # fmt: skip
+    """Seconds of the chosen variants (all but those for a GPU) on the same sentences, and whether both say the same.
+
+    Without a tokenizer one is made of the data's words.
+    """
     torch.set_num_threads(threads)
-    models = make_models(size, Path(tokenizer), device)
+    with tempfile.TemporaryDirectory() as folder:
+        models = make_models(size, Path(tokenizer) if tokenizer else make_tokenizer(data, folder), device)
     alone, documents = samples(Path(data), sentences)
-    for warm_up in variants(models, *samples(Path(data), 1)).values():
+
+    def calls(alone: ColumnFile, documents: ColumnFile) -> dict[str, Callable[[], object]]:
+        every = variants(models, alone, documents)
+        return {name: every[name] for name in chosen or every if chosen or name not in ON_A_GPU}
+
+    for warm_up in calls(*samples(Path(data), 1)).values():
         warm_up()
-    rows = in_turn(variants(models, alone, documents), rounds)
+    rows = in_turn(calls(alone, documents), rounds)
     features = {name: featurize(models, file) for name, file in (("alone", alone), ("documents", documents))}
     return {
         "rows": rows,
@@ -181,6 +202,7 @@ def variants(models: Models, alone: ColumnFile, documents: ColumnFile) -> dict[s
         ONE: lambda: theirs(1),
         FEW: lambda: theirs(4),
         NARROW: lambda: theirs(1, "bf16"),
+        MANY_NARROW: lambda: theirs(32, "bf16"),
         DOCUMENTED: lambda: theirs(1, longest=sys.maxsize),
     }
     for name, options in OURS.items():

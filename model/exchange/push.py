@@ -1,14 +1,15 @@
 """Sends a folder of transformers to the Hugging Face hub, its card completed: `python -m model.hf push DIR REPO`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from model.exchange.card import head
+from model.exchange.card import FROM_SCRATCH, head
 from model.files import CONFIG, WEIGHTS
 
 CARD = "README.md"
-REQUIRED = ("license", "language", "datasets", "pipeline_tag", "metrics")
+BASE = "base_model"
+REQUIRED = ("license", "language", "datasets", BASE, "pipeline_tag", "metrics")
 LISTS = ("language", "datasets", "metrics", "tags")
 FENCE = "---\n"
 
@@ -19,31 +20,25 @@ def push(
     """Send the files of a folder to the model `repo` in one commit; whether that was done.
 
     `card` are values of the card's head, as "license=apache-2.0", over those that it has; the folder itself stays as
-    it is. Without a token of the hub, or with `dry_run`, what would be sent is printed. Raises ValueError for a folder
-    that is no model, a name that is none, or a card that lacks a value of REQUIRED.
+    it is. Without a token of the hub, or with `dry_run`, what would be sent is printed, and what the head lacks. Raises
+    ValueError for a folder that is no model, a name that is none, or a card that is sent without a value of REQUIRED;
+    a model that was trained from scratch has no base model.
     """
     import huggingface_hub
-    from huggingface_hub.errors import HFValidationError
 
     for name in (CONFIG, WEIGHTS, CARD):
         if not (folder / name).is_file():
             raise ValueError(f"{folder / name}: no such file; give a folder that export wrote")
-    try:
-        huggingface_hub.utils.validate_repo_id(repo)
-    except HFValidationError as error:
-        raise ValueError(f"{repo}: no name of a model at Hugging Face ({error}); wanted OWNER/NAME") from None
-    if "/" not in repo:
-        raise ValueError(f"{repo}: no name of a model at Hugging Face; wanted OWNER/NAME")
-    text = completed((folder / CARD).read_text(encoding="utf-8"), parsed(card), folder / CARD)
+    check_name(repo)
+    text, missing = completed((folder / CARD).read_text(encoding="utf-8"), parsed(card), folder / CARD)
     files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     is_known = huggingface_hub.get_token() is not None
     if dry_run or not is_known:
-        print(f"would be sent to {repo}:")
-        for path in files:
-            print(f"  {path.name}, {path.stat().st_size:,} bytes")
-        print(text[: text.index(FENCE, len(FENCE)) + len(FENCE)], end="")
+        show(repo, files, text, missing)
         print("nothing was sent" + ("" if is_known else "; log in with `hf auth login`, or set HF_TOKEN"))
         return False
+    if missing:
+        raise ValueError(f"{folder / CARD}: {lack_of(missing)}")
     operations = [
         huggingface_hub.CommitOperationAdd(path.name, text.encode() if path.name == CARD else str(path))
         for path in files
@@ -68,6 +63,36 @@ def push(
     return True
 
 
+def check_name(repo: str) -> None:
+    """Raise a ValueError for what is no OWNER/NAME."""
+    import huggingface_hub
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        huggingface_hub.utils.validate_repo_id(repo)
+    except HFValidationError as error:
+        raise ValueError(f"{repo}: no name of a model at Hugging Face ({error}); wanted OWNER/NAME") from None
+    if "/" not in repo:
+        raise ValueError(f"{repo}: no name of a model at Hugging Face; wanted OWNER/NAME")
+
+
+def show(repo: str, files: Iterable[Path], text: str, missing: Sequence[str]) -> None:
+    """Print what would be sent: the files, the card's head, and what that lacks."""
+    print(f"would be sent to {repo}:")
+    for path in files:
+        print(f"  {path.name}, {path.stat().st_size:,} bytes")
+    print(text[: text.index(FENCE, len(FENCE)) + len(FENCE)], end="")
+    if missing:
+        print(f"it cannot be sent like this: {lack_of(missing)}")
+
+
+def lack_of(missing: Sequence[str]) -> str:
+    """What is missing in a card's head, and how to give it."""
+    flags = " ".join(f"--card {name}=..." for name in missing)
+    text = f"{', '.join(missing)} missing in its head; add {flags}"
+    return f"{text}, or --card tags={FROM_SCRATCH} for a model without a base" if BASE in missing else text
+
+
 def parsed(card: Iterable[str]) -> dict[str, Any]:
     """Values of a card's head from texts such as "language=de,en"."""
     values: dict[str, Any] = {}
@@ -79,8 +104,8 @@ def parsed(card: Iterable[str]) -> dict[str, Any]:
     return values
 
 
-def completed(text: str, values: Mapping[str, Any], source: Path) -> str:
-    """The text of a card with these values in its head; ValueError where one of REQUIRED is missing then."""
+def completed(text: str, values: Mapping[str, Any], source: Path) -> tuple[str, list[str]]:
+    """The text of a card with these values in its head, and the names of REQUIRED that are missing then."""
     from huggingface_hub import metadata_load
     from yaml import YAMLError
 
@@ -93,7 +118,6 @@ def completed(text: str, values: Mapping[str, Any], source: Path) -> str:
         raise ValueError(f"{source}: its head has no end; wanted a line of --- after it")
     body = text[end + len(FENCE) :]
     known = {**found, **values}
-    if missing := [name for name in REQUIRED if not known.get(name)]:
-        flags = " ".join(f"--card {name}=..." for name in missing)
-        raise ValueError(f"{source}: {', '.join(missing)} missing in its head; add {flags}")
-    return head(known) + body
+    tags = known.get("tags") or ()
+    needless = (BASE,) if FROM_SCRATCH in ([tags] if isinstance(tags, str) else tags) else ()
+    return head(known) + body, [name for name in REQUIRED if name not in needless and not known.get(name)]

@@ -3,6 +3,8 @@
 import argparse
 import json
 import math
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +13,13 @@ import pytest
 import torch
 
 from benchmarks.harness.workloads import Record
-from benchmarks.model import estimate, gpu_workloads, pretrain_workloads, workloads
+from benchmarks.model import estimate, gpu_tables, gpu_workloads, pretrain_workloads, workloads
 from benchmarks.model import gpu as script
 from benchmarks.model import ranks as ranks_script
+from benchmarks.tasks import ner_workloads
 from model.luke.config import PRESETS
 from model.pretraining.throughput import training_flops, work_of
+from tests.support import ROOT
 from tests.support.models import TINY
 from tests.support.shards import random_rows, write_sequences
 
@@ -28,15 +32,16 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     called: list[str] = []
 
     def run(module: str, workload: str, arguments: Record, *, seconds: float) -> Record:
-        assert (module, seconds > 0) == (script.MODULE, True)
+        assert (module == script.NER_MODULE, seconds > 0) == (workload == "speed", True)
         called.append(workload)
-        if (arguments["who"], arguments.get("attention")) == (script.THEIRS, script.ORIGINAL):
+        if (arguments.get("who"), arguments.get("attention")) == (script.THEIRS, script.ORIGINAL):
             return {"failure": "signal 9"}
         known = {"micro_batch": gpu_workloads.micro_batch, "train": pretrain_workloads.train}
+        known |= {"speed": ner_workloads.speed}
         return json.loads(json.dumps(known[workload](**json.loads(json.dumps(arguments)))))
 
     monkeypatch.setattr(script, "run", run)
-    for module in (gpu_workloads, pretrain_workloads, workloads):
+    for module in (gpu_workloads, pretrain_workloads, workloads, ner_workloads):
         monkeypatch.setattr(module, "preset", lambda size: TINY)
     return called
 
@@ -46,7 +51,7 @@ def test_the_rehearsal_measures_everything_and_keeps_what_failed(
 ) -> None:
     monkeypatch.setattr(sys, "argv", [*COMMAND, str(tmp_path / "gpu.json")])
     script.main()
-    assert here == ["micro_batch"] * 3 + ["train", "micro_batch"]
+    assert here == ["micro_batch"] * 3 + ["train", "speed", "micro_batch"]
     record = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))
     *speeds, failed = record["micro-batches"]
     assert [(row["model"], row["attention"]) for row in speeds] == [
@@ -65,6 +70,7 @@ def test_the_rehearsal_measures_everything_and_keeps_what_failed(
     assert any(note.endswith("original, 256, eager: signal 9") for note in record["notes"])
     assert len(record["where the time goes"]) == 3
     assert record["steps of pretraining"][0]["steps"] == script.TINY.steps
+    assert [row["variant"] for row in record["entity recognition"]] == script.NER_ON_CPU
     assert [row["passed"] for row in record["checks"]] == [True] * 3
     assert "signal 9" in (tmp_path / "gpu.md").read_text(encoding="utf-8")
 
@@ -111,22 +117,66 @@ def test_times_between_marks_add_up() -> None:
 
 
 def test_when_the_minutes_are_over_the_rest_is_left_out(tmp_path: Path) -> None:
-    options = argparse.Namespace(device="cuda", threads=1, minutes=0, modes=["eager", "compiled"])
-    kept: list[tuple[int, int]] = []
-    found: list[list[Record]] = []
+    options = argparse.Namespace(
+        device="cuda", threads=1, minutes=0, modes=["eager", "compiled"], sequences=tmp_path, quick=False
+    )
+    found, kept = script.Found(), list[tuple[int, int, bool]]()
 
-    def keep(*rows: list[Record]) -> None:
-        kept.append((len(rows[0]), len(rows[1])))
-        found[:] = rows
+    def keep() -> None:
+        kept.append((len(found.micro), len(found.steps), bool(found.ner)))
 
-    script.measure(options, script.FULL, tmp_path, keep)
-    micro, steps = found
-    assert (kept[0], kept[5], kept[-1]) == ((1, 0), (6, 4), (25, 4)), "nothing waits for the end"
-    assert {row["failure"] for row in micro + steps} == {"left out: the 0 minutes were over"}
-    assert all(row["tokens/s"] is None for row in script.speed_rows(micro))
-    assert script.time_rows(micro) == script.checks(micro) == []
-    wanted = {(row["who"], row["size"], row["attention"], row["tokens"], row["compiled"]) for row in micro}
-    assert len(wanted) == 25, "no row twice"
+    script.measure(options, script.FULL, tmp_path, found, keep)
+    wanted = [(1, 0, False), (6, 0, False), (6, 1, False), (6, 4, True), (25, 4, True)]
+    assert [each for each in kept if each in wanted] == wanted, "nothing waits for the end"
+    rows = [*found.micro, *found.steps, found.ner]
+    assert {row["failure"] for row in rows} == {"left out: the 0 minutes were over"}
+    assert all(row["tokens/s"] is None for row in gpu_tables.speed_rows(found.micro))
+    assert gpu_tables.time_rows(found.micro) == gpu_tables.checks(found.micro) == []
+    assert gpu_tables.ner_rows(found.ner) == []
+    columns = ("who", "size", "attention", "tokens", "compiled")
+    different = {tuple(row[column] for column in columns) for row in found.micro}
+    assert len(different) == 25, "no row twice"
+    assert [(row["size"], row["compiled"]) for row in found.micro[6:8]] == [("large", True)] * 2
+
+
+def test_what_tests_say_is_kept(tmp_path: Path) -> None:
+    report = tmp_path / "tests.xml"
+    cases = (
+        '<testcase classname="a" name="good" time="2.5"/>'
+        '<testcase classname="a" name="bad" time="0.1"><failure message="1 != 2">trace</failure></testcase>'
+        '<testcase classname="a" name="left" time="0"><skipped message="no device"/></testcase>'
+    )
+    report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>", encoding="utf-8")
+    rows = script.read_tests(report)
+    assert [(row["test"], row["outcome"], row["why"]) for row in rows] == [
+        ("a.good", "passed", ""),
+        ("a.bad", "failed", "1 != 2"),
+        ("a.left", "skipped", "no device"),
+    ]
+    assert gpu_tables.test_checks(rows) == [
+        {"check": "tests/gpu: 1 passed, 1 failed, 1 skipped", "passed": False}
+    ]
+    assert gpu_tables.test_checks([]) == []
+
+
+def test_tests_that_do_not_end_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, "TEST_SECONDS", 0.01)
+    rows = script.run_tests(tmp_path)
+    assert [(row["outcome"], row["why"]) for row in rows] == [("failed", "exit status 124")]
+
+
+def test_make_gpu_can_be_rehearsed(tmp_path: Path) -> None:
+    """The recipe itself, each measurement in a process of its own, tests of tests/gpu skipped."""
+    output = tmp_path / "gpu.json"
+    words = ["make", "gpu", "DEVICE=cpu", "TINY=1", f"PYTHON={sys.executable}", f"OUTPUT={output}"]
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=os.environ | hidden, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(output.read_text(encoding="utf-8"))
+    assert [row["passed"] for row in record["checks"]] == [True] * 5
+    assert all(row["tokens/s"] > 0 for row in record["micro-batches"])
+    assert all(row["sentences/s"] > 0 for row in record["entity recognition"])
+    assert {row["outcome"] for row in record["of tests"]} == {"skipped"}
 
 
 def row(who: str, seconds: float, **changes: object) -> Record:
@@ -138,7 +188,7 @@ def row(who: str, seconds: float, **changes: object) -> Record:
 
 def test_speeds_and_shares() -> None:
     rows = [row("ours", 1.0), row("ours", 0.5, compiled=True), row("transformers", 2.0)]
-    found = script.speed_rows([*rows, row("transformers", 1.0, compiled=True)])
+    found = gpu_tables.speed_rows([*rows, row("transformers", 1.0, compiled=True)])
     assert [line["x transformers"] for line in found] == [2.0, 4.0, 1.0, 2.0]
     assert found[0]["tokens/s"] == 1000
     assert found[0]["share of the product rate"] == 0.5
@@ -149,17 +199,17 @@ def test_speeds_and_shares() -> None:
 def test_targets_are_of_the_best_that_was_measured() -> None:
     rows = [row("ours", 1.0), row("ours", 0.5, compiled=True), row("ours", 1.2, attention="entity-aware")]
     rows += [row("transformers", 2.4, attention="entity-aware"), row("ours", 0.1, size="small")]
-    found = script.targets(rows, "base")
+    found = gpu_tables.targets(rows, "base")
     assert [line["found"] for line in found] == pytest.approx([1.0, 2.4, 2.0])
     assert [line["met"] for line in found] == [True, False, False]
     failed = [{**each, "rows": []} for each in rows]
-    assert [line["met"] for line in script.targets(failed, "base")] == [None, None, None]
+    assert [line["met"] for line in gpu_tables.targets(failed, "base")] == [None, None, None]
 
 
 def test_a_loss_that_is_no_number_fails_the_check() -> None:
     wrong = row("ours", 1.0)
     wrong["rows"] = [{**wrong["rows"][0], "loss": float("nan")}]
-    assert [line["passed"] for line in script.checks([row("ours", 1.0), wrong])] == [True, False]
+    assert [line["passed"] for line in gpu_tables.checks([row("ours", 1.0), wrong])] == [True, False]
 
 
 def test_sequences_that_are_made_here_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,12 +88,18 @@ def test_without_a_token_or_on_demand_nothing_is_sent(
     has_token: bool,
 ) -> None:
     monkeypatch.setattr(huggingface_hub, "get_token", lambda: "hf_secret" if has_token else None)
-    options = ["--card", "license=mit", *(["--dry-run"] if has_token else [])]
+    options = ["--dry-run"] if has_token else []
+    assert main(["push", str(folder), "me/luke", *options]) == 0
+    assert (
+        "cannot be sent like this: license missing in its head; add --card license=..."
+        in capsys.readouterr().out
+    )
+    options += ["--card", "license=mit"]
     assert main(["push", str(folder), "me/luke", *options]) == 0
     assert hub.repos == hub.commits == []
     text = capsys.readouterr().out
     assert text.startswith("would be sent to me/luke:\n  README.md, ")
-    assert 'license: "mit"\n---\nnothing was sent' in text
+    assert 'license: "mit"\n---\nnothing was sent' in text, "nothing is missing"
     assert ("log in with `hf auth login`, or set HF_TOKEN" in text) != has_token
     assert ".hidden" not in text
 
@@ -121,14 +127,22 @@ def test_what_cannot_be_sent_is_refused(
     assert hub.repos == []
 
 
-def test_a_card_of_the_user_s_is_completed(folder: Path, hub: Hub) -> None:
+def test_a_card_of_the_user_s_is_completed(
+    folder: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Also one without a head."""
     (folder / "README.md").write_text("# Mine\n")
     values = ["license=mit", "language=en", "datasets=a,b", "pipeline_tag=fill-mask", "metrics=accuracy"]
-    assert main(["push", str(folder), "me/luke", *(f"--card={value}" for value in values)]) == 0
+    given = [f"--card={value}" for value in values]
+    assert main(["push", str(folder), "me/luke", *given]) == 2, "nothing says that it has no base model"
+    lack = (
+        "base_model missing in its head; add --card base_model=..., or --card tags=from-scratch for a model"
+    )
+    assert lack in capsys.readouterr().err
+    assert main(["push", str(folder), "me/luke", *given, "--card=tags=from-scratch"]) == 0
     assert hub.commits[0][1]["README.md"].decode() == (
         '---\nlicense: "mit"\nlanguage: ["en"]\ndatasets: ["a", "b"]\npipeline_tag: "fill-mask"\n'
-        'metrics: ["accuracy"]\n---\n# Mine\n'
+        'metrics: ["accuracy"]\ntags: ["from-scratch"]\n---\n# Mine\n'
     )
 
 
