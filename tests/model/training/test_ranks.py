@@ -18,11 +18,12 @@ from model.pretraining.loader import Loader
 from model.training.metrics_log import read_lines
 from model.training.ranks import ALONE
 from tests.support import ROOT
+from tests.support.models import words_of_transformers
 from tests.support.pretraining import SHORT, rows_of
 from tests.support.shards import random_rows, write_sequences
 
 SCRIPT = """
-import os, signal, sys
+import json, os, signal, sys
 sys.path.insert(0, {tests!r})
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +69,7 @@ def finish_step(self, phase, done, *rest):
     finish(self, phase, done, *rest)
 PhaseTraining.finish_step = finish_step
 
-run(sequences, output)
+run(sequences, output, **json.loads(os.environ.get("CHANGES", "{{}}")))
 """
 
 
@@ -82,15 +83,16 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(
-    sequences: Path, output: Path, count: int, dropout: float, *signals: int
+    sequences: Path, output: Path, count: int, dropout: float, *signals: int, **changes: object
 ) -> list[subprocess.Popen[str]]:
-    """The processes of a run, as torchrun would start them; `signals`: see SCRIPT."""
+    """The processes of a run with these changes, as torchrun would start them; `signals`: see SCRIPT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     script = SCRIPT.format(tests=str(ROOT))
     command = [sys.executable, "-c", script, str(sequences), str(output), str(dropout), *map(str, signals)]
     environment = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    environment["CHANGES"] = json.dumps(changes)
     return [
         subprocess.Popen(
             command,
@@ -107,9 +109,15 @@ def finish(processes: list[subprocess.Popen[str]]) -> list[int]:
     return [process.wait(timeout=120) if process.communicate(timeout=120) else -1 for process in processes]
 
 
-def test_two_processes_equal_one(sequences: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("start_of_entities", ["random", "titles"])
+def test_two_processes_equal_one(sequences: Path, tmp_path: Path, start_of_entities: str) -> None:
+    """Also around a base model, where entities begin with titles and are alone asked for: a process may have none."""
+    changes: dict[str, object] = {}
+    if start_of_entities == "titles":
+        words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
+        changes = {"base_model": str(tmp_path / "base"), "masked_word_share": 0.0, "predicts_unknown": False}
     for count in (1, 2):
-        assert finish(start(sequences, tmp_path / str(count), count, 0.0)) == [0] * count
+        assert finish(start(sequences, tmp_path / str(count), count, 0.0, **changes)) == [0] * count
     one, two = (tmp_path / name for name in ("1", "2"))
     first, second = (load_file(folder / "gradients.safetensors") for folder in (one, two))
     assert first.keys() == second.keys()
@@ -120,7 +128,7 @@ def test_two_processes_equal_one(sequences: Path, tmp_path: Path) -> None:
         for folder in (one, two)
     ]
     assert len(lines[0]) == len(lines[1]) == 20
-    for name in ("masked_word_loss", "masked_entity_loss"):
+    for name in ("masked_word_loss", "masked_entity_loss")[bool(changes) :]:
         assert lines[0][0][name] == pytest.approx(lines[1][0][name], rel=0, abs=1e-6)
     for alone, together in zip(*lines, strict=True):
         assert alone == pytest.approx(together, abs=1e-5)
