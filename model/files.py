@@ -18,8 +18,8 @@ CONFIG, WEIGHTS, INDEX, OLD_WEIGHTS = (
     "model.safetensors.index.json",
     "pytorch_model.bin",
 )
-# Beside a pretrained model: what it was trained with, and its held-out figures.
-PRETRAINING, EVALUATION = "pretraining.json", "evaluation.jsonl"
+# Beside a pretrained model: what it was trained with, its held-out figures, and what it says of some mentions.
+PRETRAINING, EVALUATION, ANSWERS = "pretraining.json", "evaluation.jsonl", "answers.jsonl"
 
 
 def write_aside(path: Path, write: Callable[[Path], object]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Command line: `check`, `export` and `push`; 1 where models differ, 2 for what cannot be read or sent."""
+def make_parser() -> argparse.ArgumentParser:
+    """The command line: `check`, `export` and `push`."""
     parser = argparse.ArgumentParser(prog="python -m model.hf", description="Exchange with transformers.")
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser(
@@ -17,7 +17,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     export = commands.add_parser("export", help="write a folder that transformers' LukeForMaskedLM loads")
     export.add_argument("source", type=Path, help="folder of a pretrained LUKE")
     export.add_argument("output", type=Path, help="folder to write")
-    export.add_argument("--tokenizer", type=Path, required=True, help="folder with vocab.json and merges.txt")
+    export.add_argument(
+        "--tokenizer",
+        type=Path,
+        required=True,
+        help="folder of the tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (vocab.txt)",
+    )
     export.add_argument("--entity-vocab", type=Path, required=True, help="entity_vocab.json or .tsv")
     export.add_argument("--lite", action="store_true", help="keep only the special entities")
     export.add_argument(
@@ -37,7 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     push.add_argument("--private", action="store_true", help="a new model is not shown to others")
     push.add_argument("--dry-run", action="store_true", help="send nothing, only print what would be sent")
-    options = vars(parser.parse_args(arguments))
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; 1 where models differ, 2 for what cannot be read or sent."""
+    options = vars(make_parser().parse_args(arguments))
     command = options.pop("command")
     try:
         if command == "check":

@@ -141,15 +141,33 @@ PAGE_NAMES = _table(
 LOST_PAGES = _table(("page_id", pa.int64(), "the page's number in its wiki"), *_FAILURE)
 
 
+def word_id(word_vocab_size: int) -> pa.DataType:
+    """The type of word ids: 16 bits wide where the vocabulary allows it."""
+    return pa.uint16() if word_vocab_size <= 1 << 16 else pa.int32()
+
+
 def sequences(word_vocab_size: int) -> Table:
-    """The table of sequences; word ids are 16 bits wide where the vocabulary allows it."""
-    word_id = pa.uint16() if word_vocab_size <= 1 << 16 else pa.int32()
+    """The table of sequences."""
     return _table(
-        ("word_ids", pa.list_(word_id), "ids of word tokens, without [CLS] and [SEP]"),
+        ("word_ids", pa.list_(word_id(word_vocab_size)), "ids of word tokens, without [CLS] and [SEP]"),
         ("entity_ids", pa.list_(pa.int32()), "the entity of each annotation, in their order"),
         ("entity_starts", pa.list_(pa.int16()), "where each mention begins: its first position in word_ids"),
         ("entity_ends", pa.list_(pa.int16()), "where each mention ends: the position behind its last"),
         ("page_id", pa.int64(), "the page that the sequence is from"),
+    )
+
+
+def title_words(word_vocab_size: int) -> Table:
+    """The table of the words of entities' titles."""
+    words = pa.list_(word_id(word_vocab_size))
+    return _table(
+        ("title", pa.string(), "the entity's title; the row is its id"),
+        ("title_word_ids", words, "ids of the title's word tokens; none for [PAD], [UNK] and [MASK]"),
+        (
+            "name_word_ids",
+            words,
+            "the same without what tells it apart: in brackets at the end, behind a comma",
+        ),
     )
 
 
@@ -184,6 +202,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "held_out": sequences(1 << 16),
         "rejected": LOST_PAGES,
         "word_starts.arrow": WORD_STARTS,
+        "title_words.arrow": title_words(1 << 16),
     },
     "Pretrain": {"commonest.arrow": COMMONEST},
 }

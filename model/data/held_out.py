@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from model.data.masking import Masker
 from model.data.shards import HELD_OUT, Corpus, count_entities, epoch_order, open_batches, row_of
-from model.luke.config import SPECIAL_ENTITIES
+from model.luke.config import MASKED_SHARE, SPECIAL_ENTITIES
 
 # The same for every model, whatever its seed, profile or step.
 SEED, PROFILE = 20_201_116, "fixed"
@@ -59,13 +59,21 @@ class HeldOut:
     def __len__(self) -> int:
         return len(self.corpus)
 
-    def make_masker(self) -> Masker:
+    def make_masker(self, *, hides_words: bool = True) -> Masker:
         """Masks that are the same at every evaluation."""
-        return Masker(self.corpus.facts, self.corpus.word_starts, profile=PROFILE, seed=SEED)
+        share = MASKED_SHARE if hides_words else 0.0
+        return Masker(
+            self.corpus.facts, self.corpus.word_starts, profile=PROFILE, seed=SEED, word_share=share
+        )
+
+    def shuffled(self) -> list[int]:
+        """All sequences, in an order that is always the same."""
+        order: list[int] = epoch_order(len(self), seed=SEED, epoch=0).tolist()
+        return order
 
     def sample(self, count: int) -> list[int]:
         """At most `count` sequences, always the same, from all over the held-out part."""
-        return sorted(epoch_order(len(self), seed=SEED, epoch=0)[:count].tolist())
+        return sorted(self.shuffled()[:count])
 
     def commonest_of(self, index: int, entities: int) -> tuple[Integers, Integers]:
         """Both labels of the mention table for the entities of a sequence; -1 without the table."""

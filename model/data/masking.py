@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from model.data.shards import AnnotatedSequence, SequenceFacts, random_bits
 from model.luke.batch import IGNORED, Integers
-from model.luke.config import MASK_ENTITY, MASKED_SHARE
+from model.luke.config import MASK_ENTITY, MASKED_SHARE, UNKNOWN_ENTITY
 
 PROFILES = ("fixed", "paper")
 MASK_STREAM = 1
@@ -32,6 +32,7 @@ class MaskedSequence:
 class Masker:
     """Hides `word_share` of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
 
+    At least one of each is hidden, where there is one; at 0 none is. Without `hides_unknown`, no [UNK] entity is.
     Profile "fixed" hides whole words and never puts a special token in a word's place; "paper" hides
     sub-words and draws a random one from all ids after [PAD], as the authors' code did.
     """
@@ -45,6 +46,7 @@ class Masker:
         seed: int,
         word_share: float = MASKED_SHARE,
         entity_share: float = MASKED_SHARE,
+        hides_unknown: bool = True,
     ) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
@@ -52,17 +54,21 @@ class Masker:
         self.seed = seed
         self.word_share = word_share
         self.entity_share = entity_share
+        self.hides_unknown = hides_unknown
         self.word_starts = word_starts if profile == "fixed" else np.ones_like(word_starts)
         first = 0 if profile == "fixed" else facts.pad_id + 1
         excluded = facts.special_ids if profile == "fixed" else ()
         self.random_ids = np.setdiff1d(np.arange(first, facts.word_vocab_size), excluded)
 
     def mask(self, sequence: AnnotatedSequence, *, epoch: int, index: int) -> MaskedSequence:
-        """The sequence as seen in that epoch; at least a word and an entity (if there is one) are hidden."""
+        """The sequence as seen in that epoch."""
         generator = np.random.Generator(random_bits(self.seed, epoch, stream=MASK_STREAM, index=index))
         words, word_labels = self.mask_words(sequence.word_ids.astype(np.int64), generator)
         entities, entity_labels = mask_entities(
-            sequence.entity_ids.astype(np.int64), generator, self.entity_share
+            sequence.entity_ids.astype(np.int64),
+            generator,
+            self.entity_share,
+            hides_unknown=self.hides_unknown,
         )
         ignored = [IGNORED]
         return MaskedSequence(
@@ -76,6 +82,8 @@ class Masker:
 
     def mask_words(self, word_ids: Integers, generator: np.random.Generator) -> tuple[Integers, Integers]:
         """Words after masking and their labels; of the chosen 80 % are [MASK], 10 % random, 10 % kept."""
+        if not self.word_share:
+            return word_ids, np.full_like(word_ids, IGNORED)
         starts = self.word_starts[word_ids]
         starts[0] = True
         lengths = np.diff(np.append(np.flatnonzero(starts), len(word_ids)))
@@ -117,11 +125,11 @@ def choose_words(lengths: Integers, order: Integers, budget: int) -> Integers:
 
 
 def mask_entities(
-    entity_ids: Integers, generator: np.random.Generator, share: float
+    entity_ids: Integers, generator: np.random.Generator, share: float, *, hides_unknown: bool = True
 ) -> tuple[Integers, Integers]:
-    """Entities after masking (always [MASK]) and their labels; an [UNK] entity is a label like any other."""
-    if not len(entity_ids):
-        return entity_ids, entity_ids
+    """Entities after masking (always [MASK]) and their labels; an [UNK] entity may be a label where `hides_unknown`."""
+    places = np.arange(len(entity_ids)) if hides_unknown else np.flatnonzero(entity_ids != UNKNOWN_ENTITY)
     is_chosen = np.zeros(len(entity_ids), dtype=bool)
-    is_chosen[generator.permutation(len(entity_ids))[: masked_count(len(entity_ids), share)]] = True
+    if len(places) and share:
+        is_chosen[generator.permutation(places)[: masked_count(len(places), share)]] = True
     return np.where(is_chosen, MASK_ENTITY, entity_ids), np.where(is_chosen, entity_ids, IGNORED)

@@ -15,8 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from model.luke.config import SPECIAL_ENTITIES
+
 COLUMNS = ("word_ids", "entity_ids", "entity_starts", "entity_ends", "page_id")
 REMEDY = "run BuildSequences again"
+TITLE_COLUMNS = ("title_word_ids", "name_word_ids")
 SEEN, HELD_OUT = "sequences", "held_out"
 ORDER_STREAM = 0
 Numbers = NDArray[Any]
@@ -50,6 +53,22 @@ class AnnotatedSequence:
     page_id: int
 
 
+@dataclass(frozen=True)
+class TitleWords:
+    """The word ids of entities' titles one after the other, and where each entity's begin (entities + 1)."""
+
+    word_ids: Numbers
+    offsets: Numbers
+
+
+@dataclass(frozen=True)
+class Titles:
+    """The words of `whole` titles, and of `names`: without what tells them apart from others."""
+
+    whole: TitleWords
+    names: TitleWords
+
+
 class Corpus:
     """All sequences of a folder by their index; nothing but what is asked for is read from disk.
 
@@ -65,6 +84,7 @@ class Corpus:
         self.part = part
         manifest, self.fingerprint = read_manifest(folder)
         self.facts = read_facts(manifest["facts"], folder / "manifest.json")
+        self.listed = {entry["path"] for entry in manifest["files"]}
         self.batches: list[pa.RecordBatch] = []
         self.ends: list[int] = []
         for entry in sorted(manifest["files"], key=lambda entry: entry["path"]):
@@ -88,6 +108,21 @@ class Corpus:
             self.ends.append(len(self) + batch.num_rows)
         if len(self) - first != rows:
             raise ValueError(f"{path}: {len(self) - first} rows, manifest says {rows}; {REMEDY}")
+
+    def titles(self) -> Titles:
+        """The words of the entities' titles; ValueError for a file that is not of this vocabulary."""
+        path = self.folder / "title_words.arrow"
+        if path.name not in self.listed:
+            raise ValueError(
+                f"{self.folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}, or say --entity-start random"
+            )
+        batches = open_batches(path)
+        if missing := [
+            name for name in TITLE_COLUMNS for batch in batches[:1] if name not in batch.schema.names
+        ]:
+            raise ValueError(f"{path}: columns {', '.join(missing)} are missing; {REMEDY}")
+        whole, names = (read_title_words(path, batches, name, self.facts) for name in TITLE_COLUMNS)
+        return Titles(whole, names)
 
     def __len__(self) -> int:
         return self.ends[-1] if self.ends else 0
@@ -145,6 +180,17 @@ def count_entities(corpus: Corpus) -> NDArray[np.int64]:
     return counts
 
 
+def count_known(corpus: Corpus) -> NDArray[np.int64]:
+    """How many known entities, not [UNK], each sequence has, (sequences,); one block is read at a time."""
+    counts = [np.zeros(0, dtype=np.int64)]
+    for batch in corpus.batches:
+        column = batch.column("entity_ids")
+        before = np.append(0, np.cumsum(column.flatten().to_numpy() >= SPECIAL_ENTITIES))
+        offsets = column.offsets.to_numpy()
+        counts.append(np.diff(before[offsets - offsets[0]]))
+    return np.concatenate(counts)
+
+
 def read_manifest(folder: Path) -> tuple[dict[str, Any], str]:
     """The manifest of a folder and the SHA-256 of its bytes."""
     path = folder / "manifest.json"
@@ -198,6 +244,24 @@ def read_word_starts(folder: Path, files: list[Mapping[str, Any]], word_vocab_si
     if len(starts) != word_vocab_size:
         raise ValueError(f"{path}: {len(starts)} rows, but word_vocab_size is {word_vocab_size}; {REMEDY}")
     return starts.astype(bool)
+
+
+def read_title_words(
+    path: Path, batches: list[pa.RecordBatch], column: str, facts: SequenceFacts
+) -> TitleWords:
+    """A column of lists of word ids, a row for each entity."""
+    lists = [batch.column(column) for batch in batches]
+    lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(each.offsets.to_numpy()) for each in lists)])
+    ids = np.concatenate([np.zeros(0, np.int64), *(each.flatten().to_numpy() for each in lists)])
+    size, words = facts.entity_vocab_size, facts.word_vocab_size
+    if len(lengths) != size:
+        raise ValueError(f"{path}: {len(lengths)} rows, but entity_vocab_size is {size}; {REMEDY}")
+    if len(ids) and not 0 <= ids.min() <= ids.max() < words:
+        raise ValueError(
+            f"{path}: word ids from {ids.min()} to {ids.max()}, but word_vocab_size is {words}: they are another "
+            f"tokenizer's; {REMEDY}"
+        )
+    return TitleWords(ids, np.concatenate([[0], np.cumsum(lengths)]))
 
 
 def row_of(column: pa.ListArray, row: int) -> Numbers:

@@ -13,14 +13,19 @@ from model.luke.config import TRANSFORMERS_LACK, LukeConfig
 
 PARTS = {"sequences": "trained on", "held_out": "held out"}
 COUNTS = ("sequences", "words", "annotations", "unknown_entities")
-SCRATCH, PIPELINE, DATASET = "scratch", "fill-mask", "wikipedia"
+SCRATCH, PIPELINE, STATES, DATASET = "scratch", "fill-mask", "feature-extraction", "wikipedia"
 # Held-out figures that the head of a card has, with the hub's name of their kind.
 SCORES = {
     "masked_word_perplexity": ("perplexity", "masked words"),
     "masked_word_accuracy": ("accuracy", "masked words"),
     "known_entity_top_1": ("accuracy", "masked entities"),
 }
+FROM_SCRATCH = "from-scratch"  # a tag
 PAPER = "https://aclanthology.org/2020.emnlp-main.523/"
+GIVEN_BY_HAND = """
+BertTokenizer knows no entities. Give the model `entity_ids` of entity_vocab.json, and `entity_position_ids`: the places
+of each mention's words, counted from 0 with [CLS], and -1 behind them.
+"""
 # What Markdown gives a meaning to inside a line; a point only in what would become a link.
 SPECIAL_CHARACTERS = re.compile(r"[\\`*_{}\[\]()#!|~$@:]|(?<=www)\.")
 
@@ -66,11 +71,12 @@ def metadata(figures: Mapping[str, Any]) -> dict[str, Any]:
         if name in scores
     ]
     text = f"Wikipedia, {corpus['dump']}" if "dump" in corpus else "Wikipedia"
-    result = {"task": {"type": PIPELINE}, "dataset": {"type": DATASET, "name": text}, "metrics": metrics}
+    pipeline = PIPELINE if training.get("word_head", True) else STATES
+    result = {"task": {"type": pipeline}, "dataset": {"type": DATASET, "name": text}, "metrics": metrics}
     found: dict[str, Any] = {
         "library_name": "transformers",
-        "pipeline_tag": PIPELINE,
-        "tags": ["luke"],
+        "pipeline_tag": pipeline,
+        "tags": ["luke", FROM_SCRATCH] if training and base_model == SCRATCH else ["luke"],
         "language": [corpus["language"]] if "language" in corpus else None,
         "datasets": [DATASET],
         "base_model": base_model.partition("@")[0] if is_on_hub else None,  # the hub takes no revision there
@@ -117,19 +123,27 @@ Labels: {labels or "none"}.
 {table(("of", "value"), settings.items())}"""
 
 
-def model_card(config: LukeConfig, parameters: int, figures: Mapping[str, Any], *, lite: bool) -> str:
-    """README.md of an exported model of these sizes, with `parameters` in all, tied ones once.
+def model_card(
+    config: LukeConfig, parameters: int, figures: Mapping[str, Any], *, lite: bool, is_bert: bool = False
+) -> str:
+    """README.md of an exported model of these sizes, with `parameters` in all, tied ones once; BERT's words or not.
 
     `figures` holds what is known of the corpus: the content of statistics.json and, under `corpus`, names
     with their values; and of the training, as `read_training` gives it.
     """
     entities = f"{config.entity_vocab_size:,}" + (", the special ones alone" if lite else "")
     size = f"{config.num_hidden_layers} layers of width {config.hidden_size:,}"
+    tokenizer = "BertTokenizer" if is_bert else "LukeTokenizer"
+    training = figures.get("pretraining", {})
+    has_words = training.get("recipe", {}).get("masked_word_share", 1) > 0
+    learnt = "masked words and masked entities" if has_words else "masked entities alone, words whole"
+    if not training.get("word_head", True):
+        learnt += "; nothing ever trained its word head, so that what it says of words means nothing"
     text = f"""{head(metadata(figures))}
 # LUKE, {size}
 
 Contextualised representations of words and entities with entity-aware self-attention, after
-[Yamada et al., EMNLP 2020]({PAPER}); pretrained on masked words and masked entities.
+[Yamada et al., EMNLP 2020]({PAPER}); pretrained on {learnt}.
 
 | | |
 |---|---|
@@ -141,12 +155,12 @@ Contextualised representations of words and entities with entity-aware self-atte
 ## Use
 
 ```python
-from transformers import LukeForMaskedLM, LukeTokenizer
+from transformers import LukeForMaskedLM, {tokenizer}
 
-tokenizer = LukeTokenizer.from_pretrained("this folder")
+tokenizer = {tokenizer}.from_pretrained("this folder")
 model = LukeForMaskedLM.from_pretrained("this folder")
 ```
-
+{GIVEN_BY_HAND if is_bert else ""}
 The query matrices of entity-aware attention start as copies of Q where pretraining used the original attention.
 
 ## Architecture

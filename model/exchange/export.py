@@ -1,7 +1,6 @@
-"""Writes a pretrained model as a folder that transformers' LukeForMaskedLM and LukeTokenizer load as it is."""
+"""Writes a pretrained model as a folder that transformers' LukeForMaskedLM and its tokenizer load as it is."""
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -15,15 +14,25 @@ from model.exchange.card import model_card, read_training
 from model.exchange.keys import COPIES, ENCODER_KEYS, to_transformers
 from model.exchange.load import check_fit, is_entity_aware_query, missing_queries, read_model
 from model.exchange.original import read_entity_titles
+from model.exchange.tokenizers import (
+    MARKERS,
+    is_bert,
+    numbered_lines,
+    vocabulary_file,
+    write_json,
+    write_tokenizer,
+)
 from model.files import CONFIG, WEIGHTS, write_aside, write_tensors
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
 from model.luke.heads import LukeForPretraining
 
-MARKERS = {"<ent>": "@", "<ent2>": "#"}
 WANTED_WORDS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *MARKERS.values())
+WANTED_BERT_WORDS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *MARKERS.values())
 SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
 SECOND_MASK = "[MASK2]"
+WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
+ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
 
 
 def export(
@@ -37,18 +46,20 @@ def export(
 ) -> None:
     """Write a pretrained model as a folder that transformers' LukeForMaskedLM and LukeTokenizer load.
 
-    The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from
-    [MASK]), as in the public checkpoints; the markers stand in vocab.json, since versions of transformers give
-    different ids to a token that does not. With `lite`, the special entities are all that is kept of the
-    entity table. The model card has the `figures` of the corpus, and what the source says of its training
-    (`model/exchange/card.py`). Raises ValueError for what cannot be exchanged or does not fit together.
+    The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from [MASK]), as in
+    the public checkpoints; the markers stand in the vocabulary, since versions of transformers give different ids to a
+    token that does not. With `lite`, the special entities are all that is kept of the entity table. With the words of
+    BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand. The model card
+    has the `figures` of the corpus, and what the source says of its training (`model/exchange/card.py`). Raises
+    ValueError for what cannot be exchanged or does not fit together.
     """
     config, weights = read_pretrained(source)
-    words = read_vocabulary(tokenizer / "vocab.json", config.vocab_size, WANTED_WORDS)
+    wanted = WANTED_BERT_WORDS if is_bert(tokenizer) else WANTED_WORDS
+    words = read_vocabulary(vocabulary_file(tokenizer), config.vocab_size, wanted)
     entities = read_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
     if tuple(entities)[:SPECIAL_ENTITIES] != SPECIAL_TITLES:
         raise ValueError(f"{entity_vocab}: begins with {tuple(entities)[:3]}, wanted {SPECIAL_TITLES}")
-    if not (tokenizer / "merges.txt").is_file():
+    if not is_bert(tokenizer) and not (tokenizer / "merges.txt").is_file():
         raise ValueError(f"{tokenizer / 'merges.txt'}: no such file; give a tokenizer in RoBERTa's format")
     markers = {marker: initial for marker, initial in MARKERS.items() if marker not in words}
     word_rows = [*range(len(words)), *(words[initial] for initial in markers.values())]
@@ -56,15 +67,14 @@ def export(
     kept = entity_rows(entities, lite=lite)
     tensors = exported_tensors(to_transformers(weights), config, word_rows, list(kept.values()))
     entities = {title: row for row, title in enumerate(kept)}
-    exported = replace(
-        config, vocab_size=len(words), entity_vocab_size=len(entities), use_entity_aware_attention=True
-    )
+    exported = exported_config(config, tensors, words=len(words), entities=len(entities))
     output.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(output, words, entities, tokenizer / "merges.txt", config.max_words)
+    write_tokenizer(output, words, entities, tokenizer, config.max_words)
     write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
     write_tensors(output / WEIGHTS, tensors)
     parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
-    card = model_card(exported, parameters, {**read_training(source), **(figures or {})}, lite=lite)
+    figures = {**read_training(source), **(figures or {})}
+    card = model_card(exported, parameters, figures, lite=lite, is_bert=is_bert(tokenizer))
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 
@@ -78,10 +88,10 @@ def read_pretrained(source: Path) -> tuple[LukeConfig, dict[str, Tensor]]:
             f"{source}: entity_head is {config.entity_head!r}, but transformers has only the head of the "
             "public checkpoints; pretrain with entity_head 'released' to export"
         )
-    if config.word_encoder != "roberta":
+    if config.word_encoder == "bert" and config.hidden_act != "gelu":
         raise ValueError(
-            f"{source}: word_encoder is {config.word_encoder!r}, but transformers' LUKE counts positions and "
-            "splits words as RoBERTa does; pretrain from a RoBERTa to export"
+            f"{source}: hidden_act is {config.hidden_act!r}, in the word head, too, where transformers' LUKE has gelu; "
+            "pretrain from a BERT with gelu to export"
         )
     if not {"word_head.bias", "entity_head.bias"} <= set(weights):
         raise ValueError(f"{source}: no prediction heads in the weights; export a pretrained model")
@@ -117,8 +127,37 @@ def exported_tensors(
         ("entity_predictions.bias", entities),
     ):
         state[key] = state[key][torch.tensor(rows)]
-    state = with_queries(state, config) | pooler(config)
+    state = with_padding_positions(with_queries(state, config), config) | pooler(config)
     return state | {copy: state[original].clone() for copy, original in COPIES.items()}
+
+
+def exported_config(
+    config: LukeConfig, state: Mapping[str, Tensor], *, words: int, entities: int
+) -> LukeConfig:
+    """The sizes of what is written: positions are counted as RoBERTa does, whatever the words."""
+    return replace(
+        config,
+        vocab_size=words,
+        entity_vocab_size=entities,
+        use_entity_aware_attention=True,
+        word_encoder="roberta",
+        max_position_embeddings=len(state[WORD_POSITIONS]),
+    )
+
+
+def with_padding_positions(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names, whose words count positions after the padding id also where BERT's do not.
+
+    Entities count from 0 in either; their table gets as many rows as the words', of which the last are not used.
+    """
+    if config.word_encoder == "roberta":
+        return state
+    unused = torch.zeros(config.pad_token_id + 1, config.hidden_size)
+    words, entities = state[WORD_POSITIONS], state[ENTITY_POSITIONS]
+    return state | {
+        WORD_POSITIONS: torch.cat([unused.to(words), words]),
+        ENTITY_POSITIONS: torch.cat([entities, unused.to(entities)]),
+    }
 
 
 def with_queries(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
@@ -144,7 +183,7 @@ def pooler(config: LukeConfig) -> dict[str, Tensor]:
 def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
     """A vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError.
 
-    The file is JSON, or the lines of LUKE's entity_vocab.tsv. A second mask behind the entities, which
+    The file is JSON, or the lines of vocab.txt or of LUKE's entity_vocab.tsv. A second mask behind the entities, which
     transformers wants to see there, is none of the model's.
     """
     remedy = "give the vocabulary that the model was pretrained with"
@@ -152,9 +191,12 @@ def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, i
         raise ValueError(f"{path}: no such file; {remedy}")
     try:
         text = path.read_text(encoding="utf-8")
-        vocabulary = read_entity_titles(text) if text.startswith("[PAD]\t") else json.loads(text)
+        if path.suffix == ".txt":
+            vocabulary = numbered_lines(text)
+        else:
+            vocabulary = read_entity_titles(text) if text.startswith("[PAD]\t") else json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{path}: not JSON ({error}); {remedy}") from error
+        raise ValueError(f"{path}: cannot be read ({error}); {remedy}") from error
     if not isinstance(vocabulary, dict):
         raise ValueError(f"{path}: {type(vocabulary).__name__} found, a JSON object wanted; {remedy}")
     if vocabulary.get(SECOND_MASK) == size:
@@ -179,47 +221,3 @@ def transformers_config(config: LukeConfig, words: Mapping[str, int]) -> dict[st
         "tie_word_embeddings": True,
         "dtype": "float32",
     }
-
-
-def write_tokenizer(
-    output: Path,
-    words: Mapping[str, int],
-    entities: Mapping[str, int],
-    merges: Path,
-    max_words: int,
-    task: str | None = None,
-) -> None:
-    """Write the files of a LukeTokenizer with these vocabularies."""
-    for name, content in (
-        ("vocab.json", words),
-        ("entity_vocab.json", entities),
-        ("tokenizer_config.json", tokenizer_config(entities, max_words) | ({"task": task} if task else {})),
-    ):
-        write_aside(output / name, partial(write_json, content))
-    write_aside(output / "merges.txt", partial(shutil.copyfile, merges))
-
-
-def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, Any]:
-    """The tokenizer's configuration, with the entity vocabulary: versions differ in where they look."""
-    mask = {
-        "__type": "AddedToken",
-        "content": "<mask>",
-        "lstrip": True,
-        "rstrip": False,
-        "single_word": False,
-        "normalized": True,
-        "special": True,
-    }
-    return {
-        "tokenizer_class": "LukeTokenizer",
-        "model_max_length": max_words,
-        "mask_token": mask,
-        "entity_token_1": "<ent>",
-        "entity_token_2": "<ent2>",
-        "entity_vocab": dict(entities),
-    }
-
-
-def write_json(value: object, path: Path) -> None:
-    """Write a value as readable JSON."""
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """Fine-tuned LUKE, exchanged with transformers: the encoder and its classifier."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,18 @@ from model.exchange import keys
 from model.exchange.export import (
     SECOND_MASK,
     SPECIAL_TITLES,
+    exported_config,
     pooler,
     transformers_config,
+    with_padding_positions,
     with_queries,
-    write_json,
-    write_tokenizer,
 )
 from model.exchange.load import check_fit, load_encoder, read_transformers
 from model.exchange.original import refuse_archive
-from model.files import CONFIG, WEIGHTS, read_json, read_weights, write_aside, write_tensors
-from model.luke.config import SPECIAL_ENTITIES, LukeConfig
+from model.exchange.tokenizers import read_words, vocabulary_file, write_json, write_tokenizer
+from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensors
+from model.luke.config import SPECIAL_ENTITIES
 from model.luke.encoder import LukeModel
-
-WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
-ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
 
 
 @dataclass(frozen=True)
@@ -150,71 +148,16 @@ def export_fine_tuned(
     state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
     vocabulary = {word: number for number, word in enumerate(rows)}
     entity_ids = {title: number for number, title in enumerate(titles)}
-    config = replace(
-        luke.config,
-        vocab_size=len(rows),
-        entity_vocab_size=len(entity_ids),
-        use_entity_aware_attention=True,
-        word_encoder="roberta",
-        max_position_embeddings=len(state[WORD_POSITIONS]),
-    )
+    config = exported_config(luke.config, state, words=len(rows), entities=len(entity_ids))
     values = transformers_config(config, vocabulary) | {
         "architectures": [fine_tuned.architecture],
         "id2label": dict(enumerate(fine_tuned.labels)),
         "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
     }
     output.mkdir(parents=True, exist_ok=True)
-    if is_bert(tokenizer):
-        write_bert_tokenizer(output, vocabulary, entity_ids, tokenizer, config.max_words)
-    else:
-        merges = tokenizer / "merges.txt"
-        write_tokenizer(output, vocabulary, entity_ids, merges, config.max_words, task=architecture.task)
+    write_tokenizer(output, vocabulary, entity_ids, tokenizer, config.max_words, task=architecture.task)
     write_aside(output / CONFIG, partial(write_json, values))
     write_tensors(output / WEIGHTS, state)
-
-
-def with_padding_positions(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
-    """Weights under transformers' names, whose words count positions after the padding id also where BERT's do not.
-
-    Entities count from 0 in either; their table gets as many rows as the words', of which the last are not used.
-    """
-    if config.word_encoder == "roberta":
-        return state
-    unused = torch.zeros(config.pad_token_id + 1, config.hidden_size)
-    words, entities = state[WORD_POSITIONS], state[ENTITY_POSITIONS]
-    return state | {
-        WORD_POSITIONS: torch.cat([unused.to(words), words]),
-        ENTITY_POSITIONS: torch.cat([entities, unused.to(entities)]),
-    }
-
-
-def is_bert(tokenizer: Path) -> bool:
-    """Whether a folder holds a tokenizer of BERT's, not of RoBERTa's."""
-    return not (tokenizer / "vocab.json").is_file()
-
-
-def read_words(tokenizer: Path) -> dict[str, int]:
-    """Word -> id, from vocab.json or vocab.txt."""
-    if not is_bert(tokenizer):
-        return read_json(tokenizer / "vocab.json")
-    if not (tokenizer / "vocab.txt").is_file():
-        raise ValueError(f"{tokenizer}: found neither vocab.json nor vocab.txt")
-    lines = (tokenizer / "vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    return {token: number for number, token in enumerate(lines)}
-
-
-def write_bert_tokenizer(
-    output: Path, words: Mapping[str, int], entities: Mapping[str, int], source: Path, max_words: int
-) -> None:
-    """Write the files of a BertTokenizer in whose texts <ent> and <ent2> are markers, and the entity vocabulary."""
-    config = read_json(source / "tokenizer_config.json") | {
-        "model_max_length": max_words,
-        "additional_special_tokens": ["<ent>", "<ent2>"],
-    }
-    text = "".join(f"{word}\n" for word in words)
-    write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
-    for name, content in (("entity_vocab.json", entities), ("tokenizer_config.json", config)):
-        write_aside(output / name, partial(write_json, content))
 
 
 def word_rows(
@@ -223,9 +166,8 @@ def word_rows(
     """The words that are exported, in order, and the row of the model's table that each is given."""
     ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
     if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
-        file = source / ("vocab.txt" if is_bert(source) else "vocab.json")
         raise ValueError(
-            f"{file}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            f"{vocabulary_file(source)}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
             "give the tokenizer that the model was fine-tuned with"
         )
     return {word: vocabulary[word] for word in ordered} | dict(markers)

@@ -65,7 +65,7 @@ def start_entities_as_words(module: LukeModel, mask_word: int, source: str) -> N
     norm. Drawn at random, an entity would look like no word that the layers were trained on, and its position
     would say nothing of the words that stand there.
     """
-    words, entities, first = module.word_embeddings, module.entity_embeddings, module.config.first_position
+    words, entities = module.word_embeddings, module.entity_embeddings
     if mask_word >= module.config.vocab_size:
         raise ValueError(
             f"{source}: {module.config.vocab_size} word embeddings, but [MASK] is word {mask_word}; give the "
@@ -73,12 +73,19 @@ def start_entities_as_words(module: LukeModel, mask_word: int, source: str) -> N
         )
     with torch.no_grad():
         entities.token.weight[PAD_ENTITY + 1 :] = words.token.weight[mask_word]
-        entities.position.weight[: module.config.max_words] = words.position.weight[first:]
-        entities.token_type.weight.copy_(words.token_type.weight)
-        entities.norm.load_state_dict(words.norm.state_dict())
+    copy_places(module)
     logger.info(
         "%s: no entity side in the weights; entities start as the word [MASK] at their mention", source
     )
+
+
+@torch.no_grad()
+def copy_places(module: LukeModel) -> None:
+    """Give entities the positions, the type and the layer norm of words."""
+    words, entities, config = module.word_embeddings, module.entity_embeddings, module.config
+    entities.position.weight[: config.max_words] = words.position.weight[config.first_position :]
+    entities.token_type.weight.copy_(words.token_type.weight)
+    entities.norm.load_state_dict(words.norm.state_dict())
 
 
 def has_entities(weights: Mapping[str, Tensor]) -> bool:

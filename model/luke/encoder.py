@@ -41,9 +41,15 @@ class EncoderLayer(nn.Module):
         self.activation = ACTIVATION[config.hidden_act]
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, states: Tensor, layout: Layout) -> Tensor:
-        """States (..., words + entities, hidden), arranged as `layout` says, to the same shape."""
-        return self.finish(states, self.attention(states, layout))
+    def forward(self, states: Tensor, layout: Layout, rows: Tensor | None = None) -> Tensor:
+        """States (..., words + entities, hidden), arranged as `layout` says, to the same shape.
+
+        Of a packed batch to those at `rows` alone, where these are given.
+        """
+        attended = self.attention(states, layout)
+        if rows is not None:
+            states, attended = states.index_select(0, rows), attended.index_select(0, rows)
+        return self.finish(states, attended)
 
     def finish(self, states: Tensor, attended: Tensor) -> Tensor:
         """What follows attention; all of it treats a token by itself."""
@@ -69,13 +75,16 @@ class LukeModel(nn.Module):
         for module in self.modules():
             initialise(module, config.initializer_range)
 
-    def encode_flat(self, batch: FlatBatch) -> Tensor:
-        """Encode a flat batch to states (words + entities of all sequences, hidden), words first."""
+    def encode_flat(self, batch: FlatBatch, rows: Tensor | None = None) -> Tensor:
+        """Encode a flat batch to states (words + entities of all sequences, hidden), words first.
+
+        Where `rows` are given, to those of them alone: the last layer does no work on others but to attend to them.
+        """
         states = self.word_embeddings.packed(batch.word_ids, batch.word_places)
         if batch.shape.entities:
             entities = self.entity_embeddings.packed(batch.entity_ids, *batch.mention_places())
             states = torch.cat([states, entities])
-        return self.encode(states, batch.layout)
+        return self.encode(states, batch.layout, rows)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """Encode a batch to word states (batch, words, hidden) and entity states (batch, entities, hidden).
@@ -107,13 +116,17 @@ class LukeModel(nn.Module):
             assert isinstance(layer, EncoderLayer)
             layer.finish = torch.compile(layer.finish, dynamic=True)  # type: ignore[method-assign]
 
-    def encode(self, states: Tensor, layout: Layout) -> Tensor:
-        """All layers; with `gradient_checkpointing` a layer's inner states are computed again when needed."""
+    def encode(self, states: Tensor, layout: Layout, rows: Tensor | None = None) -> Tensor:
+        """All layers, the last to these `rows` alone where they are given.
+
+        With `gradient_checkpointing` a layer's inner states are computed again when needed.
+        """
         for layer in self.layers:
+            wanted = rows if layer is self.layers[-1] else None
             if self.gradient_checkpointing and torch.is_grad_enabled():
-                states = checkpoint(layer, states, layout, use_reentrant=False)
+                states = checkpoint(layer, states, layout, wanted, use_reentrant=False)
             else:
-                states = layer(states, layout)
+                states = layer(states, layout, wanted)
         return states
 
     def encode_packed(self, batch: Batch, packed: Unpadded) -> tuple[Tensor, Tensor | None]:

@@ -142,12 +142,14 @@ class LukeForPretraining(nn.Module):
         if isinstance(batch, FlatBatch):
             if is_here:
                 batch.check(self.config)
-            states = self.luke.encode_flat(batch)
-            found = {WORD_LOSS: (states.index_select(0, batch.masked_words), batch.word_labels.long())}
-            if batch.shape.entities:
-                entities = states.index_select(0, batch.masked_entities)
-                found[ENTITY_LOSS] = entities, batch.entity_labels.long()
-            return found
+            counts = [batch.shape.masked_words, batch.shape.masked_entities]
+            rows = torch.cat([batch.masked_words, batch.masked_entities])
+            words, entities = self.luke.encode_flat(batch, rows).split(counts)
+            found = {
+                WORD_LOSS: (words, batch.word_labels.long()),
+                ENTITY_LOSS: (entities, batch.entity_labels.long()),
+            }
+            return {name: asked for name, asked in found.items() if len(asked[1])}
         if is_here:
             batch.check(self.config, "labels")
         word_states, entity_states = self.luke(batch)

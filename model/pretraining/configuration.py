@@ -9,11 +9,13 @@ from model.luke.config import CHOICES, check_type, preset
 from model.luke.config import check_value as check
 from model.pretraining.recipes import (
     DROPOUT,
+    RANDOM,
     RECIPE_NAMES,
     RECIPES,
     SCRATCH,
     SHORT_NAMES,
     SIZES,
+    TITLES,
     TRAINABLE,
     Recipe,
     as_list,
@@ -23,9 +25,9 @@ from model.pretraining.recipes import (
 )
 
 ENTITY_SIZES = ("entity_emb_size", "entity_head")
-OF_ENTITIES = (*ENTITY_SIZES, "masked_entity_share")
+OF_ENTITIES = (*ENTITY_SIZES, "masked_entity_share", "predicts_unknown", "entity_start")
 # What a base model brings itself.
-OF_A_BASE = (*(name for name in SIZES if name not in (*ENTITY_SIZES, *DROPOUT)), "begins_at_own_place")
+OF_A_BASE = tuple(name for name in SIZES if name not in (*ENTITY_SIZES, *DROPOUT))
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,13 @@ FLAGS: Mapping[str, Flag] = {
     "batch_size": Flag(int, "sequences of a step", 1),
     "weight_decay": Flag(float, "weight decay"),
     "dropout": Flag(float, "dropout, of attention too"),
-    "masked_words": Flag(float, "share of the words that are hidden"),
+    "masked_words": Flag(float, "share of the words that are hidden; without entities 0 is 0.15"),
     "masked_entities": Flag(float, "share of the entities that are hidden"),
+    "entity_start": Flag(
+        (TITLES, RANDOM),
+        "how entities begin: as what the words of their titles say, or at random (default: titles around a base model, "
+        "but random in profile paper)",
+    ),
     "layers": Flag(int, "layers, without a base model", 1),
     "hidden_size": Flag(
         int, "width, without a base model; attention heads and the inner layer change in proportion", 1
@@ -76,7 +83,7 @@ class Configuration:
     """What is pretrained, and how: a preset's values, with others over them.
 
     `sizes` are fields of LukeConfig: all SIZES of a model from scratch. Around a base model, which has its own, those
-    of its entities and what else is asked for.
+    of its entities, and dropout.
     """
 
     preset: str
@@ -91,7 +98,7 @@ class Configuration:
 
     def changes(self) -> dict[str, Any]:
         """The values that are not the preset's."""
-        start = choose(self.preset, base_model=self.base_model, entities=self.entities).table()
+        start = finished(of_preset(self.preset, self.base_model, self.entities)).table()
         return {name: value for name, value in self.table().items() if value != start.get(name)}
 
 
@@ -105,18 +112,33 @@ def choose(
 ) -> Configuration:
     """The configuration of a preset with the values of a file, and then of `flags`, over its own.
 
-    Without `entities` it is the baseline that learns words alone: what is said of entities does not matter.
+    Without `entities` it is the baseline that learns words alone: what is said of entities does not matter, but for
+    `min_entities`, so that both see the same sequences.
     Raises ValueError for values that cannot be, or make no sense together; it names the field, and the file.
     """
-    config, recipe = preset(name), RECIPES[name]
-    if base_model != SCRATCH:
-        recipe = replace(recipe, begins_at_own_place=False)
-    sizes = {field: getattr(config, field) for field in (SIZES if base_model == SCRATCH else ENTITY_SIZES)}
-    configuration = Configuration(name, base_model, entities, sizes, recipe)
-    configuration = changed_together(configuration, file, flags or {})
-    return (
-        configuration if entities else replace(configuration, recipe=configuration.recipe.without_entities())
-    )
+    configuration = changed_together(of_preset(name, base_model, entities), file, flags or {})
+    hidden = configuration.recipe.masked_word_share or RECIPES[name].masked_word_share
+    if entities and base_model == SCRATCH and not hidden:
+        raise ValueError(
+            f"preset {name} hides no words, which a model without a base has to learn; give a base model, or "
+            "masked_words"
+        )
+    return finished(configuration)
+
+
+def of_preset(name: str, base_model: str, entities: bool) -> Configuration:
+    """A preset's values."""
+    config = preset(name)
+    chosen = SIZES if base_model == SCRATCH else (*ENTITY_SIZES, *DROPOUT)
+    sizes = {field: getattr(config, field) for field in chosen}
+    return Configuration(name, base_model, entities, sizes, RECIPES[name])
+
+
+def finished(configuration: Configuration) -> Configuration:
+    """The configuration, its recipe that of the baseline where it has no entities."""
+    if configuration.entities:
+        return configuration
+    return replace(configuration, recipe=configuration.recipe.without_entities())
 
 
 def changed_together(
@@ -126,16 +148,20 @@ def changed_together(
 
     They are put in place together: the file's steps are those of the phases that a flag leaves.
     """
-    if not file:
-        return changed(configuration, flags)
-    values = read_values(Path(file))
+    values = read_values(Path(file)) if file else {}
     try:
-        values = spelled_out(values)
-        return changed(configuration, {**values, **spelled_out(flags)})
+        return changed(configuration, {**spelled_out(values), **spelled_out(flags)})
     except ValueError as error:
-        if str(error) == problem(configuration, values):
-            raise ValueError(f"--recipe {file}: {error}") from None
-        raise
+        short = (name for name in flags if name in SHORT_NAMES)  # a field's own name says enough
+        given = {f"--recipe {file}": values, **{flag_of(name): {name: flags[name]} for name in short}}
+        alone = (source for source, each in given.items() if problem(configuration, each) == str(error))
+        source = next(alone, "")
+        raise ValueError(f"{source}: {error}" if source else str(error)) from None
+
+
+def flag_of(name: str) -> str:
+    """A value's flag on the command line."""
+    return f"--{name.replace('_', '-')}"
 
 
 def problem(configuration: Configuration, values: Mapping[str, Any]) -> str:
@@ -150,9 +176,9 @@ def problem(configuration: Configuration, values: Mapping[str, Any]) -> str:
 def changed(configuration: Configuration, values: Mapping[str, Any]) -> Configuration:
     """The configuration with these values, and what follows from them."""
     given = spelled_out(values)
-    check_together(configuration, given)
     if not configuration.entities:
         given = {name: value for name, value in given.items() if name not in OF_ENTITIES}
+    check_together(configuration, given)
     sizes = {**configuration.sizes, **{name: value for name, value in given.items() if name in SIZES}}
     if "hidden_size" in given:
         sizes |= in_proportion(configuration.sizes, given)
@@ -165,6 +191,11 @@ def changed(configuration: Configuration, values: Mapping[str, Any]) -> Configur
 def check_together(configuration: Configuration, given: Mapping[str, Any]) -> None:
     """Raise a ValueError for values that make no sense with the configuration's base model, or without one."""
     if configuration.base_model == SCRATCH:
+        if given.get("entity_start") == TITLES:
+            raise ValueError(
+                "entity_start is 'titles', but without a base model words say nothing yet; say random, or give a base "
+                "model"
+            )
         if {"new"} == {each for each in as_list(given.get("phases", ())) if isinstance(each, str)}:
             raise ValueError(
                 "phases has 'new' alone, which trains what a base model does not bring: without one that is "
@@ -172,7 +203,7 @@ def check_together(configuration: Configuration, given: Mapping[str, Any]) -> No
             )
         return
     for name in OF_A_BASE:
-        if given.get(name, False) is not False:  # what is off needs no place of its own
+        if name in given:
             raise ValueError(
                 f"{name} is {given[name]!r}, but the base model {configuration.base_model} has its own; leave it "
                 f"out, or train from {SCRATCH}"

@@ -16,8 +16,8 @@ from torch import nn
 
 from model.data.collation import collate
 from model.data.held_out import HeldOut
-from model.data.masking import MaskedSequence
-from model.data.shards import SequenceFacts
+from model.data.masking import MaskedSequence, Masker
+from model.data.shards import Corpus, SequenceFacts
 from model.exchange.load import load_strictly, read_model
 from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES, LukeConfig
@@ -26,6 +26,8 @@ from model.pretraining.ranking import Answers, Figures, Scores, entity_figures, 
 from model.training.ranks import ALONE, Ranks
 
 MOST_SEQUENCES = 4096
+WINDOW = 24  # words shown on each side of a mention
+SCORES, ANSWERS = 4, 2  # columns
 Integers = NDArray[np.int64]
 
 
@@ -37,16 +39,18 @@ def evaluate(
     rounds: int = 1,
     batch_size: int = 8,
     ranks: Ranks = ALONE,
+    asks_words: bool = True,
 ) -> Figures:
     """Figures of masked words and entities on held-out sequences (all, or a fixed sample of `sequences`).
 
+    Entities are masked in whole text. Words are masked whole, beside masked entities; without `asks_words` none is.
     Masked entities are judged over all labels (masked_entity_*), over those that are known entities, not [UNK]
-    (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and
-    the share that either baseline gets right. A group of no labels has its count alone. Words are masked whole.
-    More `rounds` mask every sequence as often, each time other words and entities: where there are few of them.
-    The module, its mode and every random generator are left as they were; call it under the autocast of
-    training. Of several processes each takes every so many-th batch, and all have the figures. A model without
-    entities is judged on its words. ValueError where model and sequences do not fit.
+    (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and the share
+    that either baseline gets right. A group of no labels has its count alone. More `rounds` mask every sequence as
+    often, each time other words and entities: where there are few of them. The module, its mode and every random
+    generator are left as they were; call it under the autocast of training. Of several processes each takes every so
+    many-th batch, and all have the figures. A model without entities is judged on its words. ValueError where model and
+    sequences do not fit.
     """
     corpus = held_out.corpus
     has_entities = predicts_entities(module.config, corpus.facts)
@@ -54,25 +58,23 @@ def evaluate(
         raise ValueError(f"{corpus.folder}: no held-out sequences; raise --held-out or use a larger dump")
     indices = held_out.sample(sequences or len(held_out))
     places = [(epoch, index) for epoch in range(rounds) for index in indices]
-    masker = held_out.make_masker()
-    words, entities = [no_rows(SCORES)], [no_rows(SCORES + ANSWERS)]
+    of_words, of_entities = held_out.make_masker(), held_out.make_masker(hides_words=False)
+    word_rows, entity_rows = [no_rows(SCORES)], [no_rows(SCORES + ANSWERS)]
     with evaluating(module):
         for number, first in enumerate(range(0, len(places), batch_size)):
             if number % ranks.count != ranks.rank:
                 continue
             chosen = places[first : first + batch_size]
-            masked = [masker.mask(corpus[index], epoch=epoch, index=index) for epoch, index in chosen]
-            word_scores, entity_scores = score_batch(module, masked, corpus.facts, entities=has_entities)
-            words.append(numbered(number, columns(word_scores)))
-            if entity_scores:
-                pairs = [
-                    masked_answers(held_out, index, each)
-                    for (_, index), each in zip(chosen, masked, strict=True)
-                ]
-                of_text = [np.concatenate(column) for column in zip(*pairs, strict=True)]
-                entities.append(numbered(number, [*columns(entity_scores), *of_text]))
-    figures = {"sequences": len(indices)} | word_figures(Scores.of(in_order(ranks, words)))
-    found = in_order(ranks, entities)
+            if asks_words:
+                masked = mask(of_words, corpus, chosen)
+                scores = score_batch(module, masked, corpus.facts, WORD_LOSS, entities=has_entities)
+                word_rows.append(numbered(number, columns(scores)))
+            if has_entities:
+                entity_rows.append(numbered(number, entity_columns(module, held_out, of_entities, chosen)))
+    figures: Figures = {"sequences": len(indices)}
+    if asks_words:
+        figures |= word_figures(Scores.of(in_order(ranks, word_rows)))
+    found = in_order(ranks, entity_rows)
     if not found.shape[1]:
         return figures
     answered = found[SCORES:].astype(np.int64)
@@ -80,7 +82,19 @@ def evaluate(
     return figures | entity_figures(Scores.of(found[:SCORES]), answers, held_out.training_counts)
 
 
-SCORES, ANSWERS = 4, 2  # columns
+def entity_columns(
+    module: LukeForPretraining, held_out: HeldOut, masker: Masker, chosen: Sequence[tuple[int, int]]
+) -> list[NDArray[Any]]:
+    """Scores of the masked entities of these (epoch, index), and both labels of the mention table."""
+    masked = mask(masker, held_out.corpus, chosen)
+    scores = score_batch(module, masked, held_out.corpus.facts, ENTITY_LOSS, entities=True)
+    pairs = [masked_answers(held_out, index, each) for (_, index), each in zip(chosen, masked, strict=True)]
+    return [*columns(scores), *(np.concatenate(column) for column in zip(*pairs, strict=True))]
+
+
+def mask(masker: Masker, corpus: Corpus, chosen: Sequence[tuple[int, int]]) -> list[MaskedSequence]:
+    """The sequences of these (epoch, index)."""
+    return [masker.mask(corpus[index], epoch=epoch, index=index) for epoch, index in chosen]
 
 
 def no_rows(count: int) -> NDArray[np.float64]:
@@ -108,8 +122,8 @@ def in_order(ranks: Ranks, parts: Sequence[NDArray[np.float64]]) -> NDArray[np.f
 class Schedule:
     """When a run of `steps` evaluates, and on how many sequences; with `every` 0 it never does.
 
-    Evaluation sees at most a quarter of the sequences that training has seen since the last one, which is about a
-    twelfth of the time, and at most `MOST_SEQUENCES`; at the end, at most a quarter of all.
+    Evaluation sees at most an eighth of the sequences that training has seen since the last one, which is about a
+    twelfth of the time, and at most `MOST_SEQUENCES`; at the end, at most an eighth of all.
     """
 
     every: int
@@ -123,7 +137,7 @@ class Schedule:
     def sequences(self, step: int) -> int:
         """How many sequences to evaluate on."""
         seen = (self.steps if step == self.steps else self.every) * self.batch_size
-        return max(1, min(MOST_SEQUENCES, seen // 4))
+        return max(1, min(MOST_SEQUENCES, seen // 8))
 
 
 def predicts_entities(config: LukeConfig, facts: SequenceFacts) -> bool:
@@ -155,18 +169,22 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 
 def score_batch(
-    module: LukeForPretraining, masked: list[MaskedSequence], facts: SequenceFacts, *, entities: bool
-) -> tuple[Scores, Scores | None]:
-    """Scores of the masked words of a batch, and of its masked entities where there are any."""
+    module: LukeForPretraining,
+    masked: list[MaskedSequence],
+    facts: SequenceFacts,
+    kind: str,
+    *,
+    entities: bool,
+) -> Scores:
+    """Scores of the masked words of a batch, or of its masked entities."""
     device = next(module.parameters()).device
     batch = collate(masked, max_mention_words=facts.max_mention_words, entities=entities)
     batch.check(module.config)
     asked = module.asked(batch.to(device))
-    words = score(module.word_head, *asked[WORD_LOSS], module.luke.word_embeddings.token.weight)
-    if ENTITY_LOSS not in asked:
-        return words, None
-    table = module.luke.entity_embeddings.token.weight
-    return words, score(module.entity_head, *asked[ENTITY_LOSS], table, SPECIAL_ENTITIES)
+    if kind not in asked:
+        return Scores.of(np.zeros((SCORES, 0)))
+    head, table = module.heads[kind]
+    return score(head, *asked[kind], table.weight, SPECIAL_ENTITIES if kind == ENTITY_LOSS else 0)
 
 
 def masked_answers(held_out: HeldOut, index: int, masked: MaskedSequence) -> tuple[Integers, Integers]:
@@ -174,6 +192,56 @@ def masked_answers(held_out: HeldOut, index: int, masked: MaskedSequence) -> tup
     is_asked = masked.entity_labels != IGNORED
     labels, known = held_out.commonest_of(index, len(is_asked))
     return labels[is_asked], known[is_asked]
+
+
+def show_answers(module: LukeForPretraining, held_out: HeldOut, count: int = 20) -> list[dict[str, Any]]:
+    """What the model says of `count` held-out mentions of known entities, each of another sequence, always the same.
+
+    A mention is as `evaluate` masks it. Its record has `word_ids` around it, where it begins (`start`) and ends (`end`)
+    in these, its entity (`label`), the known entity that the model says (`said`), the softmax of both over known
+    entities (`certainty`, `of_label`), and the `commonest` known entity of its text by the mention table (-1: none).
+    """
+    corpus, rows = held_out.corpus, list[dict[str, Any]]()
+    if not predicts_entities(module.config, corpus.facts):
+        return rows
+    masker = held_out.make_masker(hides_words=False)
+    with evaluating(module):
+        for index in held_out.shuffled():
+            masked = mask(masker, corpus, [(0, index)])
+            asked = np.flatnonzero(masked[0].entity_labels >= SPECIAL_ENTITIES)
+            if len(asked):
+                rows.append(answer(module, held_out, index, masked[0], int(asked[0])))
+            if len(rows) == count:
+                break
+    return rows
+
+
+def answer(
+    module: LukeForPretraining, held_out: HeldOut, index: int, masked: MaskedSequence, place: int
+) -> dict[str, Any]:
+    """The record of `show_answers` for the entity at a place of a sequence."""
+    device, facts = next(module.parameters()).device, held_out.corpus.facts
+    batch = collate([masked], max_mention_words=facts.max_mention_words, entities=True).to(device)
+    states, labels = module.asked(batch)[ENTITY_LOSS]
+    head, table = module.heads[ENTITY_LOSS]
+    is_asked = np.flatnonzero(masked.entity_labels != IGNORED)
+    row = int(np.searchsorted(is_asked, place))
+    with torch.autocast(device.type, enabled=False):
+        logits = head(states[row].to(table.weight.dtype), table.weight)[SPECIAL_ENTITIES:]
+    shares, label = logits.softmax(dim=0), int(labels[row])
+    said = int(shares.argmax())
+    start, end = int(masked.entity_starts[place]), int(masked.entity_ends[place])
+    first, last = max(1, start - WINDOW), min(len(masked.word_ids) - 1, end + WINDOW)
+    return {
+        "word_ids": masked.word_ids[first:last].tolist(),
+        "start": start - first,
+        "end": end - first,
+        "label": label,
+        "said": SPECIAL_ENTITIES + said,
+        "certainty": round(float(shares[said]), 4),
+        "of_label": round(float(shares[label - SPECIAL_ENTITIES]), 4),
+        "commonest": int(held_out.commonest_of(index, len(masked.entity_ids))[1][place]),
+    }
 
 
 def read_pretrained(folder: Path) -> LukeForPretraining:

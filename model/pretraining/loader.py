@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from model.data.collation import collate
 from model.data.masking import MaskedSequence, Masker
-from model.data.shards import Corpus, epoch_order
+from model.data.shards import Corpus, count_known, epoch_order
 from model.luke.batch import IGNORED
 from model.luke.flat import FlatBatch, Shape
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS
@@ -68,7 +69,7 @@ class Loader:
     """The micro-batches of a step: its place in the endless run of shuffled epochs says what it holds.
 
     Of several processes each takes every so many-th sequence of a step; `totals` are then of its own sequences, and in
-    the profile `paper` of the micro-batch alone.
+    the profile `paper` of the micro-batch alone. ValueError where no sequence has as many entities as the recipe wants.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Loader:
             )
         self.corpus = corpus
         self.recipe = recipe
+        self.chosen = choose_sequences(corpus, recipe.min_entities)
         self.entities = entities
         self.seed = seed
         self.rank, self.ranks = ranks.rank, ranks.count
@@ -90,14 +92,21 @@ class Loader:
             seed=seed,
             word_share=recipe.masked_word_share,
             entity_share=recipe.masked_entity_share,
+            hides_unknown=recipe.predicts_unknown,
         )
         self.averages_parts = profile == "paper"
 
+    @property
+    def left_out(self) -> int:
+        """How many sequences have too few known entities for the recipe."""
+        return 0 if self.chosen is None else len(self.corpus) - len(self.chosen)
+
     def indices(self, step: int) -> list[tuple[int, int]]:
         """The (epoch, index) of each sequence of a step, those of all processes."""
-        size, length = self.recipe.batch_size, len(self.corpus)
+        size, length = self.recipe.batch_size, len(self.corpus if self.chosen is None else self.chosen)
         places = [divmod(position, length) for position in range(step * size, (step + 1) * size)]
-        return [(epoch, int(_order(length, self.seed, epoch)[place])) for epoch, place in places]
+        drawn = [(epoch, int(_order(length, self.seed, epoch)[place])) for epoch, place in places]
+        return drawn if self.chosen is None else [(epoch, int(self.chosen[place])) for epoch, place in drawn]
 
     def __call__(self, step: int) -> list[MicroBatch]:
         masked = [
@@ -151,6 +160,20 @@ def _ignore_sigterm(worker: int) -> None:
 
 def _same(step: Step) -> Step:
     return step
+
+
+def choose_sequences(corpus: Corpus, min_entities: int) -> NDArray[np.int64] | None:
+    """The indices of sequences with so many known entities; None for all."""
+    if not min_entities:
+        return None
+    counts = count_known(corpus)
+    chosen = np.flatnonzero(counts >= min_entities)
+    if not len(chosen):
+        raise ValueError(
+            f"min_entities is {min_entities}, but no sequence of {corpus.folder} has more than {counts.max(initial=0)} "
+            "known entities; ask for fewer"
+        )
+    return chosen
 
 
 @lru_cache(maxsize=2)

@@ -55,6 +55,7 @@ class Watched:
     ranks: Ranks
     held_out: HeldOut
     schedule: Schedule
+    asks_words: bool
     record: Record | None
     meter: Meter
 
@@ -81,7 +82,12 @@ class Watched:
         with self.meter.aside("evaluation"):
             count = self.schedule.sequences(step)
             figures = evaluate(
-                module, self.held_out, sequences=count, batch_size=batch_size, ranks=self.ranks
+                module,
+                self.held_out,
+                sequences=count,
+                batch_size=batch_size,
+                ranks=self.ranks,
+                asks_words=self.asks_words,
             )
             if self.record:
                 self.record.evaluation({"step": step} | figures)
@@ -115,7 +121,8 @@ class PhaseTraining:
         with self.autocast():
             kernel = attention_kernel(self.module.luke.train(), self.ranks.device)
         logger.info("attention runs on %s", kernel)
-        names = (WORD_LOSS, ENTITY_LOSS) if self.run["entities"] else (WORD_LOSS,)
+        shares = {WORD_LOSS: recipe.masked_word_share, ENTITY_LOSS: recipe.masked_entity_share}
+        names = tuple(name for name in shares if shares[name] and (name == WORD_LOSS or self.run["entities"]))
         self.recorder = Recorder(names, self.ranks)
         if checkpoint:
             self.recorder.restore(checkpoint.figures)
@@ -247,7 +254,7 @@ class PhaseTraining:
                 figures=self.finished,
                 ranks=self.ranks.count,
                 device=self.ranks.device,
-                computing=computing(self.loader.recipe),
+                computing=self.loader.recipe.computing(),
                 kept=self.settings.checkpoints_kept,
             )
         self.saved_at = time.monotonic()
@@ -284,11 +291,6 @@ def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) ->
     if device.type == "cpu":
         # A GPU writes a table in no time, and would add up look-ups in an order that is not always the same.
         module.add_table_gradients_in_place()
-
-
-def computing(recipe: Recipe) -> dict[str, Any]:
-    """What a recipe may leave to the device, and bits depend on."""
-    return {"precision": recipe.precision, "tokens_per_batch": recipe.tokens_per_batch}
 
 
 def moved(batch: FlatBatch, module: LukeForPretraining, device: torch.device) -> FlatBatch:

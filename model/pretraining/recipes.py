@@ -20,6 +20,8 @@ SCRATCH = "scratch"
 TRAINABLE = ("new", "all")
 AUTO = "auto"
 PRECISIONS = ("float32", "bf16")
+TITLES, RANDOM = "titles", "random"
+STARTS = (AUTO, TITLES, RANDOM)
 # A micro-batch on a GPU: what keeps one busy, where half of its memory holds what is kept for the way back.
 GPU_TOKENS = 32_768
 _MEMORY_SHARE = 0.5
@@ -60,9 +62,12 @@ class Recipe:
     bf16, or `auto`, which suits the device (`on_device`). With `gradient_checkpointing` a layer's inner states are
     computed twice instead of kept; `compiled` has torch compile what follows attention in each layer.
     `masked_word_share` of a sequence's words and `masked_entity_share` of its entities are hidden in training, at least
-    one of each. At 1 no entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of both, whatever the recipe.
-    With `begins_at_own_place` a model without a base does not begin with plain random weights, but with attention to a
-    token's own place (`model.pretraining.start`).
+    one of each; none at 0. Without `predicts_unknown` an [UNK] entity is never hidden, and always an input. At a share
+    of 1 no other entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of the entities in whole text and,
+    where the recipe hides words, MASKED_SHARE of both.
+    Sequences with fewer than `min_entities` known entities are left out.
+    `entity_start` says how entities begin: as what their `titles` say, or `random`; `auto` is titles around a base
+    model, but random in profile `paper`.
     """
 
     phases: tuple[Phase, ...]
@@ -79,7 +84,9 @@ class Recipe:
     epsilon: float = 1e-6
     masked_word_share: float = MASKED_SHARE
     masked_entity_share: float = MASKED_SHARE
-    begins_at_own_place: bool = False
+    predicts_unknown: bool = True
+    min_entities: int = 0
+    entity_start: str = AUTO
 
     def __post_init__(self) -> None:
         for name, kind in TYPES.items():
@@ -88,16 +95,19 @@ class Recipe:
         check(len(self.phases) > 0, "phases", self.phases, "at least one phase")
         for name in ("batch_size", "micro_batch_size", "log_every", "checkpoint_every"):
             check(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        for name in ("tokens_per_batch", "weight_decay"):
-            check(0 <= getattr(self, name) < math.inf, name, getattr(self, name), "at least 0")
+        for name in ("tokens_per_batch", "min_entities"):
+            check(getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
         precisions = (AUTO, *PRECISIONS)
         check(self.precision in precisions, "precision", self.precision, f"one of {', '.join(precisions)}")
         check(self.epsilon > 0, "epsilon", self.epsilon, "above 0")
         is_pair = isinstance(self.betas, tuple) and len(self.betas) == 2
         is_pair = is_pair and all(isinstance(beta, float) and 0 <= beta < 1 for beta in self.betas)
         check(is_pair, "betas", self.betas, "two numbers, each at least 0 and below 1")
-        for name in ("masked_word_share", "masked_entity_share"):
-            check(0 < getattr(self, name) <= 1, name, getattr(self, name), "above 0, at most 1")
+        for name in ("weight_decay", "masked_word_share", "masked_entity_share"):
+            check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "at least 0, at most 1")
+        check(self.entity_start in STARTS, "entity_start", self.entity_start, f"one of {', '.join(STARTS)}")
+        if not self.masked_word_share and not self.masked_entity_share:
+            raise ValueError("masked_word_share and masked_entity_share are 0: there is nothing to learn")
 
     def on_device(self, config: LukeConfig, *, gpu_bytes: int, has_bf16: bool, profile: str) -> "Recipe":
         """The recipe with what it leaves open as a specialist would choose it; `gpu_bytes` is 0 on a CPU.
@@ -119,15 +129,29 @@ class Recipe:
             )
         return replace(self, **changes)
 
+    def computing(self) -> dict[str, Any]:
+        """What a recipe may leave to the device, and bits depend on."""
+        return {"precision": self.precision, "tokens_per_batch": self.tokens_per_batch}
+
+    def start_of_entities(self, *, base_model: str, profile: str) -> str:
+        """How entities begin: TITLES or RANDOM."""
+        if self.entity_start == AUTO:
+            return TITLES if base_model != SCRATCH and profile != "paper" else RANDOM
+        return self.entity_start
+
     def without_entities(self) -> "Recipe":
-        """As many steps of the last phase that trains all: the baseline "RoBERTa with extra training"."""
+        """As many steps of the last phase that trains all: the baseline "RoBERTa with extra training".
+
+        It hides words, MASKED_SHARE of them where the recipe hides none.
+        """
         steps = sum(phase.steps for phase in self.phases)
         whole = [phase for phase in self.phases if phase.trainable == "all"]
         if not whole:
             raise ValueError(
                 "phases has no 'all': the baseline without entities has nothing new to train; add the phase all"
             )
-        return replace(self, phases=(replace(whole[-1], steps=steps),))
+        phase = replace(whole[-1], steps=steps)
+        return replace(self, phases=(phase,), masked_word_share=self.masked_word_share or MASKED_SHARE)
 
     def table(self) -> dict[str, Any]:
         """All values as a recipe's file has them, of JSON's types: a list for each value of the phases."""

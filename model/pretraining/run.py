@@ -9,25 +9,27 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
 from model.exchange.load import fingerprint_model
-from model.files import PRETRAINING, WEIGHTS, save_model, write_aside
+from model.files import ANSWERS, PRETRAINING, WEIGHTS, save_model, write_aside
+from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining.configuration import Configuration, values_text
-from model.pretraining.evaluation import Schedule
+from model.pretraining.evaluation import Schedule, show_answers
 from model.pretraining.loader import Loader
-from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched, computing
-from model.pretraining.recipes import SCRATCH, Recipe
-from model.pretraining.start import build_model
+from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched
+from model.pretraining.recipes import RANDOM, SCRATCH, TITLES, Recipe
+from model.pretraining.start import begin_with_titles, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_has_bf16, gpu_memory
 from model.training.checkpoints import Checkpoint, latest_checkpoint
 from model.training.loop import resolve_device
@@ -71,19 +73,19 @@ def pretrain(
         corpus = Corpus(sequences)
         module, new = build_model(corpus.facts, configuration, seed=seed)
         run = identity(configuration, corpus, module, profile, seed)
-        recipe = configuration.recipe.on_device(
-            module.config,
-            gpu_bytes=gpu_memory(ranks.device),
-            has_bf16=gpu_has_bf16(ranks.device),
-            profile=profile,
-        )
+        recipe = resolved(configuration, module.config, ranks.device, profile)
         if is_finished(output, run):
             logger.info("%s: this pretraining is finished already", output)
             return last_figures(output)
         explain(configuration)
+        if recipe.entity_start == TITLES and ranks.is_first:  # the others get its weights
+            begin_with_titles(module, corpus.titles(), corpus.facts.mask_id)
         loader = Loader(
             corpus, recipe, profile=profile, seed=seed, entities=configuration.entities, ranks=ranks
         )
+        if loader.left_out and ranks.is_first:
+            message = "%s: %d of %d sequences have fewer than %d known entities and are left out"
+            logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)
         checkpoint = set_out(module, output, run, ranks, recipe)
         with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
             watched = watch(recipe, HeldOut.open(sequences, commonest), module, ranks, record, evaluate_every)
@@ -91,10 +93,7 @@ def pretrain(
             with on_sigterm() as training.stop:
                 training.train(checkpoint)
         if ranks.is_first:
-            done = replace(configuration, recipe=recipe)
-            write_configuration(output / PRETRAINING, done, configuration.changes(), base_name, profile, seed)
-            save_model(output, module, ("run", digest(run)))
-            shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+            write_result(training, configuration, base_name)
         ranks.wait()
         return last_figures(output)
 
@@ -116,28 +115,53 @@ def identity(
     }
 
 
+def resolved(configuration: Configuration, config: LukeConfig, device: torch.device, profile: str) -> Recipe:
+    """The recipe with what it leaves open: to the device, to the base model and to the profile."""
+    recipe = configuration.recipe.on_device(
+        config, gpu_bytes=gpu_memory(device), has_bf16=gpu_has_bf16(device), profile=profile
+    )
+    start = recipe.start_of_entities(base_model=configuration.base_model, profile=profile)
+    return replace(recipe, entity_start=start if configuration.entities else RANDOM)
+
+
 def explain(configuration: Configuration) -> None:
     """Say what of the configuration is not its preset's, and what in it does not mean what it seems to."""
     if changes := configuration.changes():
         logger.info("preset %s with %s", configuration.preset, values_text(changes))
     if configuration.base_model != SCRATCH:
         logger.info(
-            "%s: the sizes are the base model's, the preset's are its entities' alone",
+            "%s: the sizes are the base model's, but the width of entities and dropout are the preset's",
             configuration.base_model,
         )
     elif any(phase.trainable == "new" for phase in configuration.recipe.phases):
         logger.info("without a base model everything is new: every phase trains the whole model")
 
 
+def write_result(training: PhaseTraining, configuration: Configuration, base_name: str) -> None:
+    """Write the model's answers, how it was trained, and last its weights, with which the run is done."""
+    output, loader = training.output, training.loader
+    with training.autocast():
+        write_answers(output / ANSWERS, show_answers(training.module, training.watched.held_out))
+    found = {
+        "profile": training.run["profile"],
+        "seed": training.run["seed"],
+        "word_head": loader.recipe.masked_word_share > 0 or "word_head.bias" not in training.new,
+        "left_out": loader.left_out,
+    }
+    write_configuration(output / PRETRAINING, configuration, loader.recipe, base_name, found)
+    save_model(output, training.module, ("run", digest(training.run)))
+    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+
+
 def write_configuration(
-    path: Path,
-    configuration: Configuration,
-    changes: Mapping[str, Any],
-    base_name: str,
-    profile: str,
-    seed: int,
+    path: Path, asked: Configuration, recipe: Recipe, base_name: str, found: Mapping[str, Any]
 ) -> None:
-    """Write what was trained, and how, for whoever exports or reports the model; `changes` are what was asked for."""
+    """Write what was trained, and how, for whoever exports or reports the model.
+
+    `asked` is what was asked for, and `recipe` what was done. `found` has the profile and the seed; whether the
+    `word_head` is more than what was drawn; and how many sequences were `left_out`.
+    """
+    configuration = replace(asked, recipe=recipe)
     name = base_name or configuration.base_model
     is_folder = name != SCRATCH and os.path.isdir(name)
     record = {
@@ -145,12 +169,20 @@ def write_configuration(
         "base_model": os.path.basename(os.path.normpath(name)) if is_folder else name,
         "base_model_is_folder": is_folder,
         "entities": configuration.entities,
-        "profile": profile,
-        "seed": seed,
+        **found,
         "recipe": configuration.table(),
-        "changes": dict(changes),
+        "changes": asked.changes(),
     }
     text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
+
+
+def write_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write what the model says of some mentions, a line each; no file where there is none."""
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
     write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
 
 
@@ -158,7 +190,7 @@ def set_out(
     module: LukeForPretraining, output: Path, run: Mapping[str, Any], ranks: Ranks, recipe: Recipe
 ) -> Checkpoint | None:
     """Gives every process the model from which the run goes on: that of its last checkpoint, if there is one."""
-    checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device, computing(recipe))
+    checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device, recipe.computing())
     if checkpoint:
         logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
         checkpoint.restore_model(module)
@@ -190,7 +222,14 @@ def watch(
     steps = sum(phase.steps for phase in recipe.phases)
     schedule = Schedule(every if len(held_out) else 0, steps, recipe.batch_size)
     peaks = Peaks.of(ranks.device, narrow=recipe.precision == "bf16")
-    return Watched(ranks, held_out, schedule, record, Meter(module.config, peaks, ranks.count))
+    return Watched(
+        ranks,
+        held_out,
+        schedule,
+        recipe.masked_word_share > 0,
+        record,
+        Meter(module.config, peaks, ranks.count),
+    )
 
 
 def is_finished(output: Path, run: Mapping[str, Any]) -> bool:

@@ -1,20 +1,22 @@
 """The model that pretraining starts from: from scratch, or around the words of a base model."""
 
-import math
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
+import numpy as np
 import torch
+from torch.nn import functional
 
-from model.data.shards import SequenceFacts
-from model.exchange.load import is_entity_aware_query, load_strictly, read_model
+from model.data.shards import SequenceFacts, Titles, TitleWords
+from model.exchange.load import copy_places, is_entity_aware_query, load_strictly, read_model
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, LukeConfig, preset
-from model.luke.encoder import EncoderLayer
-from model.luke.heads import LukeForPretraining
+from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.configuration import Configuration
 from model.pretraining.recipes import SCRATCH
 
-OWN_PLACE = 11.0  # the expected logit of a word's attention to its own place
+TITLE_SHARE = 0.3  # of the whole title beside the name
+TITLE_DEVIATION = 0.1  # of entities' vectors
+HEAD_BIAS = 6.0  # there GELU lets through what it is given; the layer norm takes the bias out again
 
 
 def build_model(
@@ -31,8 +33,6 @@ def build_model(
         positions = max(config.max_position_embeddings, facts.max_words + facts.pad_id + 1)
         vocabularies = {"vocab_size": facts.word_vocab_size, "pad_token_id": facts.pad_id, **entities}
         module = LukeForPretraining(replace(config, max_position_embeddings=positions, **vocabularies))
-        if configuration.recipe.begins_at_own_place:
-            attend_to_own_place(module)
         return module, frozenset(module.state_dict())
     base_config, weights = read_model(base_model)
     check_base(base_config, facts, base_model)
@@ -73,33 +73,57 @@ def check_base(config: LukeConfig, facts: SequenceFacts, base_model: str) -> Non
 
 
 @torch.no_grad()
-def attend_to_own_place(module: LukeForPretraining) -> None:
-    """Let a model without a base begin with attention to what stands at the same place: an entity to its own words.
+def begin_with_titles(module: LukeForPretraining, titles: Titles, mask_id: int) -> None:
+    """Let entities begin as what their titles say in the words of a base model, and be asked for as words are.
 
-    Random weights attend to everything alike: an entity is guessed from all words of its sequence until training has
-    found which of them name it, and a short training never does. Positions begin in a fourth of the units, tokens in
-    the others; entities begin with the positions of words, and [MASK] with the length of a word's vector; the keys
-    of the first layer begin as its queries and look at positions alone (after Trockman and Kolter, 2023, Mimetic
-    initialization of self-attention layers); every layer doubles what attention adds. From then on these weights
-    are trained like all others. The paper begins with RoBERTa's and needs none of this.
+    An entity is the mean vector of its name's words and, for less, of its whole title's; [MASK] is the word [MASK].
+    Positions, type and layer norm of entities are the words'. The head begins as a layer norm alone: its matrix is the
+    identity, and a bias for all units keeps its activation from cutting off what is negative. Where entities are
+    narrower than words, they keep [MASK] as it is, and the directions that hold most of the others.
     """
-    words, entities, config = module.luke.word_embeddings, module.luke.entity_embeddings, module.config
-    units = config.hidden_size // 4
-    words.position.weight[:, units:] = 0
-    words.token.weight[:, :units] = 0
-    entities.position.weight[: config.max_words] = words.position.weight[config.first_position :]
-    for table in (words.token_type, entities.token_type):
-        table.weight.zero_()
+    words, entities = module.luke.word_embeddings.token.weight, module.luke.entity_embeddings
+    width = module.config.entity_emb_size
+    copy_places(module.luke)
+    vectors = title_vectors(words, titles)
+    vectors[MASK_ENTITY] = words[mask_id]
+    basis = main_directions(vectors, width)
+    entities.token.weight.copy_(vectors if width == len(basis) else vectors @ basis)
     if isinstance(entities.projection, torch.nn.Linear):
-        entities.projection.weight[:units] = 0
+        entities.projection.weight.copy_(basis)
+    head = module.entity_head
+    head.dense.bias.fill_(HEAD_BIAS)
+    if isinstance(head, PaperEntityHead):
+        torch.nn.init.eye_(head.dense.weight)
+        head.projection.weight.copy_(basis.T)
     else:
-        entities.token.weight[:, :units] = 0
-    mask = entities.token.weight[MASK_ENTITY]
-    mask *= words.token.weight.norm(dim=1).mean() / entities.projection(mask).norm()
-    layers = cast(list[EncoderLayer], list(module.luke.layers))
-    first = layers[0].attention
-    first.query.weight.normal_(std=math.sqrt(OWN_PLACE / units / math.sqrt(config.attention_head_size)))
-    first.query.weight[:, units:] = 0
-    first.key.weight.copy_(first.query.weight)
-    for layer in layers:
-        layer.attention_output.weight *= 2
+        head.dense.weight.copy_(basis.T)
+
+
+def title_vectors(table: torch.Tensor, titles: Titles) -> torch.Tensor:
+    """For each entity (entities, hidden) what its title's words have in `table`, less the mean of all words."""
+    vectors = mean_vectors(table, titles.whole).mul_(TITLE_SHARE).add_(mean_vectors(table, titles.names))
+    deviation = vectors[SPECIAL_ENTITIES:].std() if len(vectors) > SPECIAL_ENTITIES else 0.0
+    return vectors.mul_(TITLE_DEVIATION / deviation) if deviation > 0 else vectors
+
+
+def mean_vectors(table: torch.Tensor, words: TitleWords) -> torch.Tensor:
+    """The mean row of `table` for each entity's words (entities, hidden), less that of all words; 0 without words."""
+    ids, begins = torch.from_numpy(words.word_ids), torch.from_numpy(words.offsets[:-1])
+    means = functional.embedding_bag(ids, table, begins, mode="mean").sub_(table.mean(dim=0))
+    means[torch.from_numpy(np.diff(words.offsets) == 0)] = 0
+    return means
+
+
+def main_directions(vectors: torch.Tensor, width: int) -> torch.Tensor:
+    """Directions (hidden, width) that hold all of [MASK], and most of the vectors (entities, hidden) behind it.
+
+    Where there is room for all of them it is the identity, with zeros for what is left.
+    """
+    hidden = vectors.shape[1]
+    if width >= hidden:
+        return torch.eye(hidden, width)
+    first = functional.normalize(vectors[MASK_ENTITY], dim=0)
+    others = vectors[SPECIAL_ENTITIES:]
+    others = others - (others @ first)[:, None] * first
+    found = torch.linalg.eigh(others.T @ others).eigenvectors.flip(1)
+    return torch.cat([first[:, None], found[:, : width - 1]], dim=1)

@@ -60,21 +60,23 @@ def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = Tru
     """Floating-point operations of a forward and backward pass, a multiplication and an addition as two.
 
     Matrix products alone: the layers' projections (over words and entities), attention, the entities' projection
-    and both heads at masked positions. Backward takes twice the forward pass; once where the encoder's weights and
-    the word head are frozen (phase one), since gradients pass through them. What is computed twice to save memory,
-    and padding, is no work of the model's.
+    and both heads at masked positions, where alone the last layer does what follows attention. Backward takes twice
+    the forward pass; once where the encoder's weights and the word head are frozen (phase one), since gradients pass
+    through them. What is computed twice to save memory, and padding, is no work of the model's.
     """
     hidden, width, narrow = config.hidden_size, config.intermediate_size, config.entity_emb_size
     queries = 2 if config.use_entity_aware_attention else 1  # of each token, each for its own kind of keys
-    tokens = work.words + work.entities
-    projections = 2 * tokens * hidden * ((3 + queries) * hidden + 2 * width)
+    tokens, asked = work.words + work.entities, work.masked_words + work.masked_entities
+    before = 2 * tokens * hidden * (2 + queries) * hidden  # a layer's attention
+    after = 2 * hidden * (hidden + 2 * width)  # and what follows, of a token
     attention = 2 * work.pairs * hidden * 2
     word_head = 2 * work.masked_words * hidden * (hidden + config.vocab_size)
     entity_input = 0 if narrow == hidden else 2 * work.entities * narrow * hidden
     inner = hidden * hidden if config.entity_head == "paper" else 0
     entity_head = 2 * work.masked_entities * (inner + narrow * (hidden + config.entity_vocab_size))
-    weighted = config.num_hidden_layers * projections + word_head
-    others = config.num_hidden_layers * attention + entity_input + entity_head
+    layers = config.num_hidden_layers
+    weighted = layers * before + ((layers - 1) * tokens + asked) * after + word_head
+    others = layers * attention + entity_input + entity_head
     return (3 if encoder_trains else 2) * weighted + 3 * others
 
 

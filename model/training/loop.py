@@ -60,7 +60,9 @@ def accumulate(loss: Losses, micro_batches: Sequence[Any], step: int) -> dict[st
     sums: dict[str, Tensor] = {}
     for micro_batch in micro_batches:
         parts = loss(micro_batch)
-        torch.stack(list(parts.values())).sum().backward()
+        total = torch.stack(list(parts.values())).sum()
+        if total.requires_grad:  # something is asked for in it
+            total.backward()
         for name, value in parts.items():
             sums[name] = sums.get(name, 0) + value.detach()
     values = {name: float(value) for name, value in sums.items()}

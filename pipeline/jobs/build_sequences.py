@@ -17,10 +17,12 @@ from pipeline.sequences.shards import (
     HELD_OUT,
     SEEN,
     STATISTICS,
+    TITLE_WORDS,
     WORD_STARTS,
     describe_sequences,
     is_held_out,
     shard,
+    write_title_words,
     write_word_starts,
 )
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -61,12 +63,12 @@ def build(
     settings: Settings,
     *,
     pages: int,
-    entities: int,
+    titles: Sequence[str],
     max_rejected: float,
     max_dropped: float,
     dump: str,
 ) -> storage.Result:
-    """Write the shards, a block for each file of paragraphs; then word starts and statistics.
+    """Write the shards, a block for each file of paragraphs; then what a model must know of words, and statistics.
 
     Args:
         run: runs the job over blocks.
@@ -74,7 +76,7 @@ def build(
         folder: the stage's.
         settings: what decides the sequences.
         pages: how many there are.
-        entities: how many the vocabulary has.
+        titles: those of the entity vocabulary, by id.
         max_rejected: share of pages that may be lost.
         max_dropped: share of sentences that may be dropped for their length.
         dump: as the user named it, for errors.
@@ -100,29 +102,42 @@ def build(
         )
 
     tokenizer = WordTokenizer.load(settings.tokenizer)
-    with storage.atomic_path(storage.join(folder, WORD_STARTS)) as temporary:
-        count = write_word_starts(temporary, tokenizer.word_starts())
-    shards = {
-        part: [
-            storage.join(folder, entry.path) for entry in result.files if entry.path.startswith(f"{part}/")
-        ]
-        for part in PARTS
-    }
-    statistics = {part: describe_sequences(paths) for part, paths in shards.items()}
-    text = json.dumps({**statistics, "drops": drops}, sort_keys=True, indent=1)
-    storage.write_bytes(storage.join(folder, STATISTICS), text.encode() + b"\n")
-    files = (storage.describe(folder, STATISTICS), storage.describe(folder, WORD_STARTS, count))
+    beside = (write_statistics(folder, result), *write_words(folder, titles, tokenizer))
     facts = {
         **result.facts,
         "language": settings.language,
         **asdict(settings.limits),
-        "entity_vocab_size": entities,
+        "entity_vocab_size": len(titles),
         # What the model needs to know of the tokenizer.
         **{name: getattr(tokenizer, name) for name in _IDS},
         "special_ids": sorted(tokenizer.special_ids),
         "word_vocab_size": tokenizer.vocab_size,
     }
-    return replace(result, files=(*result.files, *files), facts=facts)
+    return replace(result, files=(*result.files, *beside), facts=facts)
+
+
+def write_words(folder: str, titles: Sequence[str], tokenizer: WordTokenizer) -> Iterator[storage.FileEntry]:
+    """Write where words begin, and the words of the entities' titles."""
+    with storage.atomic_path(storage.join(folder, WORD_STARTS)) as temporary:
+        count = write_word_starts(temporary, tokenizer.word_starts())
+    yield storage.describe(folder, WORD_STARTS, count)
+    with storage.atomic_path(storage.join(folder, TITLE_WORDS)) as temporary:
+        count = write_title_words(temporary, titles, tokenizer)
+    yield storage.describe(folder, TITLE_WORDS, count)
+
+
+def write_statistics(folder: str, result: storage.Result) -> storage.FileEntry:
+    """Write sizes and counts of both parts, and the drops."""
+    paths = {
+        part: [
+            storage.join(folder, entry.path) for entry in result.files if entry.path.startswith(f"{part}/")
+        ]
+        for part in PARTS
+    }
+    statistics = {part: describe_sequences(found) for part, found in paths.items()}
+    text = json.dumps({**statistics, "drops": result.drops}, sort_keys=True, indent=1)
+    storage.write_bytes(storage.join(folder, STATISTICS), text.encode() + b"\n")
+    return storage.describe(folder, STATISTICS)
 
 
 class SequenceBuilder:

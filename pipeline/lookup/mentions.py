@@ -94,6 +94,11 @@ class MentionTable:
         )
         return Mention(name, total_links, occurrences, link_probability, tuple(self.candidates(number)))
 
+    def names(self) -> Iterator[str]:
+        """All names, in the order of their rows."""
+        for batch in storage.open_arrow(storage.join(self.folder, CANDIDATES)).to_batches():
+            yield from batch.column(0).to_pylist()
+
     def number(self, name: str) -> int | None:
         """The number of a name's row, or None."""
         return self._rows.get(name)

@@ -1,13 +1,14 @@
 """The commonest label of each held-out mention's text: the baseline that a model of masked entities has to beat.
 
 A label is what a sequence holds: an entity's id, or [UNK] for all entities outside the vocabulary together. Links of
-the held-out pages themselves do not count, since no model has seen them. Texts are decoded from word ids: of
-lower-cased words (BERT's) only names that are written so are found. A few numbers of each annotation are held in
-memory, and no text.
+the held-out pages themselves do not count, since no model has seen them. Texts are decoded from word ids. Where these
+have lost case or accents (BERT's), a text stands for all names of the table that become the same. A few numbers of each
+annotation are held in memory, and no text but then.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ COMMONEST = "commonest.arrow"
 NONE = -1
 _ROWS_PER_BATCH = 1024
 _LABEL_BITS = 32
+_NAMES_AT_ONCE = 1 << 14
 
 Numbers = NDArray[np.int64]
 
@@ -43,8 +45,9 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
     Returns:
         The number of rows.
     """
-    table = MentionTable(mentions)
-    offsets, names, labels = _annotations(sequences, WordTokenizer.load(tokenizer), table)
+    words, mention_table = WordTokenizer.load(tokenizer), MentionTable(mentions)
+    table = mention_table if words.keeps_spelling else Respelled(mention_table, words, sequences)
+    offsets, names, labels = _annotations(sequences, words, table)
     known, places = np.unique(names, return_inverse=True)
     answers = _answers(table, known, names, labels)[places]
     schema = schemas.COMMONEST.schema.with_metadata({"sequences": storage.manifest_sha256(sequences)})
@@ -57,22 +60,58 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
     return len(offsets) - 1
 
 
+class Respelled:
+    """The mention table by texts as a tokenizer leaves them; those of the held-out annotations alone."""
+
+    def __init__(self, table: MentionTable, tokenizer: WordTokenizer, sequences: str) -> None:
+        self.table, self.profile = table, table.profile
+        texts = (text for batch in _batches(sequences) for text in _texts(batch, tokenizer))
+        wanted = {_named(text, table.profile) for text in texts}
+        self.numbers = {text: place for place, text in enumerate(sorted(wanted))}
+        self.rows: list[list[int]] = [[] for _ in wanted]
+        names, first = table.names(), 0
+        while some := list(islice(names, _NAMES_AT_ONCE)):
+            for row, ids in enumerate(tokenizer.encode(some, [False] * len(some)), first):
+                place = self.numbers.get(_named(tokenizer.decode(ids), table.profile))
+                if place is not None:
+                    self.rows[place].append(row)
+            first += len(some)
+
+    def number(self, name: str) -> int | None:
+        """The number of a text, or None where no name becomes it."""
+        place = self.numbers[name]
+        return place if self.rows[place] else None
+
+    def candidates(self, number: int) -> Iterator[Candidate]:
+        """The candidates of all names that become that text."""
+        return chain.from_iterable(map(self.table.candidates, self.rows[number]))
+
+
+def _named(text: str, profile: str) -> str:
+    """A text as the table of that profile has names."""
+    return normalize_mention(text) if profile == "paper" else text
+
+
+def _batches(folder: str) -> Iterator[pa.RecordBatch]:
+    """The held-out sequences."""
+    for path in sorted(storage.read_manifest(folder).paths(folder, f"{HELD_OUT}/")):
+        yield from storage.open_arrow(path).to_batches()
+
+
 def _annotations(
-    folder: str, tokenizer: WordTokenizer, table: MentionTable
+    folder: str, tokenizer: WordTokenizer, table: MentionTable | Respelled
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Of all held-out sequences where the annotations of each begin, and where the last ones end.
 
     Then, of each annotation, the number of its name in the table (-1: not there), and its label.
     """
     lengths, names, labels = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for path in sorted(storage.read_manifest(folder).paths(folder, f"{HELD_OUT}/")):
-        for batch in storage.open_arrow(path).to_batches():
-            entity_ids = batch.column("entity_ids")
-            lengths.append(entity_ids.value_lengths().to_numpy().astype(np.int64))
-            labels.append(entity_ids.flatten().to_numpy().astype(np.int64))
-            texts = _texts(batch, tokenizer)
-            found = map(table.number, map(normalize_mention, texts) if table.profile == "paper" else texts)
-            names.append(np.array([NONE if number is None else number for number in found], np.int64))
+    for batch in _batches(folder):
+        entity_ids = batch.column("entity_ids")
+        lengths.append(entity_ids.value_lengths().to_numpy().astype(np.int64))
+        labels.append(entity_ids.flatten().to_numpy().astype(np.int64))
+        found = (table.number(_named(text, table.profile)) for text in _texts(batch, tokenizer))
+        names.append(np.array([NONE if number is None else number for number in found], np.int64))
     return np.cumsum(np.concatenate(lengths)), np.concatenate(names), np.concatenate(labels)
 
 
@@ -86,7 +125,7 @@ def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
             yield tokenizer.decode(words[start:end]).strip()
 
 
-def _answers(table: MentionTable, known: Numbers, names: Numbers, labels: Numbers) -> Numbers:
+def _answers(table: MentionTable | Respelled, known: Numbers, names: Numbers, labels: Numbers) -> Numbers:
     """Both labels of each name, (names, 2): the commonest, and the commonest known one.
 
     Args:

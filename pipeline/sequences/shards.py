@@ -2,9 +2,10 @@
 
 import contextlib
 import hashlib
+import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline import schemas, storage
-from pipeline.lookup.entities import UNK_ID
-from pipeline.sequences.packing import Sequence
+from pipeline.lookup.entities import SPECIAL_ENTITIES, UNK_ID
+from pipeline.sequences.packing import Sequence as WordSequence
+from pipeline.sequences.tokenizer import WordTokenizer
 
 ROWS_PER_BATCH = 1024
-WORD_STARTS = "word_starts.arrow"
+# What stands in brackets at the end of a title, and a comma, in Latin and in Chinese writing.
+_BRACKETS = re.compile(r"(?<=\S)\s*[(\uff08][^()\uff08\uff09]*[)\uff09]$")
+_COMMA = re.compile(r"(?<=\S)(?:, |\uff0c)")
+WORD_STARTS, TITLE_WORDS = "word_starts.arrow", "title_words.arrow"
 STATISTICS = "statistics.json"
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
 SEEN, HELD_OUT = "sequences", "held_out"  # folders of what pretraining sees and what it never does
@@ -38,18 +43,18 @@ class ShardWriter:
     def __init__(self, path: str | Path, schema: pa.Schema) -> None:
         """Open the file; it is not written atomically."""
         self.count = 0
-        self._pending: list[tuple[int, Sequence]] = []
+        self._pending: list[tuple[int, WordSequence]] = []
         self._schema = schema
         self._writer = pa.ipc.new_stream(str(path), schema)
 
-    def extend(self, page_id: int, sequences: Iterable[Sequence]) -> None:
+    def extend(self, page_id: int, sequences: Iterable[WordSequence]) -> None:
         """Add the sequences of a page."""
         self._pending += [(page_id, sequence) for sequence in sequences]
         while len(self._pending) >= ROWS_PER_BATCH:
             self._write(self._pending[:ROWS_PER_BATCH])
             del self._pending[:ROWS_PER_BATCH]
 
-    def _write(self, rows: list[tuple[int, Sequence]]) -> None:
+    def _write(self, rows: list[tuple[int, WordSequence]]) -> None:
         self._writer.write_batch(_record_batch(rows, self._schema))
         self.count += len(rows)
 
@@ -75,7 +80,7 @@ def shard(path: str, schema: pa.Schema) -> Iterator[ShardWriter]:
             writer.close()
 
 
-def _record_batch(chunk: list[tuple[int, Sequence]], schema: pa.Schema) -> pa.RecordBatch:
+def _record_batch(chunk: list[tuple[int, WordSequence]], schema: pa.Schema) -> pa.RecordBatch:
     columns = {
         "word_ids": [sequence.word_ids for _, sequence in chunk],
         "entity_ids": [sequence.entity_ids for _, sequence in chunk],
@@ -95,6 +100,30 @@ def write_word_starts(path: str | Path, word_starts: Iterable[bool]) -> int:
     with open(path, "wb") as file, pa.ipc.new_stream(file, table.schema) as writer:
         writer.write_table(table)
     return table.num_rows
+
+
+def write_title_words(path: str | Path, titles: Sequence[str], tokenizer: WordTokenizer) -> int:
+    """Write the words of entities' titles, a row for each id; the number of rows.
+
+    The file is not written atomically.
+    """
+    schema = schemas.title_words(tokenizer.vocab_size).schema
+    with pa.ipc.new_stream(str(path), schema) as writer:
+        for first in range(0, len(titles), ROWS_PER_BATCH):
+            some = titles[first : first + ROWS_PER_BATCH]
+            # The special entities have no words.
+            given = ["" if title in SPECIAL_ENTITIES else title for title in some]
+            texts = [given, [name_of(title) for title in given]]
+            words = [tokenizer.encode(each, [True] * len(each)) for each in texts]
+            columns = zip((some, *words), schema.types, strict=True)
+            writer.write_batch(pa.record_batch([pa.array(*each) for each in columns], schema=schema))
+    return len(titles)
+
+
+def name_of(title: str) -> str:
+    """A title without what tells it apart from others: "Mercury (planet)" and "Paris, Texas" are Mercury and Paris."""
+    name = _COMMA.split(_BRACKETS.sub("", title), maxsplit=1)[0]
+    return _BRACKETS.sub("", name) or title
 
 
 # Figures: how many, how long, and what is in them

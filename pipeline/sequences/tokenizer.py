@@ -39,6 +39,8 @@ class WordTokenizer(ABC):
     """
 
     FORMAT: ClassVar[str]
+    keeps_spelling: ClassVar[bool]
+    """Whether `decode` gives back what was encoded, case, accents and blanks included."""
     WORD: ClassVar[re.Pattern[str]]
     """White space, if any, and what follows up to the next."""
     pair_separators: ClassVar[int]
@@ -117,6 +119,7 @@ class ByteLevelBPE(WordTokenizer):
     """RoBERTa's: sub-words are of bytes, with the blank before them."""
 
     FORMAT = "RoBERTa's"
+    keeps_spelling = True
     pair_separators = 2
     WORD = re.compile(f"[{_WHITE}]*[^{_WHITE}]+")
 
@@ -144,6 +147,7 @@ class WordPiece(WordTokenizer):
     """BERT's: words, punctuation apart, lower-cased and without accents where `normalizer` says so, in pieces."""
 
     FORMAT = "BERT's"
+    keeps_spelling = False
     pair_separators = 1
     WORD = re.compile(f"[{_BERT_WHITE}]*[^{_BERT_WHITE}]+")
 

@@ -147,10 +147,12 @@ def test_arrows(path: Path) -> None:
 def test_no_circle() -> None:
     """No file imports itself by way of others, imports inside functions included."""
     graph = {name: our_modules(path) for name, path in MODULES.items()}
+    circle: list[str] = []
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        pytest.fail(" -> ".join(error.args[1]))
+        circle = error.args[1]
+    assert not circle, " -> ".join(circle)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,10 @@ def loaded(module: str, heavy: list[str]) -> str:
 
 def test_luigi_starts_at_once() -> None:
     assert (
-        loaded("workflows", ["torch", "transformers", "pyspark", "apache_beam", "plotly", "pandas"]) == "[]"
+        loaded(
+            "workflows", ["torch", "transformers", "tokenizers", "pyspark", "apache_beam", "plotly", "pandas"]
+        )
+        == "[]"
     )
 
 

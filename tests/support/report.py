@@ -90,8 +90,16 @@ def content() -> dict[str, Any]:
             "Pretrain": {"log": log, "evaluations": [EVALUATION], "held_out": HELD_OUT},
             "PretrainRoberta": {"log": log, "evaluations": [], "held_out": {"masked_word": WORDS}},
         },
+        "answers": [answer(HOSTILE, 0.9), answer("Rome", 0.25, said="Paris")],
         "cells": cells(),
     }
+
+
+def answer(entity: str, certainty: float, said: str = "") -> dict[str, Any]:
+    """What a model says of a mention."""
+    text = {"before": "Here is", "mention": HOSTILE, "after": "to be seen"}
+    known = {"entity": entity, "said": said or entity, "certainty": certainty, "right": not said}
+    return text | known | {"commonest": entity if said else ""}
 
 
 def cells() -> list[dict[str, Any]]:

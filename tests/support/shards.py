@@ -65,10 +65,29 @@ def write_sequences(
                 counts[f"{part}/block-{number:05d}.arrow"] = table.num_rows
                 write_arrow(folder / f"{part}/block-{number:05d}.arrow", table)
     word_starts = pa.table({"word_start": [index % 2 == 0 for index in range(WORDS)]})
+    titles = title_words()
+    write_arrow(folder / "title_words.arrow", titles)
+    counts["title_words.arrow"] = titles.num_rows
     write_arrow(folder / "word_starts.arrow", word_starts)
     counts["word_starts.arrow"] = WORDS
     write_manifest(folder, counts, facts)
     return folder
+
+
+def title_words() -> pa.Table:
+    """Titles of one to three words, whose names are their first ones; the special entities and the last have none."""
+    words = [
+        [] if entity < 3 or entity == ENTITIES - 1 else [4 + entity + more for more in range(1 + entity % 3)]
+        for entity in range(ENTITIES)
+    ]
+    ids = pa.list_(pa.uint16())
+    return pa.table(
+        {
+            "title": [f"title {entity}" for entity in range(ENTITIES)],
+            "title_word_ids": pa.array(words, ids),
+            "name_word_ids": pa.array([each[:1] for each in words], ids),
+        }
+    )
 
 
 def write_manifest(folder: Path, counts: dict[str, int], facts: dict[str, Any]) -> None:

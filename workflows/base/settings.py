@@ -125,8 +125,8 @@ class PresetSettings:
     )
     base_model = parameters.Text(
         default=SCRATCH,
-        description="scratch, or the RoBERTa that pretraining starts from: a folder, or a name at Hugging Face with or "
-        "without @REVISION",
+        description="scratch, or the RoBERTa or BERT that pretraining starts from: a folder, or a name at Hugging Face "
+        "with or without @REVISION",
     )
 
     @property
@@ -212,7 +212,10 @@ class SequenceSettings(VocabularySettings, TokenizerSettings):
         description="sentencex, or module:function of your own: (text, language) to spans in code points",
     )
     max_words = parameters.WholeNumber(
-        least=1, default=512, description="word tokens of a sequence, [CLS] and [SEP] included"
+        least=1,
+        or_auto=True,
+        default=AUTO,
+        description="word tokens of a sequence, [CLS] and [SEP] included; auto: 64 for the preset small, or else 512",
     )
     max_entities = parameters.WholeNumber(least=1, default=128, description="entities of a sequence")
     max_mention_words = parameters.WholeNumber(
@@ -228,6 +231,12 @@ class SequenceSettings(VocabularySettings, TokenizerSettings):
     max_dropped_sentences = parameters.Share(
         default=0.2, description="share of sentences that may be dropped for their length"
     )
+
+    @property
+    def named_max_words(self) -> int:
+        """The words of a sequence that are meant."""
+        by_default = 64 if self.named_preset == "small" else 512
+        return by_default if self.max_words == AUTO else int(self.max_words)
 
 
 def of_recipe(name: str, prefix: str = "") -> Any:
@@ -274,6 +283,7 @@ class EntitySettings:
     masked_entities = of_recipe("masked_entities")
     entity_width = of_recipe("entity_width")
     entity_head = of_recipe("entity_head")
+    entity_start = of_recipe("entity_start")
 
 
 class PretrainingSettings(SequenceSettings, RecipeSettings):

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from model.luke.config import PRESETS
 from model.pretraining.configuration import values_text
+from model.pretraining.recipes import RANDOM
 from tasks.finetuning.paper import (
     DATASETS,
     FINE_TUNING,
@@ -107,9 +108,11 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
     steps = " + ".join(f"{count:,}" for count in recipe["steps"])
     changes = f" with {values_text(ours['changes'])}" if ours["changes"] else ""
     large = PRESETS["large"]
+    start = "at random" if recipe["entity_start"] == RANDOM else "as what their titles say"
     note = (
         f"Ours: preset {ours['preset']}{changes}, {steps} steps, {model['num_hidden_layers']} layers of "
-        f"{model['hidden_size']:,} units, {model['entity_vocab_size']:,} entities. The paper's: 200,000 steps, "
+        f"{model['hidden_size']:,} units, {model['entity_vocab_size']:,} entities that begin {start}. "
+        f"The paper's: 200,000 steps, "
         f"{large.num_hidden_layers} layers of {large.hidden_size:,} units, "
         f"{large.entity_vocab_size:,} entities for LUKE."
     )

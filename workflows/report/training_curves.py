@@ -1,12 +1,16 @@
 """How training went, for the report: the records of the pretrainings, read from their folders."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
 
+if TYPE_CHECKING:
+    from pipeline.sequences.tokenizer import WordTokenizer
+
 METRICS, EVALUATION, SPEED = "metrics.jsonl", "evaluation.jsonl", "log/speed.jsonl"
+ANSWERS = "answers.jsonl"
 Line = dict[str, Any]
 
 
@@ -30,6 +34,28 @@ def pretraining(folder: str) -> dict[str, Any]:
         "evaluations": evaluations,
         "held_out": by_group(evaluations[-1]) if evaluations else {},
     }
+
+
+def answers(folder: str, tokenizer: "WordTokenizer", titles: Sequence[str]) -> list[Line]:
+    """What a pretrained model says of some held-out mentions, in words.
+
+    Returns:
+        For each the text `before` it, of it (`mention`) and `after` it, its `entity`, what the model `said` with which
+        `certainty`, whether that is `right`, and the `commonest` target of its text by the mention table ("" for none).
+    """
+    return [
+        {
+            "before": tokenizer.decode(line["word_ids"][: line["start"]]),
+            "mention": tokenizer.decode(line["word_ids"][line["start"] : line["end"]]),
+            "after": tokenizer.decode(line["word_ids"][line["end"] :]),
+            "entity": titles[line["label"]],
+            "said": titles[line["said"]],
+            "certainty": line["certainty"],
+            "right": line["said"] == line["label"],
+            "commonest": "" if line["commonest"] < 0 else titles[line["commonest"]],
+        }
+        for line in read_lines(storage.join(folder, ANSWERS))
+    ]
 
 
 def by_group(line: Mapping[str, Any]) -> dict[str, dict[str, float]]:

@@ -66,7 +66,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
 class Pretraining(PeakSettings, TorchStage):
     """What the two pretrainings share."""
 
-    VERSION = 8
+    VERSION = 9
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
 
@@ -95,7 +95,7 @@ class Pretraining(PeakSettings, TorchStage):
             hub.check_weights(self.base_model, "--base-model")
 
     def work(self) -> Result:
-        from model.files import EVALUATION, PRETRAINING
+        from model.files import ANSWERS, EVALUATION, PRETRAINING
         from model.pretraining.phases import Settings
         from model.pretraining.run import pretrain
         from model.training.metrics_log import METRICS, TABLE
@@ -122,10 +122,13 @@ class Pretraining(PeakSettings, TorchStage):
         # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it, nor is
         # log/, which holds times.
         names = ["config.json", "model.safetensors", PRETRAINING, METRICS, TABLE]
-        names += [EVALUATION] if (Path(self.folder) / EVALUATION).is_file() else []
+        names += [name for name in (EVALUATION, ANSWERS) if (Path(self.folder) / name).is_file()]
         names += [commonest.name] if commonest else []
         files = tuple(storage.describe(self.folder, name) for name in sorted(names))
-        return Result(files, facts={"last": figures})
+        left_out = json.loads((Path(self.folder) / PRETRAINING).read_text(encoding="utf-8"))["left_out"]
+        return Result(
+            files, drops={"sequences:few_entities": left_out} if left_out else {}, facts={"last": figures}
+        )
 
     def commonest(self) -> Path | None:
         """A file that evaluation compares the entities with, where there are entities."""
@@ -170,7 +173,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
-    VERSION = 3
+    VERSION = 4
 
     lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 
@@ -178,18 +181,12 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
         return self.cloned(Pretrain, BuildEntityVocab, BuildSequences) | self.tokenizer_requires()
 
     def check_needs(self) -> None:
-        """The words and the entity head are those that transformers' LUKE has."""
+        """The entity head is one that transformers' LUKE has."""
         super().check_needs()
         if self.clone(Pretrain).configuration.sizes["entity_head"] == "paper":
             raise ValueError(
                 "entity_head paper: transformers' LUKE has the head of the public checkpoints alone; only Pretrain and "
                 "FineTune take it; leave it out to export"
-            )
-        given = self.given_tokenizer()
-        if given and "merges.txt" not in self.tokenizer_identity():
-            raise ValueError(
-                f"{given}: BERT's words, which transformers' LUKE cannot read; ExportHuggingFace, and RunAll with it, "
-                "take RoBERTa's, Pretrain and FineTune both"
             )
 
     def bytes_parameters(self) -> dict[str, Any]:

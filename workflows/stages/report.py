@@ -28,7 +28,7 @@ from workflows.stages.pretraining import (
     base_model_name,
     refuse_idle_recipe,
 )
-from workflows.stages.tables import BuildMentionTable
+from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 
 PAGE = "index.html"
 PRETRAININGS = ("Pretrain", "PretrainRoberta")
@@ -43,7 +43,7 @@ class Report(GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 6
+    VERSION = 7
 
     corpus = parameters.OneOf(
         "auto",
@@ -124,6 +124,7 @@ class Report(GridSettings, Stage):
             "stages": [_stage_row(stage) for stage in stages],
             "corpus": corpus,
             "training": {name: training_curves.pretraining(folder) for name, folder in runs.items()} or None,
+            "answers": answers_of(found["Pretrain"]) if "Pretrain" in found else [],
             "cells": self.grid().records(),
         }
 
@@ -138,7 +139,7 @@ class Report(GridSettings, Stage):
                     json.loads(storage.read_bytes(storage.join(found[name].folder, file)))
                     for file in (PRETRAINING, CONFIG)
                 ),
-                max_words=self.max_words,
+                max_words=self.named_max_words,
             )
             for name in PRETRAININGS
             if name in found
@@ -201,6 +202,16 @@ class RunAll(RunExperiments):
     def requires(self) -> dict[str, Stage]:
         export = self.clone(ExportHuggingFace, **self.pretraining())
         return {"ExportHuggingFace": export, "Report": self.report()}
+
+
+def answers_of(pretrain: Stage) -> list[dict[str, Any]]:
+    """What a pretrained LUKE says of some held-out mentions."""
+    from pipeline.sequences.tokenizer import WordTokenizer
+
+    assert isinstance(pretrain, Pretrain)
+    path = storage.join(pretrain.clone(BuildEntityVocab).folder, "entity_vocab.json")
+    titles = sorted((found := json.loads(storage.read_bytes(path))), key=lambda title: found[title])
+    return training_curves.answers(pretrain.folder, WordTokenizer.load(pretrain.tokenizer_folder()), titles)
 
 
 def _stage_row(stage: Stage) -> dict[str, Any]:

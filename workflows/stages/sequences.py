@@ -16,7 +16,6 @@ from workflows.stages.pages import ExtractPages
 from workflows.stages.tables import BuildEntityVocab
 
 TOKENIZER_SIZES = {"demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_265}
-LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
 
 
 class TrainTokenizer(TrainingSampleSettings, CorpusStage):
@@ -83,7 +82,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
     """Word and entity ids, packed into sequences, in Arrow shards."""
 
     FOLDER = "sequences"
-    VERSION = 4
+    VERSION = 5
     NEED = Need(written=1.05)
     KEEPS = "blocks"
 
@@ -93,7 +92,12 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         from pipeline.sequences.sentences import find_splitter
 
         find_splitter(self.sentence_splitter)
-        Limits(**self.values(*LIMITS))
+        Limits(**self.limits())
+
+    def limits(self) -> dict[str, int]:
+        """Sizes of sequences, mentions and sentences."""
+        others = self.values("max_entities", "max_mention_words", "min_sentence_words")
+        return {"max_words": self.named_max_words, **others}
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, BuildEntityVocab) | self.tokenizer_requires()
@@ -103,14 +107,14 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
         return {
             **self.values("profile", "held_out"),
-            "limits": self.values(*LIMITS),
+            "limits": self.limits(),
             "tokenizer": self.tokenizer_identity(),
             "sentence_splitter": splitter_identity(self.sentence_splitter),
         }
 
     def work(self) -> Result:
         from pipeline.jobs import build_sequences
-        from pipeline.lookup.entities import ALIASES
+        from pipeline.lookup.entities import ALIASES, EntityVocab
         from pipeline.sequences.packing import Limits
 
         extracted, vocab = self.clone(ExtractPages), self.clone(BuildEntityVocab)
@@ -118,7 +122,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
             tokenizer=self.tokenizer_folder(),
             aliases=storage.join(vocab.folder, ALIASES),
             language=self.clone(FetchDump).manifest().facts["site"]["language"],
-            limits=Limits(**self.values(*LIMITS)),
+            limits=Limits(**self.limits()),
             profile=self.profile,
             splitter=self.sentence_splitter,
             held_out=self.held_out,
@@ -129,7 +133,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
             self.folder,
             settings,
             pages=extracted.manifest().rows["pages"],
-            entities=vocab.manifest().rows["entities"],
+            titles=EntityVocab.load(vocab.folder).titles,
             max_rejected=self.max_rejected,
             max_dropped=self.max_dropped_sentences,
             dump=self.dump,

@@ -7,6 +7,7 @@ Bernstein's bound: masks that are right would miss it with a probability below C
 import itertools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ pytest.importorskip(
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import AnnotatedSequence, Corpus
 from model.luke.batch import IGNORED
+from model.luke.config import UNKNOWN_ENTITY
 from pipeline import schemas
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import shard, write_word_starts
@@ -186,3 +188,34 @@ def test_a_masked_entity_s_words_are_masked_no_more_than_others(corpus: Corpus) 
     share = float(np.mean(outcomes[False]))
     tolerance = sum(bound(len(found), share) for found in outcomes.values())
     assert abs(float(np.mean(outcomes[True])) - share) < tolerance < 0.03
+
+
+def test_at_a_share_of_nothing_nothing_is_hidden(corpus: Corpus) -> None:
+    whole = Masker(corpus.facts, corpus.word_starts, profile="fixed", seed=1, word_share=0.0)
+    words = Masker(corpus.facts, corpus.word_starts, profile="fixed", seed=1, entity_share=0.0)
+    for index in range(len(corpus)):
+        sequence = corpus[index]
+        found, other = whole.mask(sequence, epoch=0, index=index), words.mask(sequence, epoch=0, index=index)
+        assert found.word_ids[1:-1].tolist() == sequence.word_ids.tolist()
+        assert (found.word_labels == IGNORED).all()
+        assert other.entity_ids.tolist() == sequence.entity_ids.tolist()
+        assert (other.entity_labels == IGNORED).all()
+        assert (found.entity_labels != IGNORED).any() == bool(len(sequence.entity_ids))
+        assert (other.word_labels != IGNORED).any()
+
+
+@pytest.mark.parametrize("share", [0.15, 1.0])
+def test_unknown_entities_can_be_left_out(corpus: Corpus, share: float) -> None:
+    """At least one known entity is hidden where there is one; [UNK] stays what it is."""
+    masker = Masker(
+        corpus.facts, corpus.word_starts, profile="fixed", seed=1, entity_share=share, hides_unknown=False
+    )
+    for index in range(len(corpus)):
+        sequence = corpus[index]
+        ids = np.where(np.arange(len(sequence.entity_ids)) % 3, sequence.entity_ids, UNKNOWN_ENTITY)
+        found = masker.mask(replace(sequence, entity_ids=ids), epoch=0, index=index)
+        is_known = ids != UNKNOWN_ENTITY
+        assert found.entity_ids[~is_known].tolist() == ids[~is_known].tolist()
+        assert (found.entity_labels[~is_known] == IGNORED).all()
+        hidden = int((found.entity_labels != IGNORED).sum())
+        assert hidden == (max(1, round(share * is_known.sum())) if is_known.any() else 0)

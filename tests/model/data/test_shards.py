@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from model.data.shards import HELD_OUT, Corpus, count_entities, epoch_order, random_bits
+from model.data.shards import HELD_OUT, Corpus, count_entities, count_known, epoch_order, random_bits
 from tests.support.properties import given, settings, st
 from tests.support.shards import ENTITIES, WORDS, random_rows, write_arrow, write_sequences
 
@@ -131,6 +131,14 @@ def test_entities_are_counted_over_all_shards(tmp_path: Path) -> None:
     counts = count_entities(Corpus(write_sequences(tmp_path, rows, held_out=random_rows(5, seed=9))))
     ids = [entity for row in rows for entity in row["entity_ids"]]
     assert counts.tolist() == [ids.count(entity) for entity in range(ENTITIES)]
+
+
+def test_known_entities_are_counted_by_sequence(tmp_path: Path) -> None:
+    rows = random_rows(40)
+    corpus = Corpus(write_sequences(tmp_path, rows))
+    wanted = [sum(entity >= 3 for entity in row["entity_ids"]) for row in rows]
+    assert count_known(corpus).tolist() == wanted
+    assert len(corpus.batches) > 1
 
 
 @pytest.mark.parametrize("wrong", [-1, ENTITIES])

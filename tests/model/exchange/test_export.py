@@ -6,16 +6,19 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model.exchange.export import export, write_tokenizer
+from model.exchange.export import export
 from model.exchange.keys import COPIES, to_transformers
 from model.exchange.load import load_luke, read_model
+from model.exchange.tokenizers import write_tokenizer
 from model.files import save_model
 from model.hf import main
+from model.luke.batch import Batch
 from model.luke.heads import LukeForPretraining
 from tests.support import ROOT
 from tests.support.models import TINY, luke_of_transformers, random_batch, save_tied, shake
@@ -79,25 +82,64 @@ def test_transformers_loads_the_export_without_a_word(exported: Path, source: Pa
             assert torch.equal(loaded[f"{prefix}.{name}.weight"], loaded[f"{prefix}.query.weight"])
 
 
+@torch.no_grad()
+def outputs(theirs: Any, ours: LukeForPretraining, batch: Batch) -> tuple[Any, torch.Tensor, torch.Tensor]:
+    """What transformers' model says of a batch, and our logits of words and of entities."""
+    assert batch.entity_mask is not None
+    found = theirs(
+        input_ids=batch.word_ids,
+        attention_mask=batch.word_mask.long(),
+        entity_ids=batch.entity_ids,
+        entity_attention_mask=batch.entity_mask.long(),
+        entity_position_ids=batch.entity_positions,
+    )
+    words, entities = ours.luke(batch)
+    logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
+    return found, logits, ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
+
+
 def test_export_computes_what_the_source_computes(exported: Path, source: Path) -> None:
     import transformers
 
     ours = pretrained(source)
     theirs = transformers.LukeForMaskedLM.from_pretrained(exported).eval()
     batch = random_batch(ours.config)
-    with torch.no_grad():
-        wanted = theirs(
-            input_ids=batch.word_ids,
-            attention_mask=batch.word_mask.long(),
-            entity_ids=batch.entity_ids,
-            entity_attention_mask=batch.entity_mask.long(),
-            entity_position_ids=batch.entity_positions,
-        )
-        words, entities = ours.luke(batch)
-        logits = ours.word_head(words, ours.luke.word_embeddings.token.weight)
-        entity_logits = ours.entity_head(entities, ours.luke.entity_embeddings.token.weight)
+    wanted, logits, entity_logits = outputs(theirs, ours, batch)
     torch.testing.assert_close(wanted.logits[..., :50265], logits, atol=1e-5, rtol=0)
     torch.testing.assert_close(wanted.entity_logits[..., : len(TITLES)], entity_logits, atol=1e-5, rtol=0)
+
+
+def test_words_of_bert_are_exported_with_their_own_tokenizer(tmp_path: Path) -> None:
+    """Positions of BERT begin at 0, of transformers' LUKE behind the padding's id."""
+    import transformers
+
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "@", "#", "los", "angeles", "##s", "."]
+    tokenizer = tmp_path / "tokenizer"
+    tokenizer.mkdir()
+    (tokenizer / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    (tokenizer / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    ours = pretrained(tmp_path / "source", word_encoder="bert", pad_token_id=0, vocab_size=len(words))
+    export(
+        tmp_path / "source",
+        tmp_path / "out",
+        tokenizer=tokenizer,
+        entity_vocab=tmp_path / "source" / "entity_vocab.json",
+    )
+    theirs, info = transformers.LukeForMaskedLM.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert not any(info.values()), info
+    read = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert read("Los Angeless. <ent>")["input_ids"] == [2, 7, 8, 9, 10, len(words), 3]
+    batch = random_batch(ours.config)
+    word_mask = batch.word_mask.clone()
+    word_mask[1] = True  # padding follows words, as it does in all our batches: BERT counts it, too
+    word_ids = batch.word_ids.clamp(1, len(words) - 1).masked_fill(~word_mask, 0)
+    batch = replace(batch, word_ids=word_ids, word_mask=word_mask)
+    wanted, logits, entity_logits = outputs(theirs.eval(), ours, batch)
+    found, mask = wanted.logits[..., : len(words)], batch.entity_mask
+    torch.testing.assert_close(found[word_mask], logits[word_mask], atol=1e-5, rtol=0)
+    found = wanted.entity_logits[..., : len(TITLES)]
+    torch.testing.assert_close(found[mask], entity_logits[mask], atol=1e-5, rtol=0)
+    assert "tokenizer = BertTokenizer.from" in (tmp_path / "out" / "README.md").read_text()
 
 
 @pytest.mark.parametrize("entity_aware", [False, True])
@@ -215,7 +257,7 @@ def test_what_cannot_be_exported_is_refused(shared: Path, source: Path, tmp_path
     ):
         export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
     vocabulary.write_text("{")
-    with pytest.raises(ValueError, match=r"entities\.json: not JSON"):
+    with pytest.raises(ValueError, match=r"entities\.json: cannot be read"):
         export(source, tmp_path / "out", tokenizer=tokenizer, entity_vocab=vocabulary)
     save_model(tmp_path / "encoder", pretrained(tmp_path / "whole").luke)
     with pytest.raises(ValueError, match="encoder: no prediction heads in the weights"):
@@ -308,8 +350,8 @@ def test_half_of_the_queries_or_a_head_of_another_size_is_refused(
         ValueError, match=r"entity_head\.bias has shape \(4,\), the configuration wants \(6,\)"
     ):
         run_export(shared, tmp_path / "model", tmp_path / "out")
-    pretrained(tmp_path / "bert", word_encoder="bert")
-    with pytest.raises(ValueError, match=r"bert: word_encoder is 'bert', but transformers' LUKE counts"):
+    pretrained(tmp_path / "bert", word_encoder="bert", hidden_act="relu")
+    with pytest.raises(ValueError, match=r"bert: hidden_act is 'relu', in the word head, too, where transf"):
         run_export(shared, tmp_path / "bert", tmp_path / "out")
     with pytest.raises(ValueError, match="nowhere: no such folder; give the folder of a pretrained model"):
         run_export(shared, tmp_path / "nowhere", tmp_path / "out", source / "entity_vocab.json")
@@ -325,7 +367,7 @@ def test_tokenizer_with_500_000_titles(shared: Path, tmp_path: Path) -> None:
     tokenizer = shared / "data" / "roberta-tokenizer"
     words = json.loads((tokenizer / "vocab.json").read_text())
     words |= {"<ent>": len(words), "<ent2>": len(words) + 1}
-    write_tokenizer(tmp_path, words, entities, tokenizer / "merges.txt", 512)
+    write_tokenizer(tmp_path, words, entities, tokenizer, 512)
     started = time.perf_counter()
     loaded = transformers.LukeTokenizer.from_pretrained(tmp_path)
     took = f"500,000 titles were loaded in {time.perf_counter() - started:.1f} s"

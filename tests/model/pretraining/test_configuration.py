@@ -14,7 +14,15 @@ from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, SIZES, choose, values_text
 from model.pretraining.phases import PhaseTraining
-from model.pretraining.recipes import RECIPE_NAMES, RECIPES, SCRATCH, SHORT_NAMES, Phase, read_values
+from model.pretraining.recipes import (
+    RECIPE_NAMES,
+    RECIPES,
+    SCRATCH,
+    SHORT_NAMES,
+    Phase,
+    changed_phases,
+    read_values,
+)
 from model.pretraining.start import build_model
 from tests.support.models import TINY, words_of_transformers
 from tests.support.pretraining import SHORT, contents, run
@@ -43,15 +51,20 @@ def phases(**flags: Any) -> list[tuple[int, float, int, str]]:
 @pytest.mark.parametrize("name", sorted(RECIPES))
 @pytest.mark.parametrize("entities", [True, False])
 def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> None:
-    configuration = choose(name, entities=entities)
+    base_model = "roberta-base" if name == "small" else SCRATCH
+    configuration = choose(name, entities=entities, base_model=base_model)
     assert configuration.recipe == (RECIPES[name] if entities else RECIPES[name].without_entities())
-    assert {size: getattr(PRESETS[name], size) for size in SIZES} == configuration.sizes
+    sizes = {size: getattr(PRESETS[name], size) for size in SIZES}
+    assert configuration.sizes.items() <= sizes.items()
+    assert base_model != SCRATCH or configuration.sizes == sizes
     assert configuration.changes() == {}
 
 
 @pytest.mark.parametrize("base_model", [SCRATCH, "roberta-base"])
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", sorted(RECIPES))
 def test_the_table_of_a_preset_is_a_recipe_of_it(name: str, base_model: str, tmp_path: Path) -> None:
+    if name == "small" and base_model == SCRATCH:
+        pytest.skip("it wants a base model")
     path = tmp_path / "again.toml"
     table = choose(name, base_model=base_model).table()
     path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()))
@@ -97,11 +110,34 @@ def test_values_of_phases() -> None:
 @pytest.mark.parametrize("total", [2, 3, 9000, 9001, 12_345])
 def test_steps_are_shared_as_the_preset_s(total: int) -> None:
     flags = {"phases": ["all", "all"], "steps": [7500, 1500], "warmup_steps": 0}
-    whole = choose("small", flags=flags).recipe.phases
+    whole = choose("demo", flags=flags).recipe.phases
     assert [phase.steps for phase in whole] == [7500, 1500]
-    shared = choose("small", flags={"steps": total, "warmup_steps": 0}).recipe.phases
+    shared = changed_phases(whole, {"steps": total})
     assert sum(phase.steps for phase in shared) == total
     assert shared[0].steps == pytest.approx(total * 7500 / 9000, abs=1)
+
+
+def test_the_small_preset_wants_a_base_model() -> None:
+    with pytest.raises(ValueError, match=r"^preset small hides no words, which a model without a base"):
+        choose("small")
+    words = choose("small", flags={"masked_words": 0.1})
+    assert words.changes() == {"masked_word_share": 0.1}
+    assert words.recipe.start_of_entities(base_model=SCRATCH, profile="fixed") == "random"
+    around = choose("small", base_model="roberta-base")
+    assert around.sizes == {
+        "entity_emb_size": 384,
+        "entity_head": "released",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    baseline = choose("small", base_model="roberta-base", entities=False).recipe
+    assert (baseline.masked_word_share, baseline.min_entities) == (0.15, 3), "there is nothing else to learn"
+    starts = [
+        around.recipe.start_of_entities(base_model="x", profile=profile) for profile in ("fixed", "paper")
+    ]
+    assert starts == ["titles", "random"]
+    ignored = choose("demo", flags={"entity_start": "titles"}, entities=False)
+    assert ignored.changes() == {}, "it has no entities that could begin with anything"
 
 
 def test_a_file_is_over_the_preset_and_single_values_are_over_the_file(tmp_path: Path) -> None:
@@ -143,6 +179,7 @@ def test_width_takes_heads_and_the_inner_layer_along() -> None:
     assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (3, 64)
 
 
+WORDS_OF = {"entity_head": "paper", "entity_start": "random"}  # values of flags that are no numbers
 REFUSED = [
     ({"lyers": 3}, "lyers is no value of a recipe, did you mean layers"),
     ({"xyz": 3}, "xyz is no value of a recipe; the reference of the presets has all names"),
@@ -172,18 +209,29 @@ REFUSED = [
         "phases has 'new' alone, which trains what a base model does not bring: without one that is",
     ),
     ({"batch_size": 0}, "batch_size is 0, but must be at least 1"),
-    ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be at least 0"),
+    ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be at least 0, at most 1"),
+    ({"weight_decay": 1.5}, "weight_decay is 1.5, but must be at least 0, at most 1"),
+    ({"tokens_per_batch": -1}, "tokens_per_batch is -1, but must be at least 0"),
+    ({"min_entities": -1}, "min_entities is -1, but must be at least 0"),
     ({"betas": 0.9}, "betas is 0.9, but must be two numbers, each at least 0 and below 1"),
     ({"betas": [0.9]}, r"betas is \(0.9,\), but must be two numbers, each at least 0 and below 1"),
-    ({"masked_words": 0}, "masked_word_share is 0.0, but must be above 0, at most 1"),
-    ({"masked_entities": 2}, "masked_entity_share is 2.0, but must be above 0, at most 1"),
+    ({"masked_words": -0.1}, "masked_word_share is -0.1, but must be at least 0, at most 1"),
+    ({"masked_entities": 2}, "masked_entity_share is 2.0, but must be at least 0, at most 1"),
+    (
+        {"masked_words": 0, "masked_entities": 0},
+        "masked_word_share and masked_entity_share are 0: there is nothing",
+    ),
+    ({"entity_start": "zero"}, "entity_start is 'zero', but must be one of auto, titles, random"),
+    ({"entity_start": "titles"}, "entity_start is 'titles', but without a base model words say nothing yet"),
     ({"precision": "fp8"}, "precision is 'fp8', but must be one of auto, float32, bf16"),
 ]
 
 
 @pytest.mark.parametrize(("values", "message"), REFUSED)
 def test_what_cannot_be_is_refused_by_its_name(tmp_path: Path, values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{message}"):
+    (named, *others) = values
+    flag = f"--{named.replace('_', '-')}: " if named in SHORT_NAMES and not others else ""
+    with pytest.raises(ValueError, match=f"^{flag}{message}"):
         choose("demo", flags=values)
     path = tmp_path / "recipe.toml"
     lines = (
@@ -218,12 +266,12 @@ def test_files_that_are_no_recipe(tmp_path: Path) -> None:
         read_values(tmp_path / "bad.toml")
 
 
-@pytest.mark.parametrize("name", ["layers", "hidden_size", "max_position_embeddings", "begins_at_own_place"])
+@pytest.mark.parametrize("name", ["layers", "hidden_size", "max_position_embeddings"])
 def test_a_base_model_has_sizes_of_its_own(name: str) -> None:
-    message = (
-        rf"^{SHORT_NAMES.get(name, (name,))[0]} is 64, but the base model roberta-base has its own; leave it"
-    )
-    with pytest.raises(ValueError, match=message):
+    field = SHORT_NAMES.get(name, (name,))[0]
+    flag = "--layers: " if name == "layers" else ""
+    message = f"{field} is 64, but the base model roberta-base has its own; leave it"
+    with pytest.raises(ValueError, match=f"^{flag}{message}"):
         choose("base", flags={name: 64}, base_model="roberta-base")
 
 
@@ -236,7 +284,7 @@ def test_around_a_base_model_the_sizes_are_its_own(tmp_path: Path, sequences: Pa
         TINY.hidden_size,
         TINY.num_hidden_layers,
     )
-    assert (plain.config.entity_emb_size, plain.config.hidden_dropout_prob) == (256, TINY.hidden_dropout_prob)
+    assert (plain.config.entity_emb_size, plain.config.hidden_dropout_prob) == (256, 0.1), "the preset's"
     flags = {"entity_width": 4, "entity_head": "paper", "dropout": 0.3}
     changed, new = build_model(facts, choose("base", flags=flags, base_model=base), seed=1)
     assert isinstance(changed.entity_head, PaperEntityHead)
@@ -318,7 +366,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("name", FLAGS)
+@pytest.mark.parametrize("name", REACHES)
 def test_every_flag_reaches_the_model_the_optimiser_or_the_batches(
     sequences: Path, tmp_path: Path, seen: dict[str, Any], name: str
 ) -> None:
@@ -341,6 +389,47 @@ def test_every_flag_reaches_the_model_the_optimiser_or_the_batches(
     fields = SHORT_NAMES.get(name, (name,))
     assert set(fields) <= record["changes"].keys()
     assert all(record["recipe"][field] == record["changes"][field] for field in fields)
+
+
+def test_no_flag_is_left_out() -> None:
+    assert set(FLAGS) == {*REACHES, "entity_start"}
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(
+    ("start", "profile", "is_titled"),
+    [
+        ("titles", "fixed", True),
+        ("random", "fixed", False),
+        ("auto", "fixed", True),
+        ("auto", "paper", False),
+    ],
+)
+def test_how_entities_start_reaches_the_model(
+    sequences: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    start: str,
+    profile: str,
+    is_titled: bool,
+) -> None:
+    """Entities that begin as titles have the positions of words."""
+    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
+    make, found = PhaseTraining.make_optimizer, []
+
+    def make_optimizer(self: PhaseTraining, phase: Phase) -> torch.optim.Optimizer:
+        luke = self.module.luke
+        words, count = luke.word_embeddings.position.weight, self.module.config.max_words
+        found.append(torch.equal(luke.entity_embeddings.position.weight[:count], words[-count:]))
+        return make(self, phase)
+
+    monkeypatch.setattr(PhaseTraining, "make_optimizer", make_optimizer)
+    base = str(tmp_path / "base")
+    options = {} if start == "auto" else {"entity_start": start}
+    run(sequences, tmp_path / "out", base_model=base, profile=profile, **options)
+    assert found[0] == is_titled
+    record = json.loads((tmp_path / "out" / "pretraining.json").read_text())
+    assert record["recipe"]["entity_start"] == ("titles" if is_titled else "random"), "as it was resolved"
 
 
 @pytest.mark.usefixtures("short")
@@ -389,7 +478,7 @@ def test_what_does_not_mean_what_it_seems_is_said(
         (["--dropout", "half"], "argument --dropout: half: wanted a number"),
         (["--entity-head", "big"], "argument --entity-head: invalid choice: 'big'"),
         *(
-            ([f"--{name.replace('_', '-')}", "paper" if name == "entity_head" else "1", "--no-entities"],
+            ([f"--{name.replace('_', '-')}", WORDS_OF.get(name, "1"), "--no-entities"],
              f"--{name.replace('_', '-')}: means nothing with --no-entities; leave one of them out")
             for name in ENTITY_FLAGS
         ),
@@ -412,7 +501,7 @@ def test_the_command_line_refuses_what_makes_no_sense_together(capsys: pytest.Ca
     )
     assert pretrain.main(["sequences", "output", "--layers", "3", "--base-model", "roberta-base"]) == 1
     assert capsys.readouterr().err.startswith(
-        "num_hidden_layers is 3, but the base model roberta-base has its"
+        "--layers: num_hidden_layers is 3, but the base model roberta-base has its"
     )
 
 
@@ -421,7 +510,7 @@ def test_names_are_known_once() -> None:
     assert not set(SHORT_NAMES) & {*RECIPE_NAMES, *SIZES}
     assert {field for fields in SHORT_NAMES.values() for field in fields} <= {*RECIPE_NAMES, *SIZES}
     assert asdict(replace(SHORT)) == asdict(SHORT)
-    assert set(ENTITY_FLAGS) == {"masked_entities", "entity_width", "entity_head"}
+    assert set(ENTITY_FLAGS) == {"masked_entities", "entity_width", "entity_head", "entity_start"}
 
 
 def test_what_a_recipe_leaves_open_suits_the_device() -> None:

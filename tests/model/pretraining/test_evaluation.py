@@ -1,5 +1,6 @@
 """Held-out evaluation: brute force, the same masks every time, baselines, and nothing disturbed."""
 
+import itertools
 import json
 from collections import Counter
 from dataclasses import replace
@@ -17,7 +18,7 @@ from model.data.shards import Corpus
 from model.files import save_model
 from model.luke.batch import IGNORED, Batch, mention_positions
 from model.luke.heads import LukeForPretraining
-from model.pretraining.evaluation import Schedule, evaluate
+from model.pretraining.evaluation import Schedule, evaluate, show_answers
 from model.training.ranks import Ranks
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, random_rows, write_arrow, write_sequences
@@ -51,7 +52,7 @@ def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **chan
 
 def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
     """(sequence, place, label) of every masked entity."""
-    masker = held_out.make_masker()
+    masker = held_out.make_masker(hides_words=False)
     return [
         (index, place, label)
         for index in range(len(held_out))
@@ -86,10 +87,12 @@ def test_two_processes_share_the_batches_and_have_the_figures_of_one(
 def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path, tmp_path: Path) -> None:
     held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
     figures = evaluate(module, held_out, batch_size=3)
-    masker, losses, ranks, words = held_out.make_masker(), [], [], []
+    of_words, of_entities = held_out.make_masker(), held_out.make_masker(hides_words=False)
+    losses, ranks, words = [], [], []
     module.eval()
-    for index in range(len(held_out)):
-        masked = masker.mask(held_out.corpus[index], epoch=0, index=index)
+    for index, asks_words in itertools.product(range(len(held_out)), (True, False)):
+        masked = (of_words if asks_words else of_entities).mask(held_out.corpus[index], epoch=0, index=index)
+        assert (masked.word_labels != IGNORED).any() == asks_words
         columns = vars(masked).values()
         word_ids, word_labels, entity_ids, entity_labels, starts, ends = (
             torch.from_numpy(column)[None] for column in columns
@@ -102,7 +105,7 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
             logits = module.entity_head(entity_states, module.luke.entity_embeddings.token.weight)[0]
             word_logits = module.word_head(word_states, module.luke.word_embeddings.token.weight)[0]
         for row, label in zip(logits, batch.entity_labels[0].tolist(), strict=True):
-            if label != IGNORED:
+            if label != IGNORED and not asks_words:
                 losses.append(-float(row.log_softmax(0)[label]))
                 ranks.append(row.argsort(descending=True).tolist().index(label) + 1)
         for row, label in zip(word_logits, batch.word_labels[0].tolist(), strict=True):
@@ -120,6 +123,43 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     assert figures["masked_word_loss"] == pytest.approx(np.mean([loss for loss, _ in words]), rel=1e-5)
     assert figures["masked_word_accuracy"] == pytest.approx(np.mean([right for _, right in words]))
     assert figures["known_entity_count"] == sum(label >= 3 for label in labels) < len(labels)
+
+
+def test_what_the_model_says_is_what_it_is_judged_by(
+    module: LukeForPretraining, folder: Path, tmp_path: Path
+) -> None:
+    """The same masks as in `evaluate`, and by brute force the same softmax."""
+    held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
+    rows = show_answers(module, held_out, count=5)
+    assert len(rows) == 5
+    assert show_answers(module, held_out, count=100)[:5] == rows, "always the same"
+    places = {
+        index: (place, label) for index, place, label in reversed(masked_entities(held_out)) if label > 2
+    }
+    order = [index for index in held_out.shuffled() if index in places][:5]
+    assert len(show_answers(module, held_out, count=100)) == len(places)
+    for row, index in zip(rows, order, strict=True):
+        place, label = places[index]
+        source, masked = UNSEEN[index], held_out.make_masker(hides_words=False)
+        assert row["label"] == label == source["entity_ids"][place]
+        mention = slice(source["entity_starts"][place], source["entity_ends"][place])
+        assert row["word_ids"][row["start"] : row["end"]] == source["word_ids"][mention]
+        assert row["commonest"] == 4
+        hidden = masked.mask(held_out.corpus[index], epoch=0, index=index)
+        words, _, entity_ids, _, starts, ends = (
+            torch.from_numpy(each)[None] for each in vars(hidden).values()
+        )
+        batch = Batch(
+            words, torch.ones_like(words).bool(), entity_ids, mention_positions(starts, ends, 3),
+            torch.ones_like(entity_ids).bool(),
+        )  # fmt: skip
+        with torch.no_grad():
+            _, states = module.eval().luke(batch)
+            logits = module.entity_head(states, module.luke.entity_embeddings.token.weight)[0, place]
+        shares = logits[3:].softmax(dim=0)
+        assert row["said"] == 3 + int(shares.argmax())
+        assert row["certainty"] == pytest.approx(float(shares.max()), abs=1e-4)
+        assert row["of_label"] == pytest.approx(float(shares[label - 3]), abs=1e-4)
 
 
 def test_baselines_answer_at_the_same_places(
@@ -200,7 +240,7 @@ def test_a_model_without_entities_is_judged_on_its_words(folder: Path) -> None:
 def test_schedule_bounds_what_evaluation_costs() -> None:
     demo = Schedule(every=25, steps=110, batch_size=8)
     assert [step for step in range(1, 111) if demo.is_due(step)] == [25, 50, 75, 100, 110]
-    assert (demo.sequences(25), demo.sequences(110)) == (50, 220)
+    assert (demo.sequences(25), demo.sequences(110)) == (25, 110)
     large = Schedule(every=1000, steps=200_000, batch_size=2048)
     assert large.sequences(1000) == large.sequences(200_000) == 4096
     assert Schedule(every=1, steps=9, batch_size=1).sequences(1) == 1

@@ -25,11 +25,12 @@ from model import pretrain
 from model.data.shards import Corpus, epoch_order
 from model.luke.config import PRESETS
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
-from model.pretraining.configuration import choose
+from model.pretraining.configuration import Configuration, choose
 from model.pretraining.loader import Loader, MicroBatch, Step
 from model.pretraining.phases import PhaseTraining, Settings, moved
 from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
-from model.pretraining.start import build_model
+from model.pretraining.start import begin_with_titles, build_model
+from model.training.metrics_log import read_lines
 from model.training.optimizer import UncorrectedAdamW, linear_schedule
 from model.training.ranks import Ranks
 from model.training.signals import Stopped
@@ -493,6 +494,15 @@ def test_checkpoint_of_other_sequences_is_refused(
         run(other, tmp_path / "output")
 
 
+def begun(sequences: Path, configuration: Configuration) -> dict[str, torch.Tensor]:
+    """The weights that a run with seed 1 begins with around a base model."""
+    corpus = Corpus(sequences)
+    module, _ = build_model(corpus.facts, configuration, seed=1)
+    if configuration.entities:
+        begin_with_titles(module, corpus.titles(), corpus.facts.mask_id)
+    return module.state_dict()
+
+
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("with_entities", [True, False])
 def test_new_parameters_train_alone_in_a_frozen_phase_and_words_alone_in_the_baseline(
@@ -504,9 +514,7 @@ def test_new_parameters_train_alone_in_a_frozen_phase_and_words_alone_in_the_bas
     monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=(frozen if with_entities else whole,)))
     words = from_transformers(make_roberta(tmp_path / "roberta").state_dict(), "", with_heads=True)
     base = str(tmp_path / "roberta")
-    start = build_model(
-        Corpus(sequences).facts, choose("demo", base_model=base, entities=with_entities), seed=1
-    )[0].state_dict()
+    start = begun(sequences, choose("demo", base_model=base, entities=with_entities))
     run(sequences, tmp_path / "out", base_model=base, entities=with_entities)
     trained = load_file(tmp_path / "out" / "model.safetensors")
     assert all(torch.equal(start[key], words[key]) for key in words)
@@ -602,7 +610,7 @@ def test_second_phase_has_a_fresh_optimiser(
 def test_second_phase_trains_everything(sequences: Path, tmp_path: Path) -> None:
     make_roberta(tmp_path / "roberta")
     base = str(tmp_path / "roberta")
-    start = build_model(Corpus(sequences).facts, choose("demo", base_model=base), seed=1)[0].state_dict()
+    start = begun(sequences, choose("demo", base_model=base))
     run(sequences, tmp_path / "out", base_model=base)
     trained = load_file(tmp_path / "out" / "model.safetensors")
     assert {key for key in trained if torch.equal(trained[key], start[key])} == set()
@@ -675,10 +683,26 @@ def test_the_recipe_says_how_many_words_are_hidden(sequences: Path, share: float
     assert sum(part.totals[WORD_LOSS] for part in loader(0)) == sum(wanted)
 
 
-@pytest.mark.parametrize("share", [0.0, -0.1, 1.1])
+@pytest.mark.parametrize("share", [-0.1, 1.1])
 def test_a_share_that_is_none_is_refused(share: float) -> None:
-    with pytest.raises(ValueError, match=f"masked_entity_share is {share}, but must be above 0, at most 1"):
+    with pytest.raises(
+        ValueError, match=f"masked_entity_share is {share}, but must be at least 0, at most 1"
+    ):
         replace(SHORT, masked_entity_share=share)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize("kind", ["word", "entity"])
+def test_what_is_not_hidden_is_neither_learnt_nor_asked_for(tmp_path: Path, kind: str) -> None:
+    folder = write_sequences(tmp_path / "sequences", random_rows(11), held_out=random_rows(8, seed=3))
+    run(folder, tmp_path / "out", **{f"masked_{kind}_share": 0.0}, predicts_unknown=False)
+    other = {"word": "entity", "entity": "word"}[kind]
+    for line in lines_of(tmp_path / "out"):
+        assert f"masked_{kind}_loss" not in line
+        assert line[f"masked_{other}_loss"] > 0
+    held_out = read_lines(tmp_path / "out" / "evaluation.jsonl")[-1]
+    assert ("masked_word_loss" in held_out) == (kind == "entity")
+    assert "masked_entity_loss" in held_out
 
 
 def test_loader_visits_each_sequence_once_an_epoch(sequences: Path) -> None:
@@ -688,6 +712,22 @@ def test_loader_visits_each_sequence_once_an_epoch(sequences: Path) -> None:
     for epoch in range(5):
         indices = [index for at, index in visited if at == epoch]
         assert indices == epoch_order(11, seed=3, epoch=epoch).tolist()
+
+
+def test_sequences_with_few_known_entities_are_left_out(sequences: Path) -> None:
+    corpus = Corpus(sequences)
+    known = [int((corpus[index].entity_ids >= 3).sum()) for index in range(len(corpus))]
+    wanted = [index for index, count in enumerate(known) if count >= 2]
+    assert 0 < len(wanted) < len(corpus)
+    recipe = replace(SHORT, min_entities=2)
+    loader = Loader(corpus, recipe, profile="fixed", seed=3, entities=True)
+    visited = [index for step in range(len(wanted)) for _, index in loader.indices(step)]
+    assert sorted(visited) == sorted(wanted * SHORT.batch_size)
+    assert loader.left_out == len(corpus) - len(wanted)
+    with pytest.raises(
+        ValueError, match=rf"^min_entities is 99, but no sequence of .* more than {max(known)} "
+    ):
+        Loader(corpus, replace(SHORT, min_entities=99), profile="fixed", seed=3, entities=True)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])

@@ -1,26 +1,21 @@
 """The model that pretraining starts from, around the words of a base model or without one."""
 
-import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 from model.data.shards import Corpus, SequenceFacts
-from model.luke.attention import SelfAttention
-from model.luke.batch import Batch
 from model.luke.config import MASK_ENTITY, PRESETS
-from model.luke.flat import padded
-from model.luke.heads import LukeForPretraining
+from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.configuration import choose
-from model.pretraining.loader import Loader
 from model.pretraining.recipes import RECIPES
-from model.pretraining.start import build_model
+from model.pretraining.start import begin_with_titles, build_model
 from tests.support.models import words_of_transformers
-from tests.support.shards import random_rows, write_sequences
+from tests.support.shards import random_rows, title_words, write_sequences
 
 
 @pytest.fixture
@@ -59,75 +54,75 @@ def test_a_bert_with_too_few_positions_is_refused(tmp_path: Path, facts: Sequenc
         build_model(facts, choose("demo", base_model=str(tmp_path / "base")), seed=3)
 
 
-@torch.no_grad()
-def share_on_own_words(module: LukeForPretraining, batch: Batch) -> float:
-    """How much of an entity's attention in the first layer is on its own words, in the mean over heads."""
-    luke = module.luke
-    assert batch.entity_ids is not None
-    assert batch.entity_positions is not None
-    assert batch.entity_mask is not None
-    words = luke.word_embeddings(batch.word_ids, batch.word_mask)
-    entities = luke.entity_embeddings(batch.entity_ids, batch.entity_positions)
-    attention = cast(SelfAttention, luke.layers[0].attention)
-    queries, keys = (
-        states.unflatten(-1, (attention.heads, attention.head_size)).transpose(1, 2)
-        for states in (attention.query(entities), attention.key(torch.cat([words, entities], dim=1)))
-    )
-    is_key = torch.cat([batch.word_mask, batch.entity_mask], dim=1)[:, None, None]
-    scores = queries @ keys.transpose(-1, -2) / attention.head_size**0.5
-    shares = scores.masked_fill(~is_key, -torch.inf).softmax(dim=-1)
-    own = torch.zeros(*batch.entity_ids.shape, is_key.shape[-1])
-    for place in itertools.product(*map(range, batch.entity_ids.shape)):
-        own[place][batch.entity_positions[place][batch.entity_positions[place] >= 0]] = 1
-    return float((shares * own[:, None]).sum(dim=-1).mean(dim=1)[batch.entity_mask].mean())
+def titled(folder: Path, theirs: Any, **flags: Any) -> tuple[LukeForPretraining, Corpus, torch.Tensor]:
+    """A model whose entities begin with titles, its corpus, and for each entity the vector of its title by hand."""
+    theirs.save_pretrained(folder / "base")
+    corpus = Corpus(write_sequences(folder / "sequences", random_rows(9)))
+    configuration = choose("demo", flags=flags, base_model=str(folder / "base"))
+    module, _ = build_model(corpus.facts, configuration, seed=3)
+    begin_with_titles(module, corpus.titles(), corpus.facts.mask_id)
+    table = theirs.get_input_embeddings().weight.detach()
+    rows = title_words().to_pylist()
+    wanted = torch.zeros(len(rows), table.shape[1])
+    for number, row in enumerate(rows):
+        if not row["title_word_ids"]:
+            continue
+        for share, column in ((1.0, "name_word_ids"), (0.3, "title_word_ids")):
+            wanted[number] += share * (table[row[column]].mean(dim=0) - table.mean(dim=0))
+    return module, corpus, wanted * 0.1 / wanted[3:].std()
 
 
-@pytest.mark.parametrize("changes", [{}, {"entity_emb_size": 384}], ids=["narrow", "as wide as words"])
-def test_where_the_recipe_says_so_entities_begin_with_their_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, int]
-) -> None:
-    monkeypatch.setitem(PRESETS, "small", replace(PRESETS["small"], **changes))
-    corpus = Corpus(write_sequences(tmp_path, random_rows(20)))
-    recipe = replace(RECIPES["small"], batch_size=20, micro_batch_size=20)
-    batch = padded(Loader(corpus, recipe, profile="fixed", seed=1, entities=True)(0)[0].batch, pad_id=1)
-    module, _ = build_model(corpus.facts, choose("small"), seed=3)
-    torch.manual_seed(3)
-    plain = LukeForPretraining(module.config)
-    for each in (module, plain):
-        each.eval()
-    assert share_on_own_words(module, batch) > 3 * share_on_own_words(plain, batch)
-    assert share_on_own_words(module, batch) > 0.35
-    # An entity of one word stands where that word stands, in a table of its own.
-    words, entities = (
-        part.position.weight for part in (module.luke.word_embeddings, module.luke.entity_embeddings)
-    )
-    assert torch.equal(entities[: module.config.max_words], words[module.config.first_position :])
-    assert words.abs().sum() > 0
-    assert entities.data_ptr() != words.data_ptr()
-    luke = module.luke
-    assert not luke.word_embeddings.token_type.weight.any()
-    assert not luke.entity_embeddings.token_type.weight.any()
-    mask = luke.entity_embeddings.projection(luke.entity_embeddings.token.weight[MASK_ENTITY])
-    assert float(mask.detach().norm()) == pytest.approx(
-        float(luke.word_embeddings.token.weight.detach().norm(dim=1).mean()), rel=1e-5
-    )
-    for layer, same in zip(luke.layers, plain.luke.layers, strict=True):
-        ratio = layer.attention_output.weight.std() / same.attention_output.weight.std()  # type: ignore[union-attr]
-        assert float(ratio) == pytest.approx(2, rel=0.05)
+@pytest.mark.parametrize("kind", ["RobertaModel", "BertForMaskedLM"])
+def test_entities_begin_as_what_their_titles_say(tmp_path: Path, kind: str) -> None:
+    theirs = words_of_transformers(kind)
+    hidden = theirs.config.hidden_size
+    module, corpus, wanted = titled(tmp_path, theirs, entity_width=hidden)
+    words, entities = module.luke.word_embeddings, module.luke.entity_embeddings
+    wanted[MASK_ENTITY] = words.token.weight[corpus.facts.mask_id]
+    torch.testing.assert_close(entities.token.weight, wanted)
+    count = module.config.max_words
+    torch.testing.assert_close(entities.position.weight[:count], words.position.weight[-count:])
+    assert torch.equal(entities.token_type.weight, words.token_type.weight)
+    assert torch.equal(entities.norm.weight, words.norm.weight)
+    assert not torch.equal(words.norm.weight, torch.ones(hidden))
+    state = torch.randn(hidden)
+    wanted_state = torch.nn.functional.layer_norm(state, (hidden,), eps=module.config.layer_norm_eps)
+    torch.testing.assert_close(module.entity_head.transform(state), wanted_state, atol=0.02, rtol=0)
 
 
-def test_a_start_without_a_base_is_the_seeds(facts: SequenceFacts) -> None:
-    first, again, other = (
-        build_model(facts, choose("small"), seed=seed)[0].state_dict() for seed in (3, 3, 4)
+@pytest.mark.parametrize("head", ["released", "paper"])
+def test_narrower_entities_keep_what_matters_most(tmp_path: Path, head: str) -> None:
+    """[MASK] whole; of the titles' vectors what [MASK] has of them, and of the rest so much that no table of that rank
+    is nearer (Eckart and Young, 1936)."""
+    width = 5
+    module, corpus, wanted = titled(
+        tmp_path, words_of_transformers("RobertaModel"), entity_width=width, entity_head=head
     )
-    assert all(torch.equal(first[name], again[name]) for name in first)
-    name = "luke.layers.0.attention.query.weight"
-    assert not torch.equal(first[name], other[name])
-    assert torch.equal(first[name], first[name.replace("query", "key")])
+    entities = module.luke.entity_embeddings
+    found = entities.projection(entities.token.weight)[3:].detach()
+    mask = module.luke.word_embeddings.token.weight[corpus.facts.mask_id].detach()
+    torch.testing.assert_close(entities.projection(entities.token.weight[MASK_ENTITY]).detach(), mask)
+    own = mask / mask.norm()
+    values = torch.linalg.svdvals(wanted[3:] - (wanted[3:] @ own)[:, None] * own)
+    assert float((found - wanted[3:]).norm()) == pytest.approx(float(values[width - 1 :].norm()), rel=1e-4)
+    state = torch.randn(wanted.shape[1])
+    entity_head = module.entity_head
+    narrow = entity_head.dense(state) - entity_head.dense.bias
+    if isinstance(entity_head, PaperEntityHead):
+        torch.testing.assert_close(narrow, state)
+        narrow = entity_head.projection(narrow)
+    torch.testing.assert_close(entities.token.weight[3:] @ narrow, found @ state)
+
+
+def test_wider_entities_say_the_same(tmp_path: Path) -> None:
+    theirs = words_of_transformers("RobertaModel")
+    module, _, wanted = titled(tmp_path, theirs, entity_width=theirs.config.hidden_size + 8)
+    entities = module.luke.entity_embeddings
+    torch.testing.assert_close(entities.projection(entities.token.weight)[3:], wanted[3:])
 
 
 @pytest.mark.parametrize("preset", sorted(RECIPES.keys() - {"small", "large"}))
-def test_else_a_start_without_a_base_is_plain(
+def test_a_start_without_a_base_is_plain(
     facts: SequenceFacts, monkeypatch: pytest.MonkeyPatch, preset: str
 ) -> None:
     monkeypatch.setitem(PRESETS, preset, replace(PRESETS[preset], num_hidden_layers=1))

@@ -49,7 +49,7 @@ def counted_flops(config: LukeConfig, batch: Batch, *, frozen: bool) -> int:
     for name, parameter in module.named_parameters():
         parameter.requires_grad_(not frozen or name.startswith(("luke.entity_embeddings.", "entity_head.")))
     with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        torch.stack(list(module(batch).losses.values())).sum().backward()
+        torch.stack(list(module(flat_of(batch)).losses.values())).sum().backward()
     return counter.get_total_flops()
 
 

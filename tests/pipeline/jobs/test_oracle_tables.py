@@ -45,7 +45,6 @@ TIGHT: dict[str, Any] = {
     "min_sentence_words": 7,
     "held_out": 0.3,
 }
-LIMITS = ("max_words", "max_entities", "max_mention_words", "min_sentence_words")
 
 
 @dataclass(frozen=True)
@@ -238,7 +237,8 @@ def test_sequences(made: Made) -> None:
         oracle.aliases(made.titles, made.vocab),
         manifest.facts["language"],
         made.case.profile,
-        **{name: made.given[name] for name in (*LIMITS, "held_out")},
+        **stage.limits(),
+        held_out=made.given["held_out"],
     )
     expected = [maker.block(block) for block in made.pages.blocks]
     for part in ("sequences", "held_out"):

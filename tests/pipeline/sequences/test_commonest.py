@@ -111,6 +111,40 @@ def test_names_are_folded_where_the_table_s_are(tmp_path: Path, tokenizer: Path)
     ].to_pylist() == [[6]]
 
 
+def test_texts_without_case_stand_for_all_names_that_become_them(tmp_path: Path) -> None:
+    words = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "and",
+        "a",
+        "few",
+        "par",
+        "##is",
+        "u",
+        "s",
+        ".",
+        "eire",
+    ]
+    (tmp_path / "tokenizer").mkdir()
+    (tmp_path / "tokenizer" / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
+    rows = [
+        ("PARIS", 5, "Paris (Texas)", 4, 4, 4),
+        ("Paris", 3, "Paris", 6, 7, 20),
+        ("Paris", 5, "Paris (Texas)", 1, 7, 20),
+    ]
+    rows += [("U.S.", 4, "United States", 2, 2, 2), ("us", 7, "Us", 9, 9, 9), ("Éire", 6, "Ireland", 2, 2, 2)]
+    held_out = [[("Paris", 5), ("paris", 3), ("U. S.", 4)], [("EIRE", 6), ("few", 1)]]
+    table = labels(tmp_path, tmp_path / "tokenizer", held_out, rows=rows)
+    # Of both spellings six links end at 3 and five at 5; one of each is a held-out page's own.
+    assert table["commonest"].to_pylist() == [[3, 3, 4], [6, -1]]
+    paper = [("paris", 5, "Paris (Texas)", 4, 4, 4), ("eire", 6, "Ireland", 2, 2, 2)]
+    table = labels(tmp_path / "paper", tmp_path / "tokenizer", held_out, rows=paper, profile="paper")
+    assert table["commonest"].to_pylist() == [[5, 5, -1], [6, -1]]
+
+
 def test_nothing_held_out(tmp_path: Path, tokenizer: Path) -> None:
     assert len(labels(tmp_path, tokenizer)) == 0
     assert len(labels(tmp_path / "empty", tokenizer, [])) == 0

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 
 from pipeline import schemas
 from pipeline.sequences.packing import Sequence
-from pipeline.sequences.shards import ROWS_PER_BATCH, describe_sequences, is_held_out, shard, summary
+from pipeline.sequences.shards import (
+    ROWS_PER_BATCH,
+    describe_sequences,
+    is_held_out,
+    name_of,
+    shard,
+    summary,
+    write_title_words,
+)
+from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.arrow import open_arrow
 
 
@@ -41,6 +50,44 @@ def test_rows_come_back(tmp_path: Path) -> None:
     assert back == rows(count)
     with pa.memory_map(str(tmp_path / "a.arrow")) as source:
         assert [batch.num_rows for batch in pa.ipc.open_stream(source)] == [1024, 1024, 3]
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Mercury (planet)", "Mercury"),
+        ("Paris, Texas", "Paris"),
+        ("Springfield, Illinois (film)", "Springfield"),
+        ("\u706b\u661f\uff08\u795e\u8a71\uff09", "\u706b\u661f"),
+        ("Ithaca (town), New York", "Ithaca"),
+        ("Python", "Python"),
+        ("1,000 (number)", "1,000"),
+        ("(What's the Story) Morning Glory?", "(What's the Story) Morning Glory?"),
+        ("(Untitled)", "(Untitled)"),
+        (", he said", ", he said"),
+    ],
+)
+def test_a_name_is_a_title_without_what_tells_it_apart(title: str, name: str) -> None:
+    assert name_of(title) == name
+
+
+def test_words_of_titles(shared: Path, tmp_path: Path) -> None:
+    roberta = WordTokenizer.load(shared / "data/roberta-tokenizer")
+    places = [f"Place {number}, Iowa" for number in range(ROWS_PER_BATCH)]
+    titles = ["[PAD]", "[UNK]", "[MASK]", "Mercury (planet)", *places, "<mask>"]
+    assert write_title_words(tmp_path / "titles.arrow", titles, roberta) == len(titles)
+    table = open_arrow(tmp_path / "titles.arrow")
+    assert table.schema == schemas.title_words(roberta.vocab_size).schema
+    rows = table.to_pylist()
+    assert [row["title"] for row in rows] == titles
+    assert [row["title_word_ids"] + row["name_word_ids"] for row in rows[:3]] == [[]] * 3
+    assert [roberta.decode(row["title_word_ids"]) for row in rows[3:]] == [
+        f" {title}" for title in titles[3:]
+    ]
+    assert [roberta.decode(row["name_word_ids"]) for row in rows[3:]] == [
+        f" {name_of(each)}" for each in titles[3:]
+    ]
+    assert roberta.mask_id not in rows[-1]["title_word_ids"], "a title is text, whatever it looks like"
 
 
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:

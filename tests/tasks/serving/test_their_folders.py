@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.exchange.export import write_tokenizer
 from model.exchange.fine_tuned import ARCHITECTURES
 from model.exchange.load import entity_vocabulary, fingerprint_model
+from model.exchange.tokenizers import write_tokenizer
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.inference import collate
@@ -91,7 +91,7 @@ def fine_tuned(
     files = folder.with_name("tokenizer")
     files.mkdir()
     name = ARCHITECTURES[kind.__name__].task
-    write_tokenizer(files, words | added, entities, tokenizer / "merges.txt", 96, task=name)
+    write_tokenizer(files, words | added, entities, tokenizer, 96, task=name)
     transformers.LukeTokenizer.from_pretrained(files).save_pretrained(folder)
     return kind.from_pretrained(folder).eval()
 

@@ -12,6 +12,7 @@ import workflows
 from model.pretraining.recipes import RECIPES
 from workflows import (
     BuildEntityVocab,
+    BuildSequences,
     ExtractPages,
     FetchDump,
     FineTune,
@@ -75,7 +76,7 @@ def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
     blocks = {"block_size", "processes", "beam_options"}
     assert names(ReadTemplates) == names(FetchDump) | blocks
     assert names(ExtractPages) == names(ReadTemplates) | {"profile", "max_rejected", "dump_templates"}
-    of_entities = {"entity_width", "entity_head", "masked_entities"}
+    of_entities = {"entity_width", "entity_head", "entity_start", "masked_entities"}
     assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters", *of_entities}
     with pytest.raises(UnknownParameterException, match="seed"):
         ExtractPages(seed=1)
@@ -101,6 +102,16 @@ def test_what_is_pretrained_is_the_same_from_everywhere(stage: type[Step]) -> No
         assert {each.learning_rate for each in cells} == {each.batch_size for each in cells} == {"auto"}
 
 
+def test_what_the_command_line_says_is_what_is_trained() -> None:
+    words = "Pretrain --steps 200 --batch-size 64 --learning-rate 1e-4 --device cpu"
+    with CmdlineParser.global_instance(words.split()) as parser:
+        recipe = parser.get_task_obj().configuration.recipe
+    warmup = RECIPES["demo"].phases[0].warmup_steps
+    assert [(phase.steps, phase.learning_rate) for phase in recipe.phases] == [(100, 1e-4), (100, 1e-4)]
+    assert [phase.warmup_steps for phase in recipe.phases] == [warmup, warmup]
+    assert recipe.batch_size == 64
+
+
 def test_a_fine_tuning_s_own_learning_rate_is_not_pretraining_s() -> None:
     plain, faster = FineTune(), FineTune(learning_rate=1e-4, batch_size=4)
     assert plain.hash8 != faster.hash8
@@ -123,6 +134,7 @@ def test_a_fine_tuning_s_own_learning_rate_is_not_pretraining_s() -> None:
         ("hidden_size", 64),
         ("entity_width", 8),
         ("entity_head", "paper"),
+        ("entity_start", "random"),
         ("precision", "bf16"),
         ("tokens_per_batch", 100),
         ("gradient_checkpointing", True),
@@ -159,6 +171,14 @@ def test_the_preset_follows_the_base_model() -> None:
     assert Pretrain(base_model="roberta-base", preset="small").named_preset == "small"
     vocabulary = around.clone(BuildEntityVocab)
     assert vocabulary.bytes_parameters()["vocab_size"] == 500_000
+
+
+def test_sequences_of_the_small_preset_are_short() -> None:
+    small = BuildSequences(preset="small")
+    assert small.limits()["max_words"] == 64
+    assert BuildSequences().limits()["max_words"] == 512
+    same, longer = (BuildSequences(preset="small", max_words=count) for count in (64, 128))
+    assert same.hash8 == small.hash8 != longer.hash8
 
 
 @pytest.mark.parametrize("stage", [FineTune, FineTuneGrid, Report, RunExperiments])

@@ -165,10 +165,6 @@ def test_names_without_a_model_are_refused_by_their_parameter(hub: Hub, tmp_path
             BuildSequences(**common, base_model="someone/speech"),
             rf"^someone/speech@{NEWEST} at .* found no vocab",
         ),
-        (
-            ExportHuggingFace(**torch, base_model="someone/bert"),
-            r"^someone/bert: BERT's words, .* take RoBERTa's",
-        ),
     ):
         with pytest.raises(ValueError, match=message):
             check(stage)

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.sequences.tokenizer import WordPiece
+from pipeline.sequences.tokenizer_files import Normalizer
 from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
 from workflows.report.comparison import compare
@@ -26,7 +28,7 @@ from workflows.report.rendering import (
     size,
     versions,
 )
-from workflows.report.training_curves import by_group, pretraining, speed
+from workflows.report.training_curves import answers, by_group, pretraining, speed
 
 PAGES = {
     "of": 3,
@@ -214,6 +216,46 @@ def test_held_out_figures_stand_beside_the_baselines(content: dict[str, Any]) ->
         ("commonest", [0.25]),
         ("most frequent", [0.125]),
     ]
+
+
+def test_what_the_model_says_is_shown(content: dict[str, Any]) -> None:
+    text, hostile = ("".join(each.split()) for each in (Page(whole(content)).text, HOSTILE))
+    assert "amongknownentities.Right:1of2." in text
+    assert f"Hereis{hostile}tobeseen{hostile}thesame90.0%none" in text
+    assert f"Hereis{hostile}tobeseenRomeParis25.0%thesame" in text
+    content["answers"] = []
+    assert "What LUKE says" not in whole(content)
+
+
+def test_answers_are_told_in_words(tmp_path: Path) -> None:
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "saw", "san", "##ta", "fe", "."]
+    tokenizer = WordPiece({word: number for number, word in enumerate(words)}, Normalizer())
+    titles = ["[PAD]", "[UNK]", "[MASK]", "Santa Fe", "Rome"]
+    line = {"word_ids": [5, 6, 7, 8, 9, 10], "start": 2, "end": 5, "label": 3, "said": 4, "certainty": 0.5}
+    lines = [line | {"of_label": 0.1, "commonest": -1}, line | {"of_label": 0.5, "commonest": 3, "said": 3}]
+    (tmp_path / "answers.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    shown = {"before": "he saw", "mention": "santa fe", "after": ".", "entity": "Santa Fe", "certainty": 0.5}
+    assert answers(str(tmp_path), tokenizer, titles) == [
+        shown | {"said": "Rome", "right": False, "commonest": ""},
+        shown | {"said": "Santa Fe", "right": True, "commonest": "Santa Fe"},
+    ]
+    assert answers(str(tmp_path / "none"), tokenizer, titles) == []
+
+
+def test_a_model_that_is_asked_for_no_words_has_its_entities(content: dict[str, Any]) -> None:
+    for record in content["training"].values():
+        groups = {group: row for group, row in record["held_out"].items() if group != "masked_word"}
+        lines = [
+            {name: value for name, value in line.items() if not name.startswith("masked_word_")}
+            for line in record["evaluations"]
+        ]
+        record |= {"evaluations": lines, "held_out": groups}
+    page, markdown = whole(content), tables(content)
+    assert "| masked entity | 9 | 87.5% |  | 100.0% | 75.0% | 62.5% |" in markdown
+    assert "4,321" not in markdown
+    assert "87.5%" in page
+    assert "perplexity" not in markdown
+    assert "perplexity" not in page
 
 
 def test_a_dump_without_held_out_pages_has_no_such_figures(content: dict[str, Any]) -> None:

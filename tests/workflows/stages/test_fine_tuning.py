@@ -15,7 +15,7 @@ from tasks.finetuning.prepare import Run
 from tasks.ner import task as ner
 from tasks.task import Hyperparameters
 from tests.support.fine_tuned import EXAMPLES, bert, pretrained
-from workflows import ExportHuggingFace, FineTune
+from workflows import FineTune
 
 THREE = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=16, epochs=3)
 
@@ -173,13 +173,6 @@ def test_a_mention_table_that_cannot_be_used_is_refused_before_the_work(tmp_path
         made = FineTune(workdir=str(tmp_path), task=task, mentions=str(tmp_path / "other"), device="cpu")
         with pytest.raises(ValueError, match=message):
             made.check_needs()
-
-
-def test_words_of_bert_are_refused_by_the_export_before_the_work(tmp_path: Path) -> None:
-    bert(tmp_path / "bert")
-    made = ExportHuggingFace(workdir=str(tmp_path), tokenizer=str(tmp_path / "bert"), device="cpu")
-    with pytest.raises(ValueError, match=r"bert: BERT's words, .* take RoBERTa's"):
-        made.check_needs()
 
 
 def test_what_a_kill_left_is_no_part_of_the_result(tmp_path: Path) -> None:

@@ -255,6 +255,49 @@ def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: P
     assert f"Other than the preset demo: {said}, masked_word_share 0.3." in card
 
 
+def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_path: Path) -> None:
+    """By the preset small: what transformers reads is what was pretrained, and its answers are told in words."""
+    from model.hf import main
+    from tests.support.fine_tuned import bert
+    from workflows import ExportHuggingFace, Pretrain
+    from workflows.stages.report import answers_of
+
+    bert(tmp_path / "bert")
+    (tmp_path / "recipe.toml").write_text("steps = 4\nwarmup_steps = 1\nbatch_size = 2\nmin_entities = 1\n")
+    shutil.copytree(everything.workdir, tmp_path / "work")
+    values = {
+        "preset": "small",
+        "base_model": str(tmp_path / "bert"),
+        "recipe": str(tmp_path / "recipe.toml"),
+    }
+    # The entities are those that are there already; a few pages are enough for held-out ones.
+    values |= {
+        "workdir": str(tmp_path / "work"),
+        "vocab_size": 10_000,
+        "missing_pages": "in",
+        "held_out": 0.3,
+    }
+    export = everything.clone(ExportHuggingFace, **values)
+    run_in_process(export)
+    assert main(["check", str(Path(export.folder) / "model")]) == 0
+    card = (Path(export.folder) / "model" / "README.md").read_text()
+    assert "BertTokenizer.from_pretrained" in card
+    assert "nothing ever trained its word head" in card
+    assert 'pipeline_tag: "feature-extraction"' in card
+    built, pretrained = export.clone(BuildSequences), export.clone(Pretrain)
+    rows = [
+        row
+        for path in built.manifest().paths(built.folder, "sequences/")
+        for row in storage.open_arrow(path).to_pylist()
+    ]
+    without = sum(max(row["entity_ids"]) < 3 for row in rows)
+    assert pretrained.manifest().drops == ({"sequences:few_entities": without} if without else {})
+    answers = answers_of(pretrained)
+    assert 1 <= len(answers) <= 20
+    texts = [row["mention"].replace("[UNK]", "") for row in answers]
+    assert texts == [text.lower() for text in texts], "a BERT without case"
+
+
 def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
     other = RunAll(dump=str(DUMP), workdir=everything.workdir, processes=1, seed=7)
     assert other.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
@@ -549,8 +592,16 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(
     assert {COMMONEST, "evaluation.jsonl", "metrics.csv"} < names
     assert not any(name.startswith("log") for name in names)
     words = {entry.path for entry in stage.clone(PretrainRoberta).manifest().files}
-    assert names - words == {COMMONEST}
+    assert names - words == {COMMONEST, "answers.jsonl"}
     page = (Path(stage.clone(Report).folder) / "index.html").read_text()
+    assert "What LUKE says of some held-out mentions" in page
+    content = json.loads((Path(stage.clone(Report).folder) / "results.json").read_text())
+    vocabulary = json.loads((Path(stage.clone(BuildEntityVocab).folder) / "entity_vocab.json").read_text())
+    assert 1 <= len(content["answers"]) <= 20
+    for row in content["answers"]:
+        assert row["mention"].strip()
+        assert {row["entity"], row["said"]} <= vocabulary.keys() - {"[PAD]", "[UNK]", "[MASK]"}
+        assert row["right"] == (row["entity"] == row["said"])
     assert "Held-out pages" in page
     assert "known entity seen 1000 or more" in page
 

@@ -1,0 +1,113 @@
+"""Tokenizers as transformers' LukeTokenizer and BertTokenizer load them, with the entity vocabulary."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from model.files import read_json, write_aside
+
+MARKERS = {"<ent>": "@", "<ent2>": "#"}
+
+
+def write_tokenizer(
+    output: Path,
+    words: Mapping[str, int],
+    entities: Mapping[str, int],
+    source: Path,
+    max_words: int,
+    task: str | None = None,
+) -> None:
+    """Write the files of a tokenizer with these vocabularies; `source` is the folder of the one that it comes from.
+
+    With the words of BERT it is a BertTokenizer, which knows no entities.
+    """
+    if is_bert(source):
+        write_bert_tokenizer(output, words, entities, source, max_words)
+    else:
+        write_luke_tokenizer(output, words, entities, source / "merges.txt", max_words, task)
+
+
+def is_bert(tokenizer: Path) -> bool:
+    """Whether a folder holds a tokenizer of BERT's, not of RoBERTa's."""
+    return not (tokenizer / "vocab.json").is_file()
+
+
+def vocabulary_file(tokenizer: Path) -> Path:
+    """Where a tokenizer's words are: RoBERTa's or BERT's."""
+    return tokenizer / ("vocab.txt" if is_bert(tokenizer) else "vocab.json")
+
+
+def read_words(tokenizer: Path) -> dict[str, int]:
+    """Word -> id, from vocab.json or vocab.txt."""
+    if not is_bert(tokenizer):
+        return read_json(tokenizer / "vocab.json")
+    if not (tokenizer / "vocab.txt").is_file():
+        raise ValueError(f"{tokenizer}: found neither vocab.json nor vocab.txt")
+    return numbered_lines((tokenizer / "vocab.txt").read_text(encoding="utf-8"))
+
+
+def numbered_lines(text: str) -> dict[str, int]:
+    """The lines of vocab.txt with their numbers."""
+    return {token: number for number, token in enumerate(text.removesuffix("\n").split("\n"))}
+
+
+def write_bert_tokenizer(
+    output: Path, words: Mapping[str, int], entities: Mapping[str, int], source: Path, max_words: int
+) -> None:
+    """Write the files of a BertTokenizer in whose texts <ent> and <ent2> are markers, and the entity vocabulary."""
+    config = read_json(source / "tokenizer_config.json") | {
+        "tokenizer_class": "BertTokenizer",
+        "model_max_length": max_words,
+        "additional_special_tokens": list(MARKERS),
+    }
+    text = "".join(f"{word}\n" for word in words)
+    write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
+    for name, content in (("entity_vocab.json", entities), ("tokenizer_config.json", config)):
+        write_aside(output / name, partial(write_json, content))
+
+
+def write_luke_tokenizer(
+    output: Path,
+    words: Mapping[str, int],
+    entities: Mapping[str, int],
+    merges: Path,
+    max_words: int,
+    task: str | None,
+) -> None:
+    """Write the files of a LukeTokenizer with these vocabularies."""
+    for name, content in (
+        ("vocab.json", words),
+        ("entity_vocab.json", entities),
+        ("tokenizer_config.json", tokenizer_config(entities, max_words) | ({"task": task} if task else {})),
+    ):
+        write_aside(output / name, partial(write_json, content))
+    write_aside(output / "merges.txt", partial(shutil.copyfile, merges))
+
+
+def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, Any]:
+    """The tokenizer's configuration, with the entity vocabulary: versions differ in where they look."""
+    mask = {
+        "__type": "AddedToken",
+        "content": "<mask>",
+        "lstrip": True,
+        "rstrip": False,
+        "single_word": False,
+        "normalized": True,
+        "special": True,
+    }
+    return {
+        "tokenizer_class": "LukeTokenizer",
+        "model_max_length": max_words,
+        "mask_token": mask,
+        "entity_token_1": "<ent>",
+        "entity_token_2": "<ent2>",
+        "entity_vocab": dict(entities),
+    }
+
+
+def write_json(value: object, path: Path) -> None:
+    """Write a value as readable JSON."""
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
