@@ -51,7 +51,7 @@ def add_computing(add: Callable[..., Any]) -> None:
     add(
         "--precision",
         choices=(AUTO, *PRECISIONS),
-        help="of matrix products (default: auto, bf16 on a GPU and float32 elsewhere)",
+        help="of matrix products (default: auto, bf16 where the GPU or the processor has it, else float32)",
     )
     add("--gradient-checkpointing", action="store_const", const=True, help="less memory for more work")
     add(

@@ -112,10 +112,10 @@ class Recipe:
     def on_device(self, config: LukeConfig, *, gpu_bytes: int, has_bf16: bool, profile: str) -> "Recipe":
         """The recipe with what it leaves open as a specialist would choose it; `gpu_bytes` is 0 on a CPU.
 
-        On a GPU products are in bf16 where it has that, and a micro-batch has as many tokens as its memory takes, up to
-        GPU_TOKENS. In profile `paper`, whose result depends on them, micro-batches stay as they are.
+        Products are in bf16 where the device has that. On a GPU a micro-batch has as many tokens as its memory takes,
+        up to GPU_TOKENS. In profile `paper`, whose result depends on them, micro-batches stay as they are.
         """
-        suited = "bf16" if gpu_bytes and has_bf16 else "float32"
+        suited = "bf16" if has_bf16 else "float32"
         precision = suited if self.precision == AUTO else self.precision
         changes: dict[str, Any] = {"precision": precision}
         if gpu_bytes and not self.tokens_per_batch and profile != "paper":

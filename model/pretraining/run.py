@@ -30,7 +30,7 @@ from model.pretraining.loader import Loader
 from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched
 from model.pretraining.recipes import RANDOM, SCRATCH, TITLES, Recipe
 from model.pretraining.start import begin_with_titles, build_model
-from model.pretraining.throughput import Meter, Peaks, gpu_has_bf16, gpu_memory
+from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
 from model.training.checkpoints import Checkpoint, latest_checkpoint
 from model.training.loop import resolve_device
 from model.training.metrics_log import METRICS, Record, Tracker, find_tracker, last_figures
@@ -118,7 +118,7 @@ def identity(
 def resolved(configuration: Configuration, config: LukeConfig, device: torch.device, profile: str) -> Recipe:
     """The recipe with what it leaves open: to the device, to the base model and to the profile."""
     recipe = configuration.recipe.on_device(
-        config, gpu_bytes=gpu_memory(device), has_bf16=gpu_has_bf16(device), profile=profile
+        config, gpu_bytes=gpu_memory(device), has_bf16=has_bf16(device), profile=profile
     )
     start = recipe.start_of_entities(base_model=configuration.base_model, profile=profile)
     return replace(recipe, entity_start=start if configuration.entities else RANDOM)

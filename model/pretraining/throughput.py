@@ -134,9 +134,14 @@ def gpu_memory(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 0
 
 
-def gpu_has_bf16(device: torch.device) -> bool:
-    """Whether a GPU computes products in bf16 itself."""
-    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+def has_bf16(device: torch.device) -> bool:
+    """Whether a GPU computes products in bf16 itself, or a processor does (AVX512-BF16, AMX)."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    features: dict[str, object] = getattr(
+        torch.cpu, "get_capabilities", dict
+    )()  # not in every version of torch
+    return bool(features.get("avx512_bf16") or features.get("amx_bf16"))
 
 
 def peak_memory(device: torch.device) -> int:

@@ -18,6 +18,7 @@ SHORT = Recipe(
     micro_batch_size=2,
     log_every=1,
     checkpoint_every=2,
+    precision="float32",
 )
 
 

@@ -300,7 +300,7 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
         *PRECISIONS,
         default=AUTO,
         description="of the matrix products of pretraining and fine-tuning; auto: what --recipe says, or bf16 for "
-        "pretraining on a GPU, else float32",
+        "pretraining on a GPU or a processor that has it, else float32",
     )
     gradient_checkpointing = luigi.BoolParameter(
         description="less memory for more work, in pretraining and fine-tuning"

@@ -16,6 +16,7 @@ from model.pretraining.throughput import (
     Peaks,
     Work,
     duration,
+    has_bf16,
     matrix_rate,
     progress_text,
     published_rate,
@@ -212,3 +213,14 @@ def test_published_rate_of_a_device_by_its_name(name: str, tera: float) -> None:
 )
 def test_published_rate_of_what_only_looks_like_a_device_is_unknown(name: str) -> None:
     assert published_rate(name) is None
+
+
+def test_a_processor_says_whether_it_has_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where torch has no word for it."""
+    for features in ({"avx512_bf16": True}, {"avx512_bf16": False, "amx_bf16": True}):
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda found=features: found, raising=False)
+        assert has_bf16(CPU)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": False, "avx2": True})
+    assert not has_bf16(CPU)
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert not has_bf16(CPU)
