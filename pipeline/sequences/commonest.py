@@ -7,7 +7,7 @@ annotation are held in memory, and no text but then.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 import numpy as np
@@ -45,11 +45,9 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
     Returns:
         The number of rows.
     """
-    words, mention_table = WordTokenizer.load(tokenizer), MentionTable(mentions)
-    table = mention_table if words.keeps_spelling else Respelled(mention_table, words, sequences)
-    offsets, names, labels = _annotations(sequences, words, table)
-    known, places = np.unique(names, return_inverse=True)
-    answers = _answers(table, known, names, labels)[places]
+    offsets, places, counts = held_out_counts(sequences=sequences, mentions=mentions, tokenizer=tokenizer)
+    labels = np.array([_commonest(each) for each in counts], np.int64).reshape(-1, 2)
+    answers = labels[places]
     schema = schemas.COMMONEST.schema.with_metadata({"sequences": storage.manifest_sha256(sequences)})
     columns = [
         pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(column, field.type.value_type))
@@ -58,6 +56,22 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
     with storage.atomic_path(path) as temporary, pa.ipc.new_stream(temporary, schema) as writer:
         writer.write_table(pa.table(columns, schema=schema), max_chunksize=_ROWS_PER_BATCH)
     return len(offsets) - 1
+
+
+def held_out_counts(
+    *, sequences: str, mentions: str, tokenizer: str
+) -> tuple[Numbers, Numbers, Iterator[dict[int, int]]]:
+    """How often the text of each held-out annotation links to each label, beside the held-out pages' own links.
+
+    Returns:
+        Where the annotations of each held-out sequence begin, and where the last ones end; for each annotation the
+        place of its text among all texts; for each text, one after the other, its labels and their links.
+    """
+    words, mention_table = WordTokenizer.load(tokenizer), MentionTable(mentions)
+    table = mention_table if words.keeps_spelling else Respelled(mention_table, words, sequences)
+    offsets, names, labels = _annotations(sequences, words, table)
+    known, places = np.unique(names, return_inverse=True)
+    return offsets, places, _counts(table, known, names, labels)
 
 
 class Respelled:
@@ -125,8 +139,10 @@ def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
             yield tokenizer.decode(words[start:end]).strip()
 
 
-def _answers(table: MentionTable | Respelled, known: Numbers, names: Numbers, labels: Numbers) -> Numbers:
-    """Both labels of each name, (names, 2): the commonest, and the commonest known one.
+def _counts(
+    table: MentionTable | Respelled, known: Numbers, names: Numbers, labels: Numbers
+) -> Iterator[dict[int, int]]:
+    """The labels of each name and their links.
 
     Args:
         table: the mention table.
@@ -137,22 +153,18 @@ def _answers(table: MentionTable | Respelled, known: Numbers, names: Numbers, la
     # A name's number and a label are small enough for one number together.
     keys, counts = np.unique((names << _LABEL_BITS) | labels, return_counts=True)
     bounds = (np.searchsorted(keys, each << _LABEL_BITS) for each in (known, known + 1))
-    answers = np.full((len(known), 2), NONE, np.int64)
-    for place, (number, first, last) in enumerate(zip(known, *bounds, strict=True)):
+    for number, first, last in zip(known, *bounds, strict=True):
+        left: Counter[int] = Counter()
         if number != NONE:
-            own = {
-                int(key) & ((1 << _LABEL_BITS) - 1): int(count)
-                for key, count in zip(keys[first:last], counts[first:last], strict=True)
-            }
-            answers[place] = _labels(table.candidates(int(number)), own)
-    return answers
+            for candidate in table.candidates(int(number)):
+                label = UNKNOWN_ENTITY if candidate.entity_id is None else candidate.entity_id
+                left[label] += candidate.link_count
+            for key, count in zip(keys[first:last], counts[first:last], strict=True):
+                left[int(key) & ((1 << _LABEL_BITS) - 1)] -= int(count)
+        yield {label: count for label, count in left.items() if count > 0}
 
 
-def _labels(candidates: Iterable[Candidate], own: Mapping[int, int]) -> list[int]:
-    """The commonest label of a name, and the commonest known one; of equals the first in the table."""
-    counts: Counter[int] = Counter()
-    for candidate in candidates:
-        counts[UNKNOWN_ENTITY if candidate.entity_id is None else candidate.entity_id] += candidate.link_count
-    left = {label: count - own.get(label, 0) for label, count in counts.items() if count > own.get(label, 0)}
-    known = {label: count for label, count in left.items() if label != UNKNOWN_ENTITY}
-    return [max(each, key=each.__getitem__, default=NONE) for each in (left, known)]
+def _commonest(counts: Mapping[int, int]) -> list[int]:
+    """The commonest label of a text, and the commonest known one; of equals the first in the table."""
+    known = {label: count for label, count in counts.items() if label != UNKNOWN_ENTITY}
+    return [max(each, key=each.__getitem__, default=NONE) for each in (counts, known)]

@@ -1,0 +1,256 @@
+"""Which of its text's targets a held-out link leads to: by how common they are, by the words around it, and by LUKE.
+
+    python -m benchmarks.evidence.disambiguation --sequences DIR --mentions DIR --tokenizer DIR --models DIR
+
+A mention counts whose text links to two known entities or more elsewhere, and whose own entity is known. Each method
+is the logarithm of how often the text links to a candidate, plus weighted scores. Some of the held-out pages choose the
+weights; the others are asked. Intervals are of resampled pages, for the mean over all models.
+"""
+
+import itertools
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from benchmarks.evidence.words_around import WordsAround
+from benchmarks.harness.options import Options, absolute
+from benchmarks.harness.report import Record, Report, progress
+from model.data.collation import collate
+from model.data.masking import Masker
+from model.data.shards import HELD_OUT, Corpus
+from model.luke.batch import IGNORED
+from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
+from model.luke.heads import ENTITY_LOSS, LukeForPretraining
+from model.pretraining.evaluation import evaluating, read_pretrained
+from pipeline.sequences.commonest import held_out_counts
+from pipeline.sequences.shards import is_held_out
+
+WEIGHTS = (0.0, *(round(2.0 ** (power / 2), 4) for power in range(-10, 11)))
+SAMPLES, SEED = 10_000, 20_201_116
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Scores = list[Floats]  # of the candidates of each mention
+
+
+@dataclass(frozen=True)
+class Mention:
+    """An annotation of a held-out sequence, its known candidates, and the logarithm of each one's share of links."""
+
+    page_id: int
+    index: int
+    place: int
+    label: int
+    candidates: Integers
+    log_prior: Floats
+
+    @property
+    def is_reachable(self) -> bool:
+        """Whether its entity is among the candidates."""
+        return self.label in self.candidates
+
+
+def ambiguous_mentions(corpus: Corpus, *, mentions: str, tokenizer: str) -> list[Mention]:
+    """The annotations of known entities whose texts link to two known entities or more, beside held-out links."""
+    offsets, places, counts = held_out_counts(
+        sequences=str(corpus.folder), mentions=mentions, tokenizer=tokenizer
+    )
+    tables = [{label: links for label, links in each.items() if label != UNKNOWN_ENTITY} for each in counts]
+    found = []
+    for index in range(len(corpus)):
+        sequence = corpus[index]
+        for place, label in enumerate(sequence.entity_ids.tolist()):
+            table = tables[places[offsets[index] + place]]
+            if label >= SPECIAL_ENTITIES and len(table) > 1:
+                links = np.array(list(table.values()), np.float64)
+                prior = np.log(links / links.sum())
+                candidates = np.array(list(table), np.int64)
+                found.append(Mention(sequence.page_id, index, place, label, candidates, prior))
+    return found
+
+
+@torch.no_grad()
+def model_scores(
+    module: LukeForPretraining, corpus: Corpus, mentions: Sequence[Mention], *, batch_size: int = 32
+) -> Scores:
+    """The logit of each candidate where all known entities of a sequence are hidden."""
+    facts = corpus.facts
+    masker = Masker(
+        facts,
+        corpus.word_starts,
+        profile="fixed",
+        seed=SEED,
+        word_share=0.0,
+        entity_share=1.0,
+        hides_unknown=False,
+    )
+    of_sequence: dict[int, list[int]] = {}
+    for number, mention in enumerate(mentions):
+        of_sequence.setdefault(mention.index, []).append(number)
+    found: Scores = [np.zeros(0)] * len(mentions)
+    indices = sorted(of_sequence)
+    head, table = module.heads[ENTITY_LOSS]
+    with evaluating(module):
+        for first in range(0, len(indices), batch_size):
+            chosen = indices[first : first + batch_size]
+            masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen]
+            batch = collate(masked, max_mention_words=facts.max_mention_words, entities=True)
+            states, labels = module.asked(batch)[ENTITY_LOSS]
+            logits = head(states.float(), table.weight).double().numpy()
+            rows = itertools.count()
+            for index, each in zip(chosen, masked, strict=True):
+                row_of = {place: next(rows) for place in np.flatnonzero(each.entity_labels != IGNORED)}
+                for number in of_sequence[index]:
+                    mention = mentions[number]
+                    row = row_of[mention.place]
+                    assert int(labels[row]) == mention.label
+                    found[number] = logits[row, mention.candidates]
+    return found
+
+
+def is_right(mentions: Sequence[Mention], scores: Scores) -> NDArray[np.bool_]:
+    """Whether the best candidate is the mention's entity; of equals the first counts."""
+    best = [each.candidates[int(np.argmax(score))] for each, score in zip(mentions, scores, strict=True)]
+    return np.array(best) == np.array([each.label for each in mentions])
+
+
+def combined(mentions: Sequence[Mention], parts: Sequence[Scores], weights: Sequence[float]) -> Scores:
+    """The logarithm of the prior plus the weighted parts."""
+    total = [each.log_prior for each in mentions]
+    for part, weight in zip(parts, weights, strict=True):
+        total = [left + weight * right for left, right in zip(total, part, strict=True)]
+    return total
+
+
+def choose_weights(mentions: Sequence[Mention], parts: Sequence[Scores]) -> tuple[int, tuple[float, ...]]:
+    """How many mentions are right with the best weights, and these; of equals the smallest."""
+    found = [
+        (int(is_right(mentions, combined(mentions, parts, weights)).sum()), weights)
+        for weights in itertools.product(WEIGHTS, repeat=len(parts))
+    ]
+    return max(found, key=lambda each: (each[0], -sum(each[1])))
+
+
+def interval(pages: Integers, values: Floats) -> tuple[float, float, float]:
+    """The mean of a value of each mention, and its interval of 95 % over resampled pages."""
+    _, rows = np.unique(pages, return_inverse=True)
+    sums, counts = np.bincount(rows, values), np.bincount(rows)
+    generator = np.random.default_rng(SEED)
+    drawn = generator.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), SAMPLES)
+    low, high = np.percentile((drawn @ sums) / (drawn @ counts), [2.5, 97.5])
+    return float(values.mean()), float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """All mentions, the numbers of those that choose weights, and of those that are asked."""
+
+    mentions: list[Mention]
+    choosing: list[int]
+    asked: list[int]
+
+    @classmethod
+    def of(cls, mentions: list[Mention], share: float) -> "Probe":
+        """The mentions of the first pages, that share of all pages, choose; ValueError where either part is empty."""
+        chooses = [is_held_out(each.page_id, share) for each in mentions]
+        found = cls(mentions, np.flatnonzero(chooses).tolist(), np.flatnonzero(~np.array(chooses)).tolist())
+        if not found.choosing or not found.asked:
+            raise ValueError(
+                f"--chosen-by {share}: {len(found.choosing)} mentions choose and {len(found.asked)} are asked; both "
+                "need some: build the sequences with another --held-out"
+            )
+        return found
+
+    def part(self, numbers: list[int], parts: Sequence[Scores]) -> tuple[list[Mention], list[Scores]]:
+        """The mentions and scores of these numbers."""
+        return [self.mentions[n] for n in numbers], [[each[n] for n in numbers] for each in parts]
+
+    def alone(self, scores: Scores) -> Floats:
+        """Which of the asked are right by these scores without the prior."""
+        mentions, (part,) = self.part(self.asked, [scores])
+        return is_right(mentions, part).astype(np.float64)
+
+    def weighed(self, *parts: Scores) -> tuple[Floats, tuple[float, ...], int]:
+        """Which of the asked are right with the best weights of the others, these, and how many others are right."""
+        count, weights = choose_weights(*self.part(self.choosing, parts))
+        mentions, scores = self.part(self.asked, parts)
+        return is_right(mentions, combined(mentions, scores, weights)).astype(np.float64), weights, count
+
+
+def methods(probe: Probe, bags: Sequence[Scores], models: Sequence[Scores]) -> tuple[Record, list[Record]]:
+    """By method which of the asked are right (a mean over models), and a row of each choice of weights."""
+    bag = max(bags, key=lambda each: probe.weighed(each)[2])
+    right: Record = {"the prior": probe.weighed()[0], "prior + bag of words": probe.weighed(bag)[0]}
+    choices = [{"method": "prior + bag of words", "weights": probe.weighed(bag)[1]}]
+    if models:
+        right["LUKE"] = np.mean([probe.alone(each) for each in models], axis=0)
+    for name, others in (("prior + LUKE", ()), ("prior + LUKE + bag of words", (bag,))):
+        found = [probe.weighed(each, *others) for each in models]
+        choices += [{"method": name, "weights": weights} for _, weights, _ in found]
+        if found:
+            right[name] = np.mean([each for each, _, _ in found], axis=0)
+    return right, choices
+
+
+def tables(probe: Probe, right: Mapping[str, Floats]) -> tuple[list[Record], list[Record]]:
+    """The accuracy of each method in per cent, and what LUKE adds to the others, with intervals over pages."""
+    pages = np.array([probe.mentions[n].page_id for n in probe.asked], np.int64)
+
+    def row(name: str, values: Floats) -> Record:
+        mean, low, high = interval(pages, 100 * values)
+        return {"method": name, "mean": mean, "from": low, "to": high}
+
+    pairs = [
+        ("prior + LUKE", "the prior"),
+        ("prior + LUKE", "prior + bag of words"),
+        ("prior + LUKE + bag of words", "prior + bag of words"),
+    ]
+    differences = [row(f"{a} less {b}", right[a] - right[b]) for a, b in pairs if a in right]
+    return [row(name, values) for name, values in right.items()], differences
+
+
+def main(arguments: list[str]) -> None:
+    """Run the probe and write its report."""
+    options = Options("evidence.disambiguation", __doc__)
+    options.take("sequences", "tokenizer", "threads")
+    options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
+    options.add_argument("--models", type=absolute, nargs="*", default=[], help="folders of pretraining")
+    options.add_argument(
+        "--chosen-by", type=float, required=True, help="share of all pages, held out, that choose weights"
+    )
+    chosen = options.read(arguments)
+    torch.set_num_threads(chosen.threads)
+    held_out, training = Corpus(chosen.sequences, HELD_OUT), Corpus(chosen.sequences)
+    found = ambiguous_mentions(held_out, mentions=str(chosen.mentions), tokenizer=str(chosen.tokenizer))
+    probe = Probe.of(found, chosen.chosen_by)
+    progress(f"{len(found):,} mentions; words around links")
+    places = [(each.index, each.place, each.candidates) for each in found]
+    bags = [WordsAround(training, sublinear=each).scores(held_out, places) for each in (False, True)]
+    models = []
+    for folder in chosen.models:
+        progress(f"{folder}")
+        models.append(model_scores(read_pretrained(folder), held_out, found))
+    right, choices = methods(probe, bags, models)
+    accuracies, differences = tables(probe, right)
+    report = Report(
+        "Which entity a held-out link leads to", chosen, ["torch", "numpy", "scipy", "scikit-learn"]
+    )
+    asked = [found[n] for n in probe.asked]
+    reachable = sum(each.is_reachable for each in asked) / len(asked)
+    pages = len({each.page_id for each in asked})
+    report.head.append(
+        f"{len(asked):,} mentions of {pages:,} pages are asked; the right entity is among the candidates of "
+        f"{reachable:.1%}. {len(probe.choosing):,} mentions on other pages choose the weights. "
+        f"{len(models)} models. Accuracies are in per cent, intervals of 95 % are of {SAMPLES:,} samples of pages.\n"
+    )
+    report.add("Accuracy", accuracies)
+    report.add("What LUKE adds", differences, "In points.")
+    report.add("Weights", choices)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

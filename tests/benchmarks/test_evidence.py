@@ -1,0 +1,143 @@
+"""What decides the meaning of the figures of `benchmarks.evidence`, beside plain loops."""
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.evidence import disambiguation as probe
+from benchmarks.evidence.words_around import WordsAround
+from model.data.collation import collate
+from model.data.masking import MaskedSequence
+from model.data.shards import HELD_OUT, Corpus
+from model.luke.batch import IGNORED
+from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, UNKNOWN_ENTITY
+from model.luke.heads import ENTITY_LOSS, LukeForPretraining
+from pipeline.sequences.shards import is_held_out
+from tests.support.models import TINY
+from tests.support.shards import ENTITIES, WORDS, random_rows, write_sequences
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sequences(
+        tmp_path_factory.mktemp("sequences"), random_rows(40), held_out=random_rows(30, seed=1)
+    )
+
+
+@pytest.fixture(scope="module")
+def mentions(folder: Path) -> list[probe.Mention]:
+    """Every known entity of the held-out sequences, among all known ones or some."""
+    corpus, generator, found = Corpus(folder, HELD_OUT), np.random.default_rng(3), []
+    for index in range(len(corpus)):
+        sequence = corpus[index]
+        for place, label in enumerate(sequence.entity_ids.tolist()):
+            if label >= SPECIAL_ENTITIES:
+                known = np.arange(SPECIAL_ENTITIES, ENTITIES)
+                candidates = generator.permutation(known)[: generator.integers(2, len(known))]
+                prior = np.log(generator.dirichlet(np.ones(len(candidates))))
+                found.append(probe.Mention(sequence.page_id, index, place, label, candidates, prior))
+    assert len(found) > 20
+    return found
+
+
+def test_the_words_around_a_link_beside_loops(folder: Path, mentions: list[probe.Mention]) -> None:
+    """tf-idf as scikit-learn defines it: idf = ln((1 + n) / (1 + df)) + 1, vectors of length 1."""
+    training, held_out = Corpus(folder), Corpus(folder, HELD_OUT)
+    texts = [training[index] for index in range(len(training))]
+    seen = Counter(word for text in texts for word in set(text.word_ids.tolist()))
+    idf = [math.log((1 + len(texts)) / (1 + seen[word])) + 1 for word in range(WORDS)]
+
+    def around(text: object, place: int) -> Counter[int]:
+        words = text.word_ids.tolist()  # type: ignore[attr-defined]
+        start, end = text.entity_starts[place], text.entity_ends[place]  # type: ignore[attr-defined]
+        return Counter(words[:start] + words[end:])
+
+    def vector(counts: Counter[int]) -> np.ndarray:
+        found = np.array([counts[word] * idf[word] for word in range(WORDS)])
+        return found / (np.linalg.norm(found) or 1)
+
+    entities = {entity: Counter[int]() for entity in range(ENTITIES)}
+    for text in texts:
+        for place, entity in enumerate(text.entity_ids.tolist()):
+            entities[entity] += around(text, place)
+    places = [(each.index, each.place, each.candidates) for each in mentions]
+    found = WordsAround(training, sublinear=False).scores(held_out, places)
+    for (index, place, candidates), cosines in zip(places, found, strict=True):
+        own = vector(around(held_out[index], place))
+        wanted = [own @ vector(entities[candidate]) for candidate in candidates.tolist()]
+        np.testing.assert_allclose(cosines, wanted, atol=1e-12)
+
+
+def test_scores_of_a_model_are_those_of_each_sequence_alone(
+    folder: Path, mentions: list[probe.Mention]
+) -> None:
+    torch.manual_seed(0)
+    module = LukeForPretraining(TINY)
+    held_out = Corpus(folder, HELD_OUT)
+    found = probe.model_scores(module, held_out, mentions, batch_size=7)
+    assert module.training, "the module's mode is what it was"
+    module.eval()
+    for mention, scores in zip(mentions, found, strict=True):
+        sequence = held_out[mention.index]
+        labels = sequence.entity_ids.astype(np.int64)
+        is_known = labels != UNKNOWN_ENTITY
+        words = np.array([held_out.facts.cls_id, *sequence.word_ids, held_out.facts.sep_id], np.int64)
+        masked = MaskedSequence(
+            word_ids=words,
+            word_labels=np.full(len(words), IGNORED),
+            entity_ids=np.where(is_known, MASK_ENTITY, labels),
+            entity_labels=np.where(np.arange(len(labels)) == mention.place, labels, IGNORED),
+            entity_starts=sequence.entity_starts.astype(np.int64) + 1,
+            entity_ends=sequence.entity_ends.astype(np.int64) + 1,
+        )
+        batch = collate([masked], max_mention_words=held_out.facts.max_mention_words, entities=True)
+        with torch.no_grad():
+            states, _ = module.asked(batch)[ENTITY_LOSS]
+            head, table = module.heads[ENTITY_LOSS]
+            logits = head(states, table.weight)[0].numpy()
+        np.testing.assert_allclose(scores, logits[mention.candidates], atol=1e-5)
+
+
+def test_pages_that_choose_are_not_asked(mentions: list[probe.Mention]) -> None:
+    found = probe.Probe.of(mentions, 0.5)
+    assert sorted([*found.choosing, *found.asked]) == list(range(len(mentions)))
+    assert all(is_held_out(mentions[n].page_id, 0.5) for n in found.choosing)
+    assert not any(is_held_out(mentions[n].page_id, 0.5) for n in found.asked)
+    with pytest.raises(ValueError, match=r"^--chosen-by 1.0: \d+ mentions choose and 0 are asked"):
+        probe.Probe.of(mentions, 1.0)
+
+
+def test_a_score_that_knows_and_one_that_does_not(mentions: list[probe.Mention]) -> None:
+    """The weight of what knows is above 0, that of what is always wrong is 0, and each adds what it can."""
+    knows = [(each.candidates == each.label).astype(float) * 30 for each in mentions]
+    errs = [-each for each in knows]
+    found = probe.Probe.of(mentions, 0.5)
+    reachable = np.array([mentions[n].is_reachable for n in found.asked])
+    right, weights, _ = found.weighed(knows)
+    assert np.array_equal(right == 1, reachable)
+    assert weights[0] > 0
+    prior, none, _ = found.weighed()
+    by_errors, weights, _ = found.weighed(errs)
+    assert (none, weights) == ((), (0.0,))
+    assert np.array_equal(prior, by_errors)
+    table, choices = probe.methods(found, [errs, knows], [errs, knows])
+    assert np.array_equal(table["prior + bag of words"] == 1, reachable), "the better bag is chosen"
+    np.testing.assert_allclose(table["prior + LUKE"], (prior + reachable) / 2)
+    assert len(choices) == 1 + 2 + 2
+    accuracies, differences = probe.tables(found, table)
+    assert [row["method"] for row in accuracies] == list(table)
+    assert differences[0]["mean"] == pytest.approx(100 * (table["prior + LUKE"] - prior).mean())
+
+
+def test_an_interval_is_of_pages() -> None:
+    """Of pages that differ as wholes the interval is as wide as that of one value a page."""
+    pages = np.repeat(np.arange(50), 10)
+    values = (pages % 2).astype(float)
+    mean, low, high = probe.interval(pages, values)
+    assert mean == 0.5
+    spread = 1.96 * 0.5 / math.sqrt(50)
+    assert (low, high) == pytest.approx((0.5 - spread, 0.5 + spread), abs=0.03)
