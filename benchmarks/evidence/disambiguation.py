@@ -102,7 +102,8 @@ def model_scores(
             logits = head(states.float(), table.weight).double().numpy()
             rows = itertools.count()
             for index, each in zip(chosen, masked, strict=True):
-                row_of = {place: next(rows) for place in np.flatnonzero(each.entity_labels != IGNORED)}
+                hidden = np.flatnonzero(each.entity_labels != IGNORED).tolist()
+                row_of = {place: next(rows) for place in hidden}
                 for number in of_sequence[index]:
                     mention = mentions[number]
                     row = row_of[mention.place]

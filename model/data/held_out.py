@@ -43,11 +43,15 @@ class Commonest:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out sequences, how often training annotates each entity, and the labels of the mention table."""
+    """Held-out sequences, how often training annotates each entity, and the labels of the mention table.
+
+    With `kept` (rising) only those sequences are evaluated.
+    """
 
     corpus: Corpus
     training_counts: Integers  # (entity_vocab_size,)
     commonest: Commonest | None
+    kept: Integers | None = None
 
     @classmethod
     def open(cls, folder: Path, commonest: Path | None = None) -> "HeldOut":
@@ -57,7 +61,7 @@ class HeldOut:
         return cls(corpus, count_entities(Corpus(folder)), labels)
 
     def __len__(self) -> int:
-        return len(self.corpus)
+        return len(self.corpus) if self.kept is None else len(self.kept)
 
     def make_masker(self, *, hides_words: bool = True) -> Masker:
         """Masks that are the same at every evaluation."""
@@ -68,8 +72,9 @@ class HeldOut:
 
     def shuffled(self) -> list[int]:
         """All sequences, in an order that is always the same."""
-        order: list[int] = epoch_order(len(self), seed=SEED, epoch=0).tolist()
-        return order
+        order = epoch_order(len(self.corpus), seed=SEED, epoch=0)
+        found: list[int] = (order if self.kept is None else order[np.isin(order, self.kept)]).tolist()
+        return found
 
     def sample(self, count: int) -> list[int]:
         """At most `count` sequences, always the same, from all over the held-out part."""

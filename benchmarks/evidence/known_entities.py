@@ -1,0 +1,117 @@
+"""Which held-out entities a pretrained model names right, by how often training annotates them.
+
+    python -m benchmarks.evidence.known_entities --sequences DIR --mentions DIR --tokenizer DIR --models DIR
+
+Entities are hidden as `model.evaluation` hides them. All known entities compete.
+"""
+
+import math
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from benchmarks.evidence.disambiguation import interval
+from benchmarks.harness.options import Options, absolute, count
+from benchmarks.harness.report import Record, Report, progress
+from model.data.held_out import HeldOut
+from model.luke.batch import IGNORED
+from model.luke.config import SPECIAL_ENTITIES
+from model.luke.heads import LukeForPretraining
+from model.pretraining.evaluation import entity_columns, evaluating, mask, read_pretrained
+from model.pretraining.ranking import BANDS
+from pipeline.sequences.commonest import write_commonest
+from pipeline.sequences.shards import is_held_out
+
+BATCH = 32
+
+
+def beyond(held_out: HeldOut, share: float) -> HeldOut:
+    """The held-out sequences without those of the first pages, that share of all."""
+    pages = np.concatenate([batch.column("page_id").to_numpy() for batch in held_out.corpus.batches])
+    kept = np.flatnonzero([not is_held_out(int(page), share) for page in pages])
+    if not len(kept):
+        raise ValueError(
+            f"--beyond {share}: no held-out page is left; build the sequences with a larger --held-out"
+        )
+    return replace(held_out, kept=kept)
+
+
+@torch.no_grad()
+def asked(module: LukeForPretraining, held_out: HeldOut, rounds: int) -> Record:
+    """Of each known entity that is asked for: its page, label, rank among the known, and commonest known target."""
+    places = [(epoch, index) for epoch in range(rounds) for index in held_out.sample(len(held_out))]
+    masker, corpus, found = held_out.make_masker(hides_words=False), held_out.corpus, []
+    with evaluating(module):
+        for first in range(0, len(places), BATCH):
+            chosen = places[first : first + BATCH]
+            labels, _, _, ranks, _, commonest = entity_columns(module, held_out, masker, chosen)
+            counts = [int((each.entity_labels != IGNORED).sum()) for each in mask(masker, corpus, chosen)]
+            pages = np.repeat([corpus[index].page_id for _, index in chosen], counts)
+            found.append(np.stack([pages, labels, ranks, commonest]).astype(np.int64))
+    columns = np.concatenate(found, axis=1)
+    columns = columns[:, columns[1] >= SPECIAL_ENTITIES]
+    return dict(zip(("page", "label", "rank", "commonest"), columns, strict=True))
+
+
+def rows_of(found: Sequence[Record], training_counts: NDArray[np.int64]) -> list[Record]:
+    """By how often training annotates an entity: how many are asked, and the shares of models and of the table."""
+    first = found[0]
+    seen = training_counts[first["label"]]
+    rows = []
+    for name, least, most in [("in all", 0, None), *((band(*ends), *ends) for ends in BANDS)]:
+        is_inside = (seen >= least) & (seen <= (math.inf if most is None else most))
+        row: Record = {"training annotates it": name, "asked": int(is_inside.sum())}
+        if is_inside.any():
+            top_1 = np.mean([each["rank"][is_inside] == 1 for each in found], axis=0)
+            mean, low, high = interval(first["page"][is_inside], 100 * top_1)
+            row |= {"LUKE": mean, "from": low, "to": high}
+            row["of the first 10"] = 100 * float(np.mean([each["rank"][is_inside] <= 10 for each in found]))
+            row["commonest target"] = 100 * float((first["commonest"] == first["label"])[is_inside].mean())
+            rows.append(row)
+    return rows
+
+
+def band(least: int, most: int | None) -> str:
+    """A band in words."""
+    return f"{least:,} or more" if most is None else "never" if most == 0 else f"{least} to {most}"
+
+
+def main(arguments: list[str]) -> None:
+    """Ask all models and write the report."""
+    options = Options("evidence.known_entities", __doc__)
+    options.take("sequences", "tokenizer", "threads")
+    options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
+    options.add_argument("--models", type=absolute, nargs="+", required=True, help="folders of pretraining")
+    options.add_argument(
+        "--beyond", type=float, default=0.0, help="leave out the first pages, this share of all"
+    )
+    options.add_argument("--rounds", type=count, default=1, help="how often each sequence is masked")
+    chosen = options.read(arguments)
+    torch.set_num_threads(chosen.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        commonest = Path(folder) / "commonest.arrow"
+        folders = {name: str(getattr(chosen, name)) for name in ("sequences", "mentions", "tokenizer")}
+        write_commonest(str(commonest), **folders)
+        held_out = beyond(HeldOut.open(chosen.sequences, commonest), chosen.beyond)
+        found = []
+        for model in chosen.models:
+            progress(f"{model}")
+            found.append(asked(read_pretrained(model), held_out, chosen.rounds))
+    report = Report("Held-out entities that LUKE names", chosen, ["torch", "numpy"])
+    pages = len(np.unique(found[0]["page"]))
+    report.head.append(
+        f"{len(chosen.models)} models, {len(held_out):,} held-out sequences, {pages:,} pages with known entities. "
+        "Shares are in per cent, those of LUKE the mean over models, their intervals of 95 % over resampled pages.\n"
+    )
+    report.add("Named right", rows_of(found, held_out.training_counts))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
