@@ -9,13 +9,16 @@ import pytest
 import torch
 
 from benchmarks.evidence import disambiguation as probe
+from benchmarks.evidence import known_entities
 from benchmarks.evidence.words_around import WordsAround
 from model.data.collation import collate
+from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence
 from model.data.shards import HELD_OUT, Corpus
 from model.luke.batch import IGNORED
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
+from model.pretraining.evaluation import evaluate
 from pipeline.sequences.shards import is_held_out
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, WORDS, random_rows, write_sequences
@@ -141,3 +144,26 @@ def test_an_interval_is_of_pages() -> None:
     assert mean == 0.5
     spread = 1.96 * 0.5 / math.sqrt(50)
     assert (low, high) == pytest.approx((0.5 - spread, 0.5 + spread), abs=0.03)
+
+
+def test_known_entities_are_those_of_the_evaluation(folder: Path) -> None:
+    """Of all pages the same shares as `evaluate`, and of some pages their sequences alone."""
+    torch.manual_seed(0)
+    module = LukeForPretraining(TINY)
+    held_out = HeldOut.open(folder)
+    found = known_entities.asked(module, held_out, rounds=2)
+    figures = evaluate(module, held_out, rounds=2, asks_words=False)
+    assert len(found["rank"]) == figures["known_entity_count"]
+    assert (found["rank"] == 1).mean() == pytest.approx(figures["known_entity_top_1"])
+    rows = known_entities.rows_of([found], held_out.training_counts)
+    assert [row["asked"] for row in rows] == [
+        len(found["rank"]),
+        *(count for name, count in figures.items() if "_seen_" in name and name.endswith("_count") and count),
+    ]
+    assert rows[0]["LUKE"] == pytest.approx(100 * figures["known_entity_top_1"])
+    some = known_entities.beyond(held_out, 0.5)
+    pages = {each.page_id for each in (some.corpus[index] for index in some.shuffled())}
+    assert pages == {1000 + n for n in range(30) if not is_held_out(1000 + n, 0.5)}
+    assert evaluate(module, some, asks_words=False)["sequences"] == len(some) < len(held_out)
+    with pytest.raises(ValueError, match=r"^--beyond 1.0: no held-out page is left"):
+        known_entities.beyond(held_out, 1.0)
