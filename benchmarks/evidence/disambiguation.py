@@ -9,6 +9,7 @@ weights; the others are asked. Intervals are of resampled pages, for the mean ov
 
 import itertools
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -53,23 +54,33 @@ class Mention:
         return self.label in self.candidates
 
 
-def ambiguous_mentions(corpus: Corpus, *, mentions: str, tokenizer: str) -> list[Mention]:
-    """The annotations of known entities whose texts link to two known entities or more, beside held-out links."""
+def ambiguous_mentions(
+    corpus: Corpus, *, mentions: str, tokenizer: str
+) -> tuple[list[Mention], Counter[str]]:
+    """The annotations of known entities whose texts link to two known entities or more, beside held-out links.
+
+    Then how many annotations there are, and how many are left out, by reason.
+    """
     offsets, places, counts = held_out_counts(
         sequences=str(corpus.folder), mentions=mentions, tokenizer=tokenizer
     )
     tables = [{label: links for label, links in each.items() if label != UNKNOWN_ENTITY} for each in counts]
-    found = []
+    found, annotations = list[Mention](), Counter[str]()
     for index in range(len(corpus)):
         sequence = corpus[index]
         for place, label in enumerate(sequence.entity_ids.tolist()):
             table = tables[places[offsets[index] + place]]
-            if label >= SPECIAL_ENTITIES and len(table) > 1:
+            annotations["held-out annotations"] += 1
+            if label < SPECIAL_ENTITIES:
+                annotations["left out: their entity is not in the vocabulary"] += 1
+            elif len(table) < 2:
+                annotations["left out: their text has one known target or none"] += 1
+            else:
                 links = np.array(list(table.values()), np.float64)
                 prior = np.log(links / links.sum())
                 candidates = np.array(list(table), np.int64)
                 found.append(Mention(sequence.page_id, index, place, label, candidates, prior))
-    return found
+    return found, annotations
 
 
 @torch.no_grad()
@@ -225,7 +236,9 @@ def main(arguments: list[str]) -> None:
     chosen = options.read(arguments)
     torch.set_num_threads(chosen.threads)
     held_out, training = Corpus(chosen.sequences, HELD_OUT), Corpus(chosen.sequences)
-    found = ambiguous_mentions(held_out, mentions=str(chosen.mentions), tokenizer=str(chosen.tokenizer))
+    found, annotations = ambiguous_mentions(
+        held_out, mentions=str(chosen.mentions), tokenizer=str(chosen.tokenizer)
+    )
     probe = Probe.of(found, chosen.chosen_by)
     progress(f"{len(found):,} mentions; words around links")
     places = [(each.index, each.place, each.candidates) for each in found]
@@ -248,6 +261,7 @@ def main(arguments: list[str]) -> None:
         f"{len(models)} models. Accuracies are in per cent, intervals of 95 % are of {SAMPLES:,} samples of pages.\n"
     )
     report.add("Accuracy", accuracies)
+    report.add("Mentions", [{"what": what, "count": number} for what, number in annotations.items()])
     report.add("What LUKE adds", differences, "In points.")
     report.add("Weights", choices)
     report.finish()

@@ -75,6 +75,33 @@ def test_the_words_around_a_link_beside_loops(folder: Path, mentions: list[probe
         np.testing.assert_allclose(cosines, wanted, atol=1e-12)
 
 
+def test_mentions_are_known_ambiguous_and_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By texts that are one and the same for each label: of an even one ambiguous, of an odd one not."""
+    corpus = Corpus(folder, HELD_OUT)
+    sequences = [corpus[index] for index in range(len(corpus))]
+    offsets = np.cumsum([0, *(len(each.entity_ids) for each in sequences)])
+    labels = np.concatenate([each.entity_ids for each in sequences])
+    counts = [
+        {label: 3, SPECIAL_ENTITIES: 1, UNKNOWN_ENTITY: 9}
+        if label % 2 == 0
+        else {label: 3, UNKNOWN_ENTITY: 9}
+        for label in range(ENTITIES)
+    ]
+    monkeypatch.setattr(probe, "held_out_counts", lambda **_: (offsets, labels, iter(counts)))
+    found, annotations = probe.ambiguous_mentions(corpus, mentions="", tokenizer="")
+    wanted = [label for label in labels.tolist() if label >= SPECIAL_ENTITIES and len(counts[label]) == 3]
+    assert [each.label for each in found] == wanted
+    assert [sequences[each.index].entity_ids[each.place] for each in found] == wanted
+    assert {each.is_reachable for each in found} == {True}
+    for each in found:
+        assert dict(zip(each.candidates.tolist(), np.exp(each.log_prior), strict=True)) == pytest.approx(
+            {each.label: 0.75, SPECIAL_ENTITIES: 0.25}
+        )
+    assert annotations.pop("held-out annotations") == len(labels) == annotations.total() + len(found)
+    assert all(annotations.values())
+    assert len(annotations) == 2
+
+
 def test_scores_of_a_model_are_those_of_each_sequence_alone(
     folder: Path, mentions: list[probe.Mention]
 ) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline import schemas, storage
-from pipeline.sequences.commonest import write_commonest
+from pipeline.sequences.commonest import held_out_counts, write_commonest
 from pipeline.sequences.packing import Sequence
 from pipeline.sequences.shards import shard
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -89,6 +89,16 @@ def test_labels_are_parallel_to_the_annotations(tmp_path: Path, tokenizer: Path)
     assert table.schema.metadata == {
         b"sequences": storage.manifest_sha256(str(tmp_path / "sequences")).encode()
     }
+
+
+def test_counts_are_of_each_text_beside_its_own_links(tmp_path: Path, tokenizer: Path) -> None:
+    labels(tmp_path, tokenizer, [[("Paris", 5), ("Oslo", 1)], [("Éire", 6), ("Rome", 4), ("Paris", 1)]])
+    folders = {name: str(tmp_path / name) for name in ("sequences", "mentions")}
+    offsets, places, counts = held_out_counts(**folders, tokenizer=str(tokenizer))
+    tables = list(counts)
+    assert offsets.tolist() == [0, 2, 5]
+    paris = {3: 6, 5: 3, 1: 4}
+    assert [tables[place] for place in places] == [paris, {}, {6: 1}, {}, paris]
 
 
 def test_links_of_held_out_pages_do_not_count(tmp_path: Path, tokenizer: Path) -> None:
