@@ -4,7 +4,7 @@ A task is a module with the names of `Task`. Fine-tuning and serving use it by f
 
 read        a file to examples (describe, label_names, negative_label say what is in them)
 featurize   examples to inputs of the model (feature_size, loss_terms)
-head        the model with the task's classifier (collate, loss, logits are for its batches)
+head        the model with the task's classifier (starting_bias, collate, loss, logits are for it and its batches)
 decode      logits to a prediction for each example
 score       predictions to the field's metrics
 
@@ -184,6 +184,12 @@ class Task(Protocol[Dataset, Feature]):
 
     def head(self, luke: LukeModel, label_count: int, *, entities: bool) -> Classifier:
         """The model with the task's classifier; without `entities` it classifies by words alone."""
+
+    def starting_bias(self, features: Sequence[Feature], label_count: int) -> np.ndarray | None:
+        """The classifier's bias (labels) at which it answers with the classes' frequencies in these features.
+
+        Each class counts one more, so that none is impossible. None: the classifier has no bias, or no fixed classes.
+        """
 
     def collate(self, features: Sequence[Feature], *, entities: bool, pad_id: int) -> Any:
         """One padded batch, a LabelledBatch."""

@@ -93,6 +93,10 @@ def prepare(
     luke.gradient_checkpointing = hyperparameters.gradient_checkpointing
     max_words = min(hyperparameters.max_words, luke.config.max_words)
     inputs = InputSettings(words, labels, markers, max_words, profile)
+    features = {split: task.featurize(dataset, inputs) for split, dataset in datasets.items()}
+    module = task.head(luke, len(labels), entities=variant.entities)
+    if profile == "fixed":
+        start_at_frequencies(task, module, features["train"].items)
     run = Run(
         task=task,
         variant=variant,
@@ -102,8 +106,8 @@ def prepare(
         negative=negative,
         tokenizer=tokenizer,
         datasets=datasets,
-        features={split: task.featurize(dataset, inputs) for split, dataset in datasets.items()},
-        module=task.head(luke, len(labels), entities=variant.entities).to(device),
+        features=features,
+        module=module.to(device),
         pad_id=words.pad_id,
         seed=seed,
         device=device,
@@ -111,6 +115,17 @@ def prepare(
     )
     check_parts(run)
     return run
+
+
+@torch.no_grad()
+def start_at_frequencies(task: Task[Any, Any], module: Classifier, train: Sequence[Any]) -> None:
+    """Sets the classifier's bias, where it has one, to what the classes' frequencies in train call for.
+
+    It would start at 0, and the first steps would teach it nothing but these frequencies.
+    """
+    bias = task.starting_bias(train, module.classifier.out_features)
+    if bias is not None:
+        module.classifier.bias.copy_(torch.from_numpy(bias))
 
 
 def check_parts(run: Run) -> None:

@@ -99,6 +99,13 @@ class SpanClassifier(Classifier):
         return self.classifier(self.dropout(states))
 
 
+def starting_bias(features: Sequence[SpanFeature], label_count: int) -> np.ndarray:
+    """The logarithms of the classes' shares of all spans: hundreds are no entity where one is."""
+    labels = [feature.labels for feature in features]
+    counts = 1 + np.bincount(np.concatenate(labels), minlength=label_count)
+    return np.log(counts / counts.sum())
+
+
 def loss(module: nn.Module, batch: SpanBatch) -> dict[str, Tensor]:
     """Cross-entropy, the mean over all spans of the batch."""
     scores = module(batch).flatten(0, 1)  # (batch * spans, labels)

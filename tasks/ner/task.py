@@ -152,6 +152,7 @@ feature_size = classifier.feature_size
 loss_terms = classifier.loss_terms
 collate = classifier.collate
 head = SpanClassifier
+starting_bias = classifier.starting_bias
 loss = classifier.loss
 logits = classifier.logits
 

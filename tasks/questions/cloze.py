@@ -73,6 +73,12 @@ def head(luke: LukeModel, label_count: int, *, entities: bool) -> EntityScorer:
     return EntityScorer(luke, 2, label_count)
 
 
+def starting_bias(features: Sequence[ClozeFeature], label_count: int) -> np.ndarray:
+    """The logarithm of the odds: of the entities that are an answer to those that are not."""
+    labels = np.concatenate([feature.label for feature in features])
+    return np.log([(1 + labels.sum()) / (1 + (1 - labels).sum())])
+
+
 def loss(module: nn.Module, batch: ClozeBatch) -> dict[str, Tensor]:
     """Binary cross-entropy, the mean over all entities of the batch."""
     is_entity = batch.labels >= 0

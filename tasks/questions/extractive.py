@@ -65,6 +65,10 @@ def head(luke: LukeModel, label_count: int, *, entities: bool) -> BoundaryClassi
     return BoundaryClassifier(luke, 1, label_count)
 
 
+def starting_bias(features: Sequence[WindowFeature], label_count: int) -> None:
+    """None: the words of a window compete, and a bias is the same for all of them."""
+
+
 def loss(module: nn.Module, batch: WindowBatch) -> dict[str, Tensor]:
     """Half the cross-entropies of start and end over the words, the mean over the windows of known answers."""
     scores = module(batch).masked_fill(~batch.inputs.word_mask[..., None], float("-inf"))

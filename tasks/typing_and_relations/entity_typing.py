@@ -165,6 +165,12 @@ def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassif
     return MentionClassifier(luke, 1, label_count)
 
 
+def starting_bias(features: Sequence[MarkedFeature], label_count: int) -> np.ndarray:
+    """The logarithms of each type's odds: of the mentions that have it to those that have not."""
+    positive = np.sum([feature.label for feature in features], axis=0)
+    return np.log((1 + positive) / (1 + len(features) - positive))
+
+
 def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
     """Binary cross-entropy, the mean over the batch and all types."""
     return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}

@@ -165,6 +165,10 @@ def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassif
     return MentionClassifier(luke, 2, label_count, bias=False)
 
 
+def starting_bias(features: Sequence[MarkedFeature], label_count: int) -> None:
+    """None: as in the authors' code and in transformers, the classifier has no bias."""
+
+
 def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
     """Cross-entropy, the mean over the batch."""
     return {"loss": nn.functional.cross_entropy(module(batch), batch.labels, ignore_index=IGNORED)}

@@ -1,0 +1,63 @@
+"""The classifier's bias before the first step: it answers with the frequencies of the training data."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+
+from tasks.finetuning.prepare import Run, prepare
+from tasks.finetuning.registry import TASKS
+from tasks.finetuning.variants import VARIANTS
+from tests.support.fine_tuned import EXAMPLES, QUICK, pretrained
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pretrained")
+    pretrained(path)
+    return path
+
+
+def run_of(folder: Path, task: str, profile: str = "fixed") -> Run:
+    return prepare(
+        TASKS[task], VARIANTS["luke"], QUICK, EXAMPLES / task, folder / "weights", folder / "tokenizer",
+        seed=1, device="cpu", profile=profile, progress=False,
+    )  # fmt: skip
+
+
+def test_spans_start_at_the_shares_of_the_classes(folder: Path) -> None:
+    run = run_of(folder, "ner")
+    labels = Counter(label for feature in run.features["train"].items for label in feature.labels.tolist())
+    entities = sum(labels.values()) - labels[0]
+    assert 0 < entities < labels[0] / 50  # what makes the bias worth its while
+    wanted = [(1 + labels[row]) / (labels.total() + len(run.labels)) for row in range(len(run.labels))]
+    assert run.module.classifier.bias.softmax(0).tolist() == pytest.approx(wanted, rel=1e-4)
+
+
+def test_types_start_at_the_share_of_mentions_that_have_them(folder: Path) -> None:
+    run = run_of(folder, "entity_typing")
+    mentions = [feature.label.tolist() for feature in run.features["train"].items]
+    having = [sum(column) for column in zip(*mentions, strict=True)]
+    wanted = [(1 + count) / (2 + len(mentions)) for count in having]
+    assert run.module.classifier.bias.sigmoid().tolist() == pytest.approx(wanted, rel=1e-4)
+
+
+def test_entities_of_a_passage_start_at_the_share_that_are_answers(folder: Path) -> None:
+    run = run_of(folder, "cloze_qa")
+    labels = [label for feature in run.features["train"].items for label in feature.label.tolist()]
+    wanted = (1 + sum(labels)) / (2 + len(labels))
+    assert run.module.classifier.bias.sigmoid().tolist() == pytest.approx([wanted], rel=1e-4)
+
+
+def test_relations_and_answers_have_no_such_bias(folder: Path) -> None:
+    assert run_of(folder, "relation_classification").module.classifier.bias is None
+    assert not run_of(folder, "extractive_qa").module.classifier.bias.any()
+
+
+@pytest.mark.parametrize("task", ["ner", "entity_typing", "cloze_qa"])
+def test_the_published_profile_starts_at_zero_and_is_else_the_same(folder: Path, task: str) -> None:
+    ours, theirs = (run_of(folder, task, profile).module.state_dict() for profile in ("fixed", "paper"))
+    assert not theirs["classifier.bias"].any()
+    assert ours.pop("classifier.bias").any()
+    assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
