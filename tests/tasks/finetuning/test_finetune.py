@@ -158,7 +158,8 @@ def test_what_is_written_fits_together(folder: Path, tmp_path: Path) -> None:
     assert [record["learning_rate"] for record in history] == pytest.approx(
         [QUICK.learning_rate * (16 - n) / 16 for n in range(16)]
     )
-    assert history[-1]["loss"] < history[0]["loss"]
+    losses = [record["loss"] for record in history]
+    assert sum(losses[8:]) < sum(losses[:8])  # of the two epochs, which have the same examples
     configuration = json.loads((tmp_path / "config.json").read_text())
     assert configuration["labels"] == ["O", "LOC", "MISC", "ORG", "PER"]
     assert configuration["hyperparameters"]["max_words"] == 96
