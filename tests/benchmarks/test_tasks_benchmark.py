@@ -15,6 +15,7 @@ import torch
 from benchmarks.harness import report
 from benchmarks.tasks import splits as workloads
 from benchmarks.tasks import tasks as script
+from benchmarks.tasks import token_classification as peer
 from model.exchange.load import load_luke
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.registry import TASKS
@@ -108,13 +109,22 @@ def test_a_share_is_part_of_the_whole_and_of_larger_shares(shared: Path, tmp_pat
     assert set(parts[0]) <= set(parts[1]) <= set(parts[2])
 
 
+@pytest.mark.parametrize("name", ["wikigold", "wnut17"])
+def test_few_sentences_are_500_of_train(shared: Path, name: str) -> None:
+    whole, few = (workloads.units_of(each, shared / "data") for each in (name, f"{name}-500"))
+    assert all(few[split] == whole[split] for split in ("dev", "test"))
+    sentences = {sentence for unit in whole["train"] for sentence in unit.strip("\n").split("\n\n")}
+    assert len(few["train"]) == 500
+    assert {unit.strip("\n") for unit in few["train"]} <= sentences
+
+
 def test_cells_are_told_apart_and_can_be_run() -> None:
-    cells = script.CELLS
+    cells = [cell for each in script.LISTS.values() for cell in each]
     assert len({cell.name for cell in cells}) == len(cells)
     for cell in cells:
         presets = TASKS[cell.task].PRESETS
         replace(presets[cell.preset], **cell.changes)
-        assert cell.variant in VARIANTS
+        assert cell.variant in (*VARIANTS, script.PEER)
         assert cell.data in workloads.DATA
 
 
@@ -125,6 +135,7 @@ def options(folder: Path, **changes: Any) -> argparse.Namespace:
     values = {
         "command": "the command",
         "quick": False,
+        "list": "tasks",
         "only": "",
         "jobs": 1,
         "weights": None,
@@ -219,3 +230,46 @@ def test_a_cell_runs_in_a_process_of_its_own(
     assert "types" not in record["metrics"]["test"]
     monkeypatch.setattr(sys, "executable", "false")
     assert script.run(cell, given)["failure"] == "exit status 1: "
+
+
+def test_the_peer_learns_and_is_scored_as_ours(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    bert(tmp_path / "bert")
+    changes = {"epochs": 3, "learning_rate": 2e-3}
+    cell = script.Cell("wikigold-500", "ner", script.PEER, shares=(0.1, 0.02, 0), changes=changes)
+    given = options(tmp_path, weights=tmp_path / "bert", shared=shared)
+    record = script.run(cell, given)
+    assert record.get("failure") is None
+    assert len(record["epochs"]) == 3
+    assert record["metrics"]["dev"]["f1"] == max(each["f1"] for each in record["epochs"])
+    data = tmp_path / "data"
+    data.mkdir()
+    workloads.write_data(cell.data, shared / "data", data, (0.02, 0.2, 0))
+    hyper = replace(TASKS["ner"].PRESETS["demo"], **changes)
+    run = peer.prepare(data, tmp_path / "bert", hyper, 1)
+    [first, *_] = run.inputs["train"]
+    assert [label for label in first["labels"] if label != peer.IGNORED] == [
+        run.names.index(tag) for tag in run.sentences["train"][0].tags
+    ]
+    gold = {split: [each["labels"] for each in inputs] for split, inputs in run.inputs.items()}
+    right = iter(
+        [gold["dev"][at : at + hyper.batch_size] for at in range(0, len(gold["dev"]), hyper.batch_size)]
+    )
+    assert peer.evaluate(replace(run, model=Answers(right, len(run.names))), "dev")["f1"] == 1
+
+
+class Answers:
+    """A model that answers with the labels it is given."""
+
+    def __init__(self, labels: Any, count: int) -> None:
+        self.labels, self.count = labels, count
+
+    def eval(self) -> None:
+        pass
+
+    def __call__(self, **batch: Any) -> Any:
+        rows = [torch.tensor(row).clamp(min=0) for row in next(self.labels)]
+        padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        return argparse.Namespace(logits=torch.nn.functional.one_hot(padded, self.count))

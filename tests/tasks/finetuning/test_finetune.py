@@ -21,7 +21,7 @@ from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.annotations import Mention
 from tasks.finetuning import epochs as loop
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning.finetune import finetune
+from tasks.finetuning.finetune import finetune, report_little
 from tasks.finetuning.prepare import Run
 from tasks.finetuning.prepare import prepare as prepare_run
 from tasks.finetuning.registry import TASKS
@@ -528,3 +528,19 @@ def test_a_tokenizer_of_other_weights_is_refused(folder: Path, tmp_path: Path) -
         ValueError, match=r"has 300 word embeddings; give the tokenizer that the weights were"
     ):
         run(tmp_path, tmp_path / "out")
+
+
+def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    little = {"f1": 0.05, "predicted": 20, "correct": 3, "gold": 100}
+    enough, silent = {**little, "f1": 0.3}, {**little, "f1": 0.0, "predicted": 0}
+    for dev, test, told in ((little, enough, "dev"), (enough, little, "test"), (enough, silent, "")):
+        caplog.clear()
+        report_little("ner, variant luke", {"dev": dev, "test": test}, TASKS["ner"].PRESETS["demo"])
+        if told:
+            wanted = f"ner, variant luke: on {told} the model is hardly better than one that predicts nothing: F1 5.0 %, "
+            assert caplog.messages[0].startswith(
+                wanted + "20 predicted, 3 of them right, of 100 that are there"
+            )
+        assert len(caplog.messages) == bool(told)
