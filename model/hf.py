@@ -11,7 +11,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m model.hf", description="Exchange with transformers.")
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser(
-        "check", help="compare a LUKE, RoBERTa or BERT folder in both implementations"
+        "check",
+        help="compare a LUKE, RoBERTa or BERT folder in both implementations; exit status 3: the encoder alone, equal",
     )
     check.add_argument("folder", type=Path, metavar="DIR", help="folder of transformers")
     export = commands.add_parser("export", help="write a folder that transformers' LukeForMaskedLM loads")
@@ -46,7 +47,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; 1 where models differ, 2 for what cannot be read or sent."""
+    """Do what the command line says; 1 where models differ, 2 for what cannot be read or sent.
+
+    3: the encoders are equal, and a head was not compared.
+    """
     options = vars(make_parser().parse_args(arguments))
     command = options.pop("command")
     try:

@@ -107,7 +107,7 @@ def question(sentence: Sentence, longest: int) -> tuple[str, list[tuple[int, int
     """A text with the blanks before words that our tokenisation gives; its spans of so many words, in characters."""
     text, starts, ends = "", [], []
     for word in sentence.words:
-        text += " " * has_leading_space(word)
+        text += " " * (bool(text) and has_leading_space(word))
         starts.append(len(text))
         text += word
         ends.append(len(text))

@@ -93,9 +93,11 @@ def head(values: Mapping[str, Any]) -> str:
 
 
 def fine_tuned_card(
-    architecture: str, pipeline: str, values: Mapping[str, Any], scores: Mapping[str, Any]
+    architecture: str, pipeline: str, values: Mapping[str, Any], scores: Mapping[str, Any], use: str
 ) -> str:
     """README.md of a fine-tuned model; `values` are its config.json, `scores` its metrics.json, of fine-tuning.
+
+    `use` says in Markdown what a user gives to the model and how its answers are read.
 
     What it was fine-tuned on has no name there, so that no data set and no language stands in its head.
     """
@@ -118,6 +120,9 @@ def fine_tuned_card(
 {table(("split", "score", "value"), rows)}
 Labels: {labels or "none"}.
 
+## Use
+
+{use}
 ## Training
 
 {table(("of", "value"), settings.items())}"""

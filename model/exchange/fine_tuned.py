@@ -125,6 +125,7 @@ def export_fine_tuned(
     words: Mapping[str, int],
     entities: Sequence[int],
     titles: Sequence[str] = (*SPECIAL_TITLES, SECOND_MASK),
+    blank_first: bool = False,
 ) -> None:
     """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
 
@@ -132,7 +133,7 @@ def export_fine_tuned(
     and <ent2>, which stand around the first and the second mention; `entities` those of the entity table for `titles`:
     [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and whatever else.
     With the words of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model
-    by hand.
+    by hand. `blank_first` is that of `write_tokenizer`.
     Raises ValueError for what cannot be exchanged or does not fit together.
     """
     luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
@@ -155,7 +156,15 @@ def export_fine_tuned(
         "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
     }
     output.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(output, vocabulary, entity_ids, tokenizer, config.max_words, task=architecture.task)
+    write_tokenizer(
+        output,
+        vocabulary,
+        entity_ids,
+        tokenizer,
+        config.max_words,
+        architecture.task,
+        blank_first=blank_first,
+    )
     write_aside(output / CONFIG, partial(write_json, values))
     write_tensors(output / WEIGHTS, state)
 

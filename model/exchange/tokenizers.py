@@ -19,15 +19,20 @@ def write_tokenizer(
     source: Path,
     max_words: int,
     task: str | None = None,
+    *,
+    blank_first: bool = False,
 ) -> None:
     """Write the files of a tokenizer with these vocabularies; `source` is the folder of the one that it comes from.
 
-    With the words of BERT it is a BertTokenizer, which knows no entities.
+    With the words of BERT it is a BertTokenizer, which knows no entities. With `blank_first` a text, and what follows
+    a mention's end, is tokenised as after a blank.
     """
     if is_bert(source):
         write_bert_tokenizer(output, words, entities, source, max_words)
     else:
-        write_luke_tokenizer(output, words, entities, source / "merges.txt", max_words, task)
+        changes: dict[str, Any] = {"task": task} if task else {}
+        changes |= {"add_prefix_space": True} if blank_first else {}
+        write_luke_tokenizer(output, words, entities, source / "merges.txt", max_words, changes)
 
 
 def is_bert(tokenizer: Path) -> bool:
@@ -75,13 +80,13 @@ def write_luke_tokenizer(
     entities: Mapping[str, int],
     merges: Path,
     max_words: int,
-    task: str | None,
+    changes: Mapping[str, Any],
 ) -> None:
-    """Write the files of a LukeTokenizer with these vocabularies."""
+    """Write the files of a LukeTokenizer with these vocabularies; `changes` are more of its configuration."""
     for name, content in (
         ("vocab.json", words),
         ("entity_vocab.json", entities),
-        ("tokenizer_config.json", tokenizer_config(entities, max_words) | ({"task": task} if task else {})),
+        ("tokenizer_config.json", tokenizer_config(entities, max_words) | dict(changes)),
     ):
         write_aside(output / name, partial(write_json, content))
     write_aside(output / "merges.txt", partial(shutil.copyfile, merges))

@@ -5,7 +5,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain, filterfalse
+from itertools import chain, filterfalse, pairwise
 from pathlib import Path
 from typing import ClassVar
 
@@ -94,6 +94,10 @@ class WordTokenizer(ABC):
                 del known[word]
         return ids
 
+    def encode_as_written(self, texts: Sequence[str]) -> list[list[int]]:
+        """The token ids of each text as it is, blanks included, with no special tokens added."""
+        return [found.ids for found in self._encoder.encode_batch_fast([*texts])]
+
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The token ids of a text as it is, and the characters (half open, no blanks) that each comes from."""
         encoding = self._encoder.encode(text, add_special_tokens=False)
@@ -128,6 +132,15 @@ class ByteLevelBPE(WordTokenizer):
     ) -> None:
         super().__init__(vocab, _encoder(vocab, merges), SPECIAL_TOKENS, source)
         self.merges = merges
+
+    def marks_apart(self) -> "ByteLevelBPE":
+        """The same without merges of punctuation marks that differ, as otherwise `).` and its like may be one token."""
+        return ByteLevelBPE(self.vocab, [pair for pair in self.merges if not _joins_marks("".join(pair))])
+
+    def write_merges(self, path: Path) -> None:
+        """Writes merges.txt."""
+        lines = ("#version: 0.2", *map(" ".join, self.merges))
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of token ids, special tokens as they are written; broken UTF-8 becomes U+FFFD."""
@@ -226,6 +239,15 @@ _BYTES = _byte_of_character()
 
 def _token_bytes(token: str) -> bytes:
     return bytes(_BYTES[char] for char in token if char in _BYTES)
+
+
+def _joins_marks(token: str) -> bool:
+    text = _token_bytes(token).decode("utf-8", errors="ignore")
+    return any(first != second and _is_mark(first) and _is_mark(second) for first, second in pairwise(text))
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"
 
 
 def _starts_word(text: str) -> bool:

@@ -16,11 +16,15 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words with all their columns; `line` is the first word's line number in the file."""
+    """Words with all their columns; `line` is the first word's line number in the file.
+
+    `blanks` says of each word whether a blank stands before it, where that is known.
+    """
 
     rows: tuple[Row, ...]
     line: int
     spans: tuple[Span, ...]
+    blanks: tuple[bool, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:

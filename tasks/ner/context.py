@@ -35,15 +35,28 @@ class EncodedDocument:
     offsets: np.ndarray
 
 
-def encode(document: Document, tokenizer: WordTokenizer, room: int, counts: Counter[str]) -> EncodedDocument:
+def encode(
+    document: Document, tokenizer: WordTokenizer, room: int, counts: Counter[str], *, profile: str
+) -> EncodedDocument:
     """Sub-words of each word: at least one ([UNK] for a word that has none), at most `room`."""
     words = [word for sentence in document.sentences for word in sentence.words]
-    subwords = tokenizer.encode(words, [has_leading_space(word) for word in words])
+    subwords = tokenizer.encode(words, leading_spaces(document, profile))
     counts["words_without_subwords"] += sum(not word for word in subwords)
     counts["words_cut"] += sum(len(word) > room for word in subwords)
     kept = [word[:room] or [tokenizer.unk_id] for word in subwords]
     offsets = np.array([*accumulate(map(len, kept), initial=0)], dtype=np.int64)
     return EncodedDocument(np.fromiter(chain.from_iterable(kept), dtype=np.int64), offsets)
+
+
+def leading_spaces(document: Document, profile: str) -> list[bool]:
+    """Whether each word is tokenised as after a blank: as it is written or, where that is not known, guessed.
+
+    A text begins without a blank in the profile `fixed`, as transformers' LukeTokenizer reads it, not in `paper`.
+    """
+    sentences = document.sentences
+    found = [blank for each in sentences for blank in (each.blanks or map(has_leading_space, each.words))]
+    first = [has_leading_space(words[0]) for words in (each.words for each in sentences) if words][:1]
+    return found if not found else [profile == "paper" and first[0], *found[1:]]
 
 
 def has_leading_space(word: str) -> bool:

@@ -14,7 +14,7 @@ from tasks.ner.classifier import SpanClassifier, SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.ner.context import Piece, document_pieces, encode, with_context
 from tasks.ner.spans import Span, enumerate_spans, select_spans, span_scores, split_passes
-from tasks.ner.words import record_lines
+from tasks.ner.words import blanks_before, record_lines
 from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, presets
 
 PRESETS = presets("ner")
@@ -93,7 +93,7 @@ def featurize(dataset: ColumnFile, inputs: InputSettings) -> Features[SpanFeatur
     items: list[SpanFeature] = []
     index, room = 0, inputs.max_words - 2
     for document in dataset.documents:
-        encoded = encode(document, inputs.tokenizer, room, counts)
+        encoded = encode(document, inputs.tokenizer, room, counts, profile=inputs.profile)
         found = list(document_pieces(document, encoded.offsets, index, room))
         for piece in found:
             word_ids, left = with_context(encoded, piece, inputs.tokenizer, room)
@@ -188,9 +188,11 @@ def from_records(records: Sequence[Record]) -> ColumnFile:
     """Each record as a document: the words of a `text`, whose lines are its sentences, or a list `words`."""
     documents = []
     for record in records:
-        sentences = [[word for word, _, _ in line] for line in record_lines(record)]
-        rows = [tuple((word,) for word in words) for words in sentences]
-        documents.append(Document((), tuple(Sentence(row, 1, ()) for row in rows)))
+        lines = record_lines(record)
+        blanks = [()] * len(lines) if "words" in record.values else blanks_before(lines)
+        rows = [tuple((word,) for word, _, _ in line) for line in lines]
+        found = (Sentence(row, 1, (), known) for row, known in zip(rows, blanks, strict=True))
+        documents.append(Document((), tuple(found)))
     return ColumnFile(Path("input"), tuple(documents), None, " ", has_documents=True)
 
 

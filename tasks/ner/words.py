@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from tasks.io.records import Record
 
@@ -16,6 +17,16 @@ def record_lines(record: Record) -> list[list[Word]]:
         words = [(word, place, place + 1) for place, word in enumerate(record.texts("words"))]
         return [words] if words else []
     return split_words(record.text("text"))
+
+
+def blanks_before(lines: Sequence[Sequence[Word]]) -> list[tuple[bool, ...]]:
+    """Whether something, blanks or the end of a line, stands between each word of a text and the one before it."""
+    place, found = 0, []
+    for line in lines:
+        ends = [place, *(end for _, _, end in line)]
+        found.append(tuple(start > end for (_, start, _), end in zip(line, ends, strict=False)))
+        place = ends[-1]
+    return found
 
 
 def split_words(text: str) -> list[list[Word]]:

@@ -17,6 +17,7 @@ from tasks.questions.windows import (
     Text,
     encode,
     joined,
+    marks_apart,
     passage_room,
     question_limit,
     token_spans,
@@ -62,9 +63,9 @@ def featurize(dataset: Dataset, inputs: InputSettings) -> Features[WindowFeature
         windows=0, questions_cut=0, questions_without_span=0, answers_too_long=0, answers_inside_tokens=0,
         entities_cut=0,
     )  # fmt: skip
-    tokenizer = inputs.tokenizer
+    tokenizer = marks_apart(inputs.tokenizer) if inputs.profile == "fixed" else inputs.tokenizer
     limit = question_limit(MAX_QUESTION, inputs.max_words, tokenizer)
-    encode_texts = partial(encode, tokenizer=tokenizer, split_marks=inputs.profile == "fixed")
+    encode_texts = partial(encode, tokenizer=tokenizer, profile=inputs.profile)
     asked = encode_texts([(each.question, each.question_mentions) for each in dataset.examples])
     passages = encode_texts([(each.passage, each.passage_mentions) for each in dataset.examples])
     items: list[WindowFeature] = []

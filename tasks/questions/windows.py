@@ -1,19 +1,16 @@
 """A question and a passage as model input: tokens, and the windows in which long passages are seen."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.entities.annotations import Mention
 
 STRIDE = 128
-DIFFERENT = re.compile(r"([^\w\s])(?!\1)(?=[^\w\s])")  # a character that is no letter, before another one
 
 Integers = NDArray[np.int64]
 
@@ -98,12 +95,12 @@ class Text:
 
 
 def encode(
-    texts: Sequence[tuple[str, tuple[Mention, ...]]], tokenizer: WordTokenizer, *, split_marks: bool
+    texts: Sequence[tuple[str, tuple[Mention, ...]]], tokenizer: WordTokenizer, *, profile: str
 ) -> dict[tuple[str, tuple[Mention, ...]], Text]:
     """The tokens of each text, once; a mention that shares characters with no token is left out."""
     encoded = {}
     for key in dict.fromkeys(texts):
-        ids, characters = tokens_of(key[0], tokenizer, split_marks=split_marks)
+        ids, characters = tokens_of(key[0], tokenizer, profile=profile)
         mentions = np.array(key[1], dtype=np.int64).reshape(-1, 3)
         ends = token_spans(characters, mentions[:, :2])
         kept = ends[:, 0] < ends[:, 1]
@@ -111,30 +108,22 @@ def encode(
     return encoded
 
 
-def tokens_of(text: str, tokenizer: WordTokenizer, *, split_marks: bool) -> tuple[list[int], Integers]:
-    """The token ids of a text, as after a blank, and the characters (tokens, 2) of each, half open.
+def tokens_of(text: str, tokenizer: WordTokenizer, *, profile: str) -> tuple[list[int], Integers]:
+    """The token ids of a text and the characters (tokens, 2) of each, half open.
 
-    With `split_marks` no token holds different punctuation marks, as otherwise `).` and its like may be one.
+    In the profile `fixed` the text is tokenised as it is written, in `paper` as after a blank.
     """
-    ids: list[int] = []
-    characters: list[tuple[int, int]] = []
-    start = len(text) - len(text.lstrip())
-    for piece in between_marks(text.strip()) if split_marks else [text.strip()]:
-        blank = "" if ids else " "
-        more, places = tokenizer.encode_with_offsets(f"{blank}{piece}" if piece else "")
-        ids += more
-        shift = start - len(blank)
-        characters += [(first + shift, last + shift) for first, last in places]
-        start += len(piece)
-    return ids, np.array(characters, dtype=np.int64).reshape(-1, 2)
+    blank = "" if profile == "fixed" else " "
+    given = text if profile == "fixed" else text.strip()
+    shift = 0 if profile == "fixed" else len(text) - len(text.lstrip()) - 1
+    ids, places = tokenizer.encode_with_offsets(f"{blank}{given}" if given else "")
+    return ids, np.array(places, dtype=np.int64).reshape(-1, 2) + shift
 
 
-def between_marks(text: str) -> list[str]:
-    """The text, cut between punctuation marks that differ."""
-    ends = (match.end() for match in DIFFERENT.finditer(text))
-    cuts = [end for end in ends if is_mark(text[end - 1]) and is_mark(text[end])]
-    return [text[start:end] for start, end in pairwise([0, *cuts, len(text)])]
+@lru_cache(maxsize=2)
+def marks_apart(tokenizer: WordTokenizer) -> WordTokenizer:
+    """A tokenizer none of whose tokens holds punctuation marks that differ, so that an answer can end between them.
 
-
-def is_mark(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PS"
+    BERT's has none to begin with.
+    """
+    return tokenizer.marks_apart() if isinstance(tokenizer, ByteLevelBPE) else tokenizer

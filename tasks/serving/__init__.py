@@ -1,4 +1,5 @@
 """Fine-tuned models in use.
 
 predict   answers to questions       export   folders for transformers
+usage     what their users give
 """

@@ -13,8 +13,11 @@ from model.exchange.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read
 from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.luke.config import PAD_ENTITY
+from pipeline.sequences.tokenizer import ByteLevelBPE
 from tasks.finetuning.results import METRICS
+from tasks.questions import extractive
 from tasks.serving.predict import THEIR_MARKERS, TOKENIZER, Predictor, load
+from tasks.serving.usage import usage
 
 WORDS_OF_MARKERS = ("@", "#")  # what <ent> and <ent2> start from where the task has no such marker
 
@@ -49,10 +52,15 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
         words=dict(zip(THEIR_MARKERS, ids, strict=False)),
         entities=list(rows.values()),
         titles=list(rows),
+        blank_first=predictor.inputs.profile == "paper",
     )
+    tokenizer = predictor.inputs.tokenizer
+    if task is extractive and predictor.inputs.profile == "fixed" and isinstance(tokenizer, ByteLevelBPE):
+        write_aside(output / "merges.txt", tokenizer.marks_apart().write_merges)
     pipeline = ARCHITECTURES[task.ARCHITECTURE].pipeline
     scores = read_optional(folder / METRICS)
-    card = fine_tuned_card(task.ARCHITECTURE, pipeline, read_json(folder / CONFIG), scores)
+    use = usage(task.ARCHITECTURE, predictor.inputs, is_bert=not isinstance(tokenizer, ByteLevelBPE))
+    card = fine_tuned_card(task.ARCHITECTURE, pipeline, read_json(folder / CONFIG), scores, use)
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 

@@ -71,15 +71,22 @@ def marked_input(
     """Word ids with markers around the spans of `text`, and the positions (spans, 2) of each span's markers.
 
     The markers of the first span come first in `inputs.markers`, and so on. What stands between two markers is
-    tokenised with a blank before it, after `clean`. Spans may overlap or be nested. Of a text with more than
+    tokenised by itself, after `clean`: in the profile `fixed` as it is written, like transformers' LukeTokenizer, in
+    `paper` with a blank before it. Spans may overlap or be nested. Of a text with more than
     `inputs.max_words` sub-words, markers, [CLS] and [SEP], the context is cut on both sides, and if that is not enough
     the ends of what stands between markers; `counts` tells how often.
     """
     tokenizer, markers = inputs.tokenizer, [*inputs.markers.values()]
     marks = boundaries(spans)
-    places = [0, *(place for place, _, _ in marks), len(text)]
-    pieces = [clean(text[start:end]) for start, end in pairwise(places)]
-    segments = fit(tokenizer.encode(pieces, [True] * len(pieces)), inputs.max_words - 2 - len(marks), counts)
+    places = [place for place, _, _ in marks]
+    if inputs.profile == "fixed":  # a blank belongs to what follows it
+        places = [place - text[:place].endswith(" ") for place in places]
+    pieces = [clean(text[start:end]) for start, end in pairwise([0, *places, len(text)])]
+    if inputs.profile == "fixed":
+        encoded = tokenizer.encode_as_written(pieces)
+    else:
+        encoded = tokenizer.encode(pieces, [True] * len(pieces))
+    segments = fit(encoded, inputs.max_words - 2 - len(marks), counts)
     word_ids = [tokenizer.cls_id]
     ends = np.zeros((len(spans), 2), dtype=np.int64)
     for segment, (_, span, side) in zip(segments[:-1], marks, strict=True):

@@ -116,9 +116,12 @@ def test_card_of_a_fine_tuned_model(tmp_path: Path) -> None:
     values = {"task": "ner", "variant": "luke", "preset": "base", "profile": "fixed", "seed": 1}
     values |= {"labels": ["O", "A_B"], "hyperparameters": {"learning_rate": 1e-5, "betas": [0.9, 0.98]}}
     scores = {"dev": {"f1": 0.5, "precision": 0.25}, "test": {"f1": 1 / 3}}
-    card = fine_tuned_card("LukeForEntitySpanClassification", "token-classification", values, scores)
+    card = fine_tuned_card(
+        "LukeForEntitySpanClassification", "token-classification", values, scores, "Give it a text.\n"
+    )
     for line in (
         "| dev | f1 | 0.5 |",
+        "Give it a text.",
         "| test | f1 | 0.33333 |",
         "Labels: O, A\\_B.",
         "| betas | 0.9/0.98 |",

@@ -118,10 +118,11 @@ def test_release_becomes_a_folder_of_transformers(tmp_path: Path) -> None:
     state = module.state_dict()
     for key in (key for key in theirs if "pooler" not in key):
         assert torch.equal(state[key][: len(theirs[key])], theirs[key]), key
-    differences, absent = check(tmp_path / "out")
+    differences, absent, left_out = check(tmp_path / "out")
     assert max(differences.values()) < 1e-5
     assert set(differences) == {"word states", "entity states", "word logits", "entity logits"}
     assert not absent
+    assert not left_out
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Documents as sub-words: words keep their places, sentences are whole, windows as long as they can be."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.excerpts import context_window
 from tasks.ner.columns import Document, Sentence
-from tasks.ner.context import document_pieces, encode, has_leading_space
+from tasks.ner.context import document_pieces, encode, has_leading_space, leading_spaces
 from tests.support.properties import given, st
 
 
@@ -60,7 +61,7 @@ def test_words_are_encoded_as_in_running_text_and_keep_their_place(shared: Path)
     words = ["Beyoncé", "lives", "in", "Los", "Angeles", ".", "\u3000", "'s"]
     sentences = tuple(Sentence(tuple((word, "O") for word in part), 1, ()) for part in (words[:6], words[6:]))
     counts: Counter[str] = Counter()
-    encoded = encode(Document((), sentences), tokenizer, 2, counts)
+    encoded = encode(Document((), sentences), tokenizer, 2, counts, profile="paper")
     per_word = [
         encoded.word_ids[a:b].tolist() for a, b in zip(encoded.offsets, encoded.offsets[1:], strict=False)
     ]
@@ -69,5 +70,26 @@ def test_words_are_encoded_as_in_running_text_and_keep_their_place(shared: Path)
     assert per_word[7] == tokenizer.encode(["'s"], [False])[0]
     assert per_word[0] == tokenizer.encode(["Beyoncé"], [True])[0][:2]
     assert counts == {"words_without_subwords": 1, "words_cut": 0}
-    assert encode(Document((), sentences), tokenizer, 1, counts).offsets.tolist() == list(range(9))
+    assert encode(Document((), sentences), tokenizer, 1, counts, profile="paper").offsets.tolist() == list(
+        range(9)
+    )
     assert counts == {"words_without_subwords": 2, "words_cut": 1}
+
+
+def test_a_text_begins_without_a_blank_and_keeps_those_it_has() -> None:
+    def blanks(profile: str, *sentences: Sentence) -> list[bool]:
+        return leading_spaces(Document((), sentences), profile)
+
+    guessed = Sentence((("(",), ("Ada",), (")",)), 1, ())
+    known = replace(guessed, blanks=(True, False, True))
+    assert blanks("fixed", guessed, guessed) == [False, True, False, False, True, False]
+    assert blanks("paper", replace(guessed, rows=guessed.rows[1:]), guessed) == [
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+    assert blanks("fixed", known, known) == [False, False, True, True, False, True]
+    assert blanks("fixed", Sentence((), 1, ()), known) == [False, False, True]
+    assert blanks("fixed") == []

@@ -81,7 +81,12 @@ def test_features_of_wikigold_cover_each_span_once_with_the_sentence_whole(share
         assert len(feature.word_ids) <= 512
         spans.setdefault(feature.sentence, []).extend(map(tuple, feature.spans.tolist()))
         sentence = dataset.sentences[feature.sentence]
-        subwords = roberta.encode(sentence.words, [has_leading_space(word) for word in sentence.words])
+        is_first = any(document.sentences[:1] == (sentence,) for document in dataset.documents)
+        blanks = [
+            (place > 0 or not is_first) and has_leading_space(word)
+            for place, word in enumerate(sentence.words)
+        ]
+        subwords = roberta.encode(sentence.words, blanks)
         for (start, end), (first, last) in zip(
             feature.spans.tolist(), feature.positions.tolist(), strict=True
         ):

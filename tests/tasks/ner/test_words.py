@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.ner.words import split_words
+from tasks.ner.words import blanks_before, split_words
 from tests.support.properties import given, st
 
 
@@ -29,3 +29,12 @@ def test_every_character_but_blanks_is_in_one_word(text: str) -> None:
     assert all(text[start:end] == word for word, start, end in found)
     assert "".join(word for word, _, _ in found) == "".join(text.split())
     assert [start for _, start, _ in found] == sorted(start for _, start, _ in found)
+
+
+def test_blanks_are_those_of_the_text() -> None:
+    assert blanks_before(split_words("(Ada  met Bob).\n\nShe 's")) == [
+        (False, False, True, True, False, False),
+        (True, True),
+    ]
+    assert blanks_before(split_words(" Ada")) == [(True,)]
+    assert blanks_before([]) == []

@@ -186,7 +186,7 @@ def test_the_paper_keeps_the_tokenizer_s_tokens(tmp_path: Path, tokenizer: WordT
     passage = feature.word_ids[feature.first : -1].tolist()
     assert passage == tokenizer.encode(["The poet (born 1901)."], [True])[0]
     split = featurize(dataset, tokenizer).items[0]
-    assert tokenizer.decode(split.word_ids[split.first : -1].tolist()) == tokenizer.decode(passage)
+    assert tokenizer.decode(split.word_ids[split.first : -1].tolist()) == "The poet (born 1901)."
 
 
 def test_answers_come_from_all_windows_and_start_where_context_is_widest(
@@ -270,7 +270,7 @@ def test_entities_of_each_window(tmp_path: Path, tokenizer: WordTokenizer) -> No
     assert max(sizes) == 128
     for item in items:
         for (start, end), entity in zip(item.entity_ends.tolist(), item.entity_ids.tolist(), strict=True):
-            assert tokenizer.decode(item.word_ids[start:end].tolist()) == " Pell"
+            assert tokenizer.decode(item.word_ids[start:end].tolist()).strip() == "Pell"
             if start >= item.first:
                 assert item.characters[start - item.first, 0] == 5 * (entity - 3)
     features = featurize(dataset, tokenizer, max_words=512)

@@ -12,9 +12,9 @@ from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.annotations import Mention
 from tasks.questions.windows import (
     STRIDE,
-    between_marks,
     encode,
     joined,
+    marks_apart,
     passage_room,
     question_limit,
     token_spans,
@@ -113,11 +113,11 @@ def test_tokens_that_share_characters(sizes: list[int], start: int, length: int)
 
 def test_mentions_as_tokens(tokenizer: WordTokenizer) -> None:
     mentions = (Mention(0, 2, 7), Mention(3, 4, 8), Mention(2, 3, 9))
-    encoded = encode([("ab c", mentions), ("ab c", ()), ("ab c", mentions)], tokenizer, split_marks=True)
+    encoded = encode([("ab c", mentions), ("ab c", ()), ("ab c", mentions)], tokenizer, profile="fixed")
     assert list(encoded) == [("ab c", mentions), ("ab c", ())]
     text = encoded["ab c", mentions]
-    # The blank is a token of its own, before `a` and before `c`, without characters; the last mention is all blank.
-    assert tokenizer.decode(text.ids) == " ab c"
+    # The blank is a token of its own, without characters; the last mention is all blank.
+    assert tokenizer.decode(text.ids) == "ab c"
     assert text.entity_ids.tolist() == [7, 8]
     for (first, last), (start, end, _) in zip(text.entity_ends.tolist(), mentions[:2], strict=True):
         assert tokenizer.decode(text.ids[first:last]).strip() == "ab c"[start:end]
@@ -140,25 +140,33 @@ def bytes_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
 
 
 @given(TEXTS, st.booleans())
-def test_tokens_know_their_characters(bytes_tokenizer: WordTokenizer, text: str, split_marks: bool) -> None:
-    ids, characters = tokens_of(text, bytes_tokenizer, split_marks=split_marks)
-    assert bytes_tokenizer.decode(ids) == (f" {text.strip()}" if text.strip() else "")
-    if not split_marks:
-        assert ids == bytes_tokenizer.encode([text], [True])[0]
+def test_tokens_know_their_characters(bytes_tokenizer: WordTokenizer, text: str, is_fixed: bool) -> None:
+    tokenizer = marks_apart(bytes_tokenizer) if is_fixed else bytes_tokenizer
+    ids, characters = tokens_of(text, tokenizer, profile="fixed" if is_fixed else "paper")
+    if is_fixed:
+        assert tokenizer.decode(ids) == text
+        assert [ids] == tokenizer.encode_as_written([text])
+    else:
+        assert ids == tokenizer.encode([text], [True])[0]
     covered: set[int] = set()
     for token_id, (start, end) in zip(ids, characters.tolist(), strict=True):
         covered.update(range(start, end))
-        written = bytes_tokenizer.decode([token_id])
+        written = tokenizer.decode([token_id])
         assert "\ufffd" in written or text[start:end] == written.strip()
         marks = {each for each in text[start:end] if unicodedata.category(each)[0] in "PS"}
-        assert len(marks) <= 1 or not split_marks
+        assert len(marks) <= 1 or not is_fixed
     assert covered == {place for place, each in enumerate(text) if not each.isspace()} | covered
     assert (np.diff(characters, axis=0) >= 0).all(), "in the order of the text"
 
 
-def test_marks_are_cut_apart_where_they_differ() -> None:
-    assert between_marks('He said "x" (y)... \u0915\u094d\u0903.') == [
-        'He said "x" (y)', "... \u0915\u094d\u0903."
-    ]  # fmt: skip
-    assert between_marks('"a").') == ['"a"', ")", "."]
-    assert between_marks("") == [""]
+def test_marks_that_differ_are_apart(bytes_tokenizer: WordTokenizer) -> None:
+    text = 'He (or "she"). A "cat", too)... (('
+    apart = marks_apart(bytes_tokenizer)
+    whole, parts = (
+        [tokenizer.decode([token_id]).strip() for token_id in tokenizer.encode_as_written([text])[0]]
+        for tokenizer in (bytes_tokenizer, apart)
+    )
+    assert '").' in whole
+    assert parts == [*(piece for piece in parts if len(piece) < 2 or piece.isalpha() or len({*piece}) == 1)]
+    assert marks_apart(apart) is marks_apart(apart)
+    assert apart.vocab == bytes_tokenizer.vocab

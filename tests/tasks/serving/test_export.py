@@ -99,7 +99,6 @@ def test_the_exported_folder_answers_alike(folder: Path, task: ModuleType) -> No
 
 @pytest.mark.parametrize("task", TASK_MODULES[:2])
 def test_their_tokenizer_and_model_classify_alike(folder: Path, task: ModuleType) -> None:
-    """On texts that begin with a blank, as their tokenizer puts none before the first word."""
     import transformers
 
     exported = folder / "exported" / name_of(task)
@@ -112,11 +111,7 @@ def test_their_tokenizer_and_model_classify_alike(folder: Path, task: ModuleType
     ).items
     for example, feature in zip(examples, features, strict=True):
         spans = [example.span] if task is entity_typing else [example.head, example.tail]
-        inputs = tokenizer(
-            f" {example.text}",
-            entity_spans=[(start + 1, end + 1) for start, end in spans],
-            return_tensors="pt",
-        )
+        inputs = tokenizer(example.text, entity_spans=spans, return_tensors="pt")
         assert inputs["input_ids"][0].tolist() == feature.word_ids.tolist()
         with torch.inference_mode():
             logits = model(**inputs).logits[0].numpy()
@@ -242,3 +237,22 @@ def test_folders_of_all_versions_of_transformers_answer_alike(folder: Path, tmp_
     (old / "entity_vocab.json").unlink()
     with pytest.raises(ValueError, match=r"old: no entity \[PAD\] in entity_vocab.json or tokenizer_config"):
         answers_of(old)
+
+
+@pytest.mark.parametrize("task", [*TASK_MODULES, extractive])
+def test_the_card_s_program_runs(
+    folder: Path, task: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exported = folder / "exported" / name_of(task)
+    card = (exported / "README.md").read_text()
+    program = card.split("```python\n")[1].split("```")[0].replace("this folder", str(exported))
+    exec(compile(program, "card", "exec"), {})
+    out = capsys.readouterr().out
+    labels = load(exported, device="cpu").inputs.labels
+    if task is relation_classification:
+        assert out.strip() in labels
+    elif task is entity_typing:
+        assert set(json.loads(out.replace("'", '"'))) <= {*labels}
+    elif task is ner:
+        assert all(line.rsplit(" ", 1)[1] in labels[1:] for line in out.splitlines())
+    assert "as it is, without a blank before it" in card

@@ -72,9 +72,18 @@ def test_every_marker_stands_at_its_span(found: list[tuple[int, int]]) -> None:
         opened.add(number)
 
 
-def test_each_segment_has_a_leading_space(tokenizer: WordTokenizer) -> None:
-    text = "two(three)four"
+def test_segments_are_as_they_are_written(tokenizer: WordTokenizer) -> None:
+    text = "one two (three) four"
     inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "fixed")
+    word_ids, _ = marked_input(text, [(4, 7), (9, 14)], inputs, Counter())
+    words = tokenizer.encode(["one", "two", "(", "three", ") four"], [False, True, True, False, False])
+    expected = [*words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901, *words[4]]
+    assert word_ids.tolist() == [tokenizer.cls_id, *expected, tokenizer.sep_id]
+
+
+def test_in_the_profile_paper_each_segment_has_a_leading_space(tokenizer: WordTokenizer) -> None:
+    text = "two(three)four"
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "paper")
     word_ids, ends = marked_input(text, [(4, 9), (10, 14)], inputs, Counter())
     words = tokenizer.encode(["two(", "three", ")", "four", ""], [True] * 5)
     expected = [tokenizer.cls_id, *words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901]
