@@ -55,8 +55,8 @@ GIVEN = {
     "LukeForEntityPairClassification": "the text, and the characters of the head and the tail, in this order",
     "LukeForEntitySpanClassification": (
         "the text, and the characters of all spans of up to 16 words, at most 128 of them at once; a sentence with "
-        "more is asked again with the next ones. Spans do not overlap: of those that do, the one with the highest logit "
-        "stands. Words end at blanks and around punctuation marks"
+        "more is asked again with the next ones. Spans do not overlap: of those that do, the one with the highest "
+        "logit stands. Words end at blanks and around punctuation marks"
     ),
     "LukeForQuestionAnswering": (
         "the question and the passage. An answer has at most 30 tokens of the passage; of all its pairs of a start and "
