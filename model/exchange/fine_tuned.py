@@ -1,7 +1,8 @@
 """Fine-tuned LUKE, exchanged with transformers: the encoder and its classifier."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,13 @@ from model.exchange.export import (
 )
 from model.exchange.load import check_fit, load_encoder, read_transformers
 from model.exchange.original import refuse_archive
-from model.exchange.tokenizers import read_words, vocabulary_file, write_json, write_tokenizer
+from model.exchange.tokenizers import (
+    read_words,
+    vocabulary_file,
+    write_json,
+    write_tokenizer,
+    write_words_tokenizer,
+)
 from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensors
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.encoder import LukeModel
@@ -54,6 +61,12 @@ ARCHITECTURES = {
     ),
     "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True, pipeline="question-answering"),
 }
+
+
+# What RoBERTa and BERT have of a LUKE: no entities, and one query.
+WORDS_ALONE = re.compile(r"luke\.(embeddings|encoder)\.(?!.*\.(w2e|e2w|e2e)_query\.)")
+LUKES_ALONE = ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention")
+HEAD = "head.safetensors"
 
 
 @dataclass(frozen=True)
@@ -166,6 +179,40 @@ def export_fine_tuned(
         blank_first=blank_first,
     )
     write_aside(output / CONFIG, partial(write_json, values))
+    write_tensors(output / WEIGHTS, state)
+
+
+def export_words(fine_tuned: FineTuned, output: Path, *, tokenizer: Path, words: Mapping[str, int]) -> None:
+    """Write a fine-tuned model without entities as a folder that RoBERTa's or BERT's class of transformers loads.
+
+    `tokenizer` and `words` are as in `export_fine_tuned`. The class is the architecture, with RoBERTa's or BERT's name
+    in front. That of questions holds the classifier; an encoder has it beside it, in head.safetensors.
+    """
+    luke = fine_tuned.luke
+    kind = luke.config.word_encoder
+    rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
+    encoder = keys.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
+    state = {key.removeprefix("luke."): encoder[key] for key in encoder if WORDS_ALONE.match(key)}
+    table = "embeddings.word_embeddings.weight"
+    state[table] = state[table][torch.tensor([*rows.values()], device=state[table].device)]
+    if fine_tuned.architecture == "ForQuestionAnswering":
+        state = {f"{kind}.{key}": tensor for key, tensor in state.items()}
+        state |= {f"qa_outputs.{key}": tensor for key, tensor in fine_tuned.head.items()}
+    else:
+        state |= {key.removeprefix("luke."): tensor for key, tensor in pooler(luke.config).items()}
+    vocabulary = {word: number for number, word in enumerate(rows)}
+    values = transformers_config(replace(luke.config, vocab_size=len(rows)), vocabulary)
+    values = {name: value for name, value in values.items() if name not in LUKES_ALONE} | {
+        "model_type": kind,
+        "architectures": [f"{kind.capitalize()}{fine_tuned.architecture}"],
+        "id2label": dict(enumerate(fine_tuned.labels)),
+        "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    write_words_tokenizer(output, vocabulary, tokenizer, luke.config.max_words)
+    write_aside(output / CONFIG, partial(write_json, values))
+    if fine_tuned.architecture == "Model":
+        write_tensors(output / HEAD, {key: tensor.contiguous() for key, tensor in fine_tuned.head.items()})
     write_tensors(output / WEIGHTS, state)
 
 

@@ -10,6 +10,15 @@ from typing import Any
 from model.files import read_json, write_aside
 
 MARKERS = {"<ent>": "@", "<ent2>": "#"}
+MASK = {
+    "__type": "AddedToken",
+    "content": "<mask>",
+    "lstrip": True,
+    "rstrip": False,
+    "single_word": False,
+    "normalized": True,
+    "special": True,
+}
 
 
 def write_tokenizer(
@@ -92,21 +101,29 @@ def write_luke_tokenizer(
     write_aside(output / "merges.txt", partial(shutil.copyfile, merges))
 
 
+def write_words_tokenizer(output: Path, words: Mapping[str, int], source: Path, max_words: int) -> None:
+    """Write the files of a RobertaTokenizer or BertTokenizer with these words; <ent> and <ent2> are markers."""
+    known = {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
+    if is_bert(source):
+        # Without token types: a second text has none of its own here.
+        inputs = ["input_ids", "attention_mask"]
+        config = read_json(source / "tokenizer_config.json") | {"tokenizer_class": "BertTokenizer"}
+        config |= known | {"model_input_names": inputs}
+        text = "".join(f"{word}\n" for word in words)
+        write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
+    else:
+        config = {"tokenizer_class": "RobertaTokenizer", "mask_token": MASK} | known
+        write_aside(output / "vocab.json", partial(write_json, words))
+        write_aside(output / "merges.txt", partial(shutil.copyfile, source / "merges.txt"))
+    write_aside(output / "tokenizer_config.json", partial(write_json, config))
+
+
 def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, Any]:
     """The tokenizer's configuration, with the entity vocabulary: versions differ in where they look."""
-    mask = {
-        "__type": "AddedToken",
-        "content": "<mask>",
-        "lstrip": True,
-        "rstrip": False,
-        "single_word": False,
-        "normalized": True,
-        "special": True,
-    }
     return {
         "tokenizer_class": "LukeTokenizer",
         "model_max_length": max_words,
-        "mask_token": mask,
+        "mask_token": MASK,
         "entity_token_1": "<ent>",
         "entity_token_2": "<ent2>",
         "entity_vocab": dict(entities),

@@ -2,7 +2,8 @@
 
 The folder loads with LukeForEntityClassification, LukeForEntityPairClassification,
 LukeForEntitySpanClassification or LukeForQuestionAnswering, as the task has it, and with LukeTokenizer. A model that
-answers questions with the help of Wikipedia's entities needs their titles, too: `--entity-vocab FILE`.
+answers questions with the help of Wikipedia's entities needs their titles, too: `--entity-vocab FILE`. One without
+entities loads with RoBERTa's or BERT's classes: its encoder with the classifier beside it, or that of questions whole.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from model.exchange.card import fine_tuned_card
 from model.exchange.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned
+from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, export_words
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
@@ -36,40 +37,56 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
         raise ValueError(
             f"{folder}: transformers has no classifier for its task; its format is in docs/reference/tasks.md"
         )
-    if not predictor.entities and task.ENTITY_ROWS is not None:
-        raise ValueError(f"{folder}: the model classifies words alone, transformers' LUKEs classify entities")
-    vocabulary, luke = predictor.inputs.tokenizer.vocab, predictor.module.luke
-    ids = [*predictor.inputs.markers.values(), *(vocabulary[word] for word in WORDS_OF_MARKERS)]
-    ids = ids if len(predictor.inputs.markers) != 1 else [ids[0], vocabulary["#"]]
-    rows = rows_of_titles(predictor, folder, entity_vocab)
-    fine_tuned = FineTuned(
-        task.ARCHITECTURE, luke, predictor.module.classifier.state_dict(), predictor.inputs.labels
-    )
-    export_fine_tuned(
-        fine_tuned,
-        output,
-        tokenizer=folder / TOKENIZER,
-        words=dict(zip(THEIR_MARKERS, ids, strict=False)),
-        entities=list(rows.values()),
-        titles=list(rows),
-        blank_first=predictor.inputs.profile == "paper",
-    )
+    words = marker_rows(predictor)
+    if predictor.entities:
+        rows = rows_of_titles(predictor, folder, entity_vocab)
+        export_fine_tuned(
+            fine_tuned(predictor, task.ARCHITECTURE),
+            output,
+            tokenizer=folder / TOKENIZER,
+            words=words,
+            entities=list(rows.values()),
+            titles=list(rows),
+            blank_first=predictor.inputs.profile == "paper",
+        )
+    else:
+        kind = "ForQuestionAnswering" if task is extractive else "Model"
+        export_words(fine_tuned(predictor, kind), output, tokenizer=folder / TOKENIZER, words=words)
     tokenizer = predictor.inputs.tokenizer
     if task is extractive and predictor.inputs.profile == "fixed" and isinstance(tokenizer, ByteLevelBPE):
         write_aside(output / "merges.txt", tokenizer.marks_apart().write_merges)
-    pipeline = ARCHITECTURES[task.ARCHITECTURE].pipeline
-    scores = read_optional(folder / METRICS)
-    use = usage(task.ARCHITECTURE, predictor.inputs, is_bert=not isinstance(tokenizer, ByteLevelBPE))
-    card = fine_tuned_card(task.ARCHITECTURE, pipeline, read_json(folder / CONFIG), scores, use)
+    write_card(predictor, folder, output, task.ARCHITECTURE)
+
+
+def fine_tuned(predictor: Predictor, architecture: str) -> FineTuned:
+    """The encoder with its classifier."""
+    module = predictor.module
+    return FineTuned(architecture, module.luke, module.classifier.state_dict(), predictor.inputs.labels)
+
+
+def marker_rows(predictor: Predictor) -> dict[str, int]:
+    """The rows of the word table for <ent> and <ent2>."""
+    vocabulary, markers = predictor.inputs.tokenizer.vocab, predictor.inputs.markers
+    ids = [*markers.values(), *(vocabulary[word] for word in WORDS_OF_MARKERS)]
+    ids = ids if len(markers) != 1 else [ids[0], vocabulary["#"]]
+    return dict(zip(THEIR_MARKERS, ids, strict=False))
+
+
+def write_card(predictor: Predictor, folder: Path, output: Path, architecture: str) -> None:
+    """Writes README.md."""
+    values, scores = read_json(folder / CONFIG), read_optional(folder / METRICS)
+    name = read_json(output / CONFIG)["architectures"][0]
+    is_bert = not isinstance(predictor.inputs.tokenizer, ByteLevelBPE)
+    use = usage(
+        architecture, name, predictor.inputs.profile, is_bert=is_bert, has_entities=predictor.entities
+    )
+    card = fine_tuned_card(name, ARCHITECTURES[architecture].pipeline, values, scores, use)
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 
 def rows_of_titles(predictor: Predictor, folder: Path, entity_vocab: Path | None) -> Mapping[str, int]:
     """The titles that are exported, in order, and the row of the model's entity table that each is given."""
     size = predictor.module.luke.config.entity_vocab_size
-    specials = (*SPECIAL_TITLES, SECOND_MASK)
-    if not predictor.entities:
-        return dict.fromkeys(specials, PAD_ENTITY)
     if predictor.task.ENTITY_ROWS is None:
         if entity_vocab is None:
             raise ValueError(
@@ -78,4 +95,4 @@ def rows_of_titles(predictor: Predictor, folder: Path, entity_vocab: Path | None
             )
         return entity_rows(read_vocabulary(entity_vocab, size, SPECIAL_TITLES), lite=False)
     mask = 1  # the row after [PAD]; what the task does not use starts there as well
-    return dict(zip(specials, (PAD_ENTITY, mask, mask, size - 1), strict=True))
+    return dict(zip((*SPECIAL_TITLES, SECOND_MASK), (PAD_ENTITY, mask, mask, size - 1), strict=True))

@@ -1,82 +1,167 @@
 """What a user of transformers gives to an exported model, and how its answers are read: a part of the model's card."""
 
 from model.exchange.card import GIVEN_BY_HAND
-from tasks.task import InputSettings
 
-START = """```python
-import torch
-from transformers import {architecture}, LukeTokenizer
+LUKE = """import torch
+from transformers import {name}, LukeTokenizer
 
 tokenizer = LukeTokenizer.from_pretrained("this folder")
-model = {architecture}.from_pretrained("this folder").eval()
-{code}```
+model = {name}.from_pretrained("this folder").eval()
+
+@torch.inference_mode()
+def logits(text, spans):
+    return model(**tokenizer(text, entity_spans=spans, return_tensors="pt")).logits[0]
+"""
+WORDS = """import torch
+from safetensors.torch import load_file
+from transformers import AutoTokenizer, {name}
+
+tokenizer = AutoTokenizer.from_pretrained("this folder")
+model = {name}.from_pretrained("this folder").eval()
+head = load_file("this folder/head.safetensors")
+
+def encode(piece):
+    return tokenizer(piece, add_special_tokens=False)["input_ids"]
+
+def classify(ids, places):
+    ids = [tokenizer.cls_token_id, *ids, tokenizer.sep_token_id]
+    states = model(torch.tensor([ids])).last_hidden_state[0]
+    states = states[torch.tensor(places) + 1].flatten(-2)
+    return torch.nn.functional.linear(states, head["weight"], head.get("bias"))
+"""
+# Logits from the state of each mention's opening marker.
+WORDS_OF_MENTIONS = """
+@torch.inference_mode()
+def logits(text, spans):
+    ids, opened, last = [], {}, 0
+    for span, marker in sorted(zip(spans, ("<ent>", "<ent2>"))):
+        for place in span:
+            place -= text[:place].endswith(" ")
+            ids += encode(text[last:place])
+            opened.setdefault(marker, len(ids))
+            ids.append(tokenizer.convert_tokens_to_ids(marker))
+            last = place
+    ids += encode(text[last:])
+    return classify(ids, [opened[marker] for marker in ("<ent>", "<ent2>") if marker in opened])
+"""
+# Logits from the states of each span's first and last sub-word.
+WORDS_OF_SPANS = """
+@torch.inference_mode()
+def logits(text, spans):
+    ids, first, last, done = [], {}, {}, 0
+    for place in sorted({place for span in spans for place in span}):
+        cut = place - text[:place].endswith(" ")
+        ids += encode(text[done:cut])
+        done = cut
+        first[place], last[place] = len(ids), len(ids) - 1
+    ids += encode(text[done:])
+    return classify(ids, [[first[start], last[end]] for start, end in spans])
 """
 TYPING = """
-text, mention = "Ada Lovelace wrote the first program.", (0, 12)
-inputs = tokenizer(text, entity_spans=[mention], return_tensors="pt")
-with torch.inference_mode():
-    probabilities = model(**inputs).logits[0].sigmoid()
-print([model.config.id2label[n] for n, share in enumerate(probabilities) if share > 0.5])
+def answer(text, mention):
+    probabilities = logits(text, [mention]).sigmoid().tolist()
+    return [model.config.id2label[n] for n, share in enumerate(probabilities) if share > 0.5]
+
+print(answer("Ada Lovelace wrote the first program.", (0, 12)))
 """
 RELATION = """
-text, head, tail = "Ada Lovelace was born in London.", (0, 12), (25, 31)
-inputs = tokenizer(text, entity_spans=[head, tail], return_tensors="pt")
-with torch.inference_mode():
-    probabilities = model(**inputs).logits[0].softmax(-1)
-print(model.config.id2label[probabilities.argmax().item()])
+def answer(text, head, tail):
+    return model.config.id2label[logits(text, [head, tail]).argmax().item()]
+
+print(answer("Ada Lovelace was born in London.", (0, 12), (25, 31)))
 """
 SPANS = """
-text = "Ada Lovelace was born in London."
+def answer(text, words):
+    spans = [(start, end) for n, (start, _) in enumerate(words) for _, end in words[n : n + 16]]
+    scores, classes = logits(text, spans).max(-1)
+    found = []
+    for n in scores.argsort(descending=True, stable=True).tolist():
+        start, end = spans[n]
+        if classes[n] and all(end <= first or last <= start for first, last, _ in found):
+            found.append((start, end, model.config.id2label[classes[n].item()]))
+    return sorted(found)
+
 words = [(0, 3), (4, 12), (13, 16), (17, 21), (22, 24), (25, 31), (31, 32)]
-spans = [(a, b) for i, (a, _) in enumerate(words) for _, b in words[i : i + 16]]
-inputs = tokenizer(text, entity_spans=spans, return_tensors="pt")
-with torch.inference_mode():
-    probabilities = model(**inputs).logits[0].softmax(-1)
-for span, best in zip(spans, probabilities.argmax(-1).tolist()):
-    if best:
-        print(text[slice(*span)], model.config.id2label[best])
+print(answer("Ada Lovelace was born in London.", words))
 """
-QUESTION = """
-question, text = "Where was Ada born?", "Ada Lovelace was born in London."
-inputs = tokenizer(question, text, return_tensors="pt")
-with torch.inference_mode():
-    output = model(**inputs)
-first, last = output.start_logits.argmax(), output.end_logits.argmax()
-print(tokenizer.decode(inputs["input_ids"][0, first : last + 1]))
+QUESTION = """import torch
+from transformers import {name}, {tokenizer}
+
+tokenizer = {tokenizer}.from_pretrained("this folder")
+model = {name}.from_pretrained("this folder").eval()
+
+@torch.inference_mode()
+def answer(question, text):
+    inputs = tokenizer(question, text, return_tensors="pt"{offsets})
+    {places}output = model(**inputs)
+    ids = inputs["input_ids"][0]
+    begin = (ids == tokenizer.sep_token_id).nonzero()[-2].item() + 1  # of the passage
+    scores = output.start_logits[0][:, None] + output.end_logits[0]
+    allowed = torch.ones_like(scores).triu().tril(29).bool()  # 30 tokens at most
+    allowed[:begin] = allowed[:, len(ids) - 1 :] = False
+    best = scores.masked_fill(~allowed, -torch.inf).argmax().item()
+    first, last = best // len(ids), best % len(ids)
+    return {text}.strip()
+
+print(answer("Where was Ada born?", "Ada Lovelace was born in London."))
 """
-CODE = {
+# How the answer's text is had: LukeTokenizer does not tell characters.
+OF_LUKE = {
+    "tokenizer": "LukeTokenizer",
+    "offsets": "",
+    "places": "",
+    "text": "tokenizer.decode(ids[first : last + 1])",
+}
+OF_WORDS = {
+    "tokenizer": "AutoTokenizer",
+    "offsets": ", return_offsets_mapping=True",
+    "places": 'places = inputs.pop("offset_mapping")[0].tolist()\n    ',
+    "text": "text[places[first][0] : places[last][1]]",
+}
+ANSWERS = {
     "LukeForEntityClassification": TYPING,
     "LukeForEntityPairClassification": RELATION,
     "LukeForEntitySpanClassification": SPANS,
-    "LukeForQuestionAnswering": QUESTION,
 }
 GIVEN = {
     "LukeForEntityClassification": "the text and the mention's characters",
     "LukeForEntityPairClassification": "the text, and the characters of the head and the tail, in this order",
     "LukeForEntitySpanClassification": (
-        "the text, and the characters of all spans of up to 16 words, at most 128 of them at once; a sentence with "
-        "more is asked again with the next ones. Spans do not overlap: of those that do, the one with the highest "
-        "logit stands. Words end at blanks and around punctuation marks"
+        "the text and the characters of its words, which end at blanks and around punctuation marks. It classifies all "
+        "spans of up to 16 words; a LUKE is asked about at most 128 at once, and about the others again"
     ),
-    "LukeForQuestionAnswering": (
-        "the question and the passage. An answer has at most 30 tokens of the passage; of all its pairs of a start and "
-        "an end, in this order, the one with the highest sum of logits stands"
-    ),
+    "LukeForQuestionAnswering": "the question and the passage, not longer than the model's input together",
 }
 
 
-def usage(architecture: str, inputs: InputSettings, *, is_bert: bool) -> str:
-    """The section of a card for a model of this architecture, in Markdown."""
-    if is_bert:
+def usage(architecture: str, name: str, profile: str, *, is_bert: bool, has_entities: bool) -> str:
+    """The section of a card in Markdown.
+
+    `architecture` is transformers' LUKE for the task, `name` the class that the folder is loaded with.
+    """
+    if is_bert and has_entities:
         return GIVEN_BY_HAND
-    code = START.format(architecture=architecture, code=CODE[architecture])
-    return f"{code}\nGive it {GIVEN[architecture]}. {blanks(architecture, inputs.profile)}\n"
+    program = program_of(architecture, name, has_entities=has_entities)
+    given = f"Give it {GIVEN[architecture]}. {blanks(architecture, profile)}"
+    return f"```python\n{program}```\n\n{given}\n"
+
+
+def program_of(architecture: str, name: str, *, has_entities: bool) -> str:
+    """A Python program with a function `answer` and an example."""
+    if architecture == "LukeForQuestionAnswering":
+        return QUESTION.format(name=name, **(OF_LUKE if has_entities else OF_WORDS))
+    if has_entities:
+        begin = LUKE.format(name=name)
+    else:
+        is_of_spans = architecture == "LukeForEntitySpanClassification"
+        begin = WORDS.format(name=name) + (WORDS_OF_SPANS if is_of_spans else WORDS_OF_MENTIONS)
+    return begin + ANSWERS[architecture]
 
 
 def blanks(architecture: str, profile: str) -> str:
     """What happens to blanks, and what the answers equal."""
     if profile == "fixed":
-        return "The text is given as it is, without a blank before it: answers are those of `python -m tasks.predict`."
+        return "A text is given as it is, without a blank before it: answers are those of `python -m tasks.predict`."
     if architecture == "LukeForEntitySpanClassification":
         return (
             "The model was trained with a blank before each word but punctuation marks, where this tokenizer puts one "

@@ -45,7 +45,7 @@ def pretrained(folder: Path) -> None:
     save_model(folder / "weights", LukeForPretraining(replace(CONFIG, vocab_size=words)))
 
 
-def bert(folder: Path) -> None:
+def bert(folder: Path, positions: int = 96) -> None:
     """A random BERT of transformers with a WordPiece vocabulary of the example data."""
     from tokenizers import BertWordPieceTokenizer
     from transformers import BertConfig, BertModel
@@ -68,7 +68,7 @@ def bert(folder: Path) -> None:
     sizes = {name: getattr(CONFIG, name) for name in names}
     torch.manual_seed(0)
     config = BertConfig(
-        **sizes, vocab_size=len(words), pad_token_id=words["[PAD]"], max_position_embeddings=96
+        **sizes, vocab_size=len(words), pad_token_id=words["[PAD]"], max_position_embeddings=positions
     )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
 
