@@ -1,6 +1,7 @@
 """What the tasks read and write.
 
 data_folder   the splits and the label file       records    JSON files, object by object
+tables        rows of Parquet and Arrow files
 excerpts      spans of characters, and the text around them
 arguments     a folder as an argument
 metrics       precision, recall, F1               score_command   the command that scores two files

@@ -6,22 +6,24 @@ from pathlib import Path
 from tasks.io.records import read_text
 
 SPLITS = ("train", "dev", "test")
-SPLIT_NAMES = {"train": ("train",), "dev": ("dev", "val"), "test": ("test",)}
+SPLIT_NAMES = {"train": ("train",), "dev": ("dev", "val", "validation"), "test": ("test",)}
 LABEL_FILES = ("labels.*", "rel2id.json")
 
 
 def split_file(data: Path, split: str) -> Path:
-    """The one file `<split>.*` of a data folder (for dev also `val.*`).
+    """The one file `<split>.*` of a data folder (for dev also `val.*` and `validation.*`).
+
+    Hugging Face's files are found, too: `<split>-00000-of-00001.parquet`, and the Arrow file in a folder `<split>`.
 
     Raises: ValueError when there is none or more than one.
     """
     if not data.is_dir():
         raise ValueError(f"{data}: no such folder; expected one with train.*, dev.* and test.*")
-    patterns = [f"{name}.*" for name in SPLIT_NAMES[split]]
+    patterns = [name + end for name in SPLIT_NAMES[split] for end in (".*", "-*.parquet", "/data-*.arrow")]
     found = sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
     if len(found) != 1:
         there = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "no file at all"
-        names = ", ".join(path.name for path in found) or f"none among {there}"
+        names = ", ".join(str(path.relative_to(data)) for path in found) or f"none among {there}"
         raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
     return found[0]
 

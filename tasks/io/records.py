@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tasks.io.tables import is_table, read_rows
+
 
 @dataclass(frozen=True)
 class Record:
@@ -50,16 +52,23 @@ class Record:
 
 
 def read_records(path: Path) -> list[Record]:
-    """The objects of a JSON array or of JSON lines, told apart by the first character.
+    """The objects of a JSON array, of JSON lines or of a table (Parquet, Arrow), told apart by the first bytes.
 
     Raises: ValueError naming file and line for what is no JSON, no object, or empty.
     """
-    text = read_text(path, "a JSON array of objects or a JSON object a line")
-    is_array = text.lstrip().startswith("[")
-    records = list(_array_records(path, text) if is_array else _line_records(path, text))
+    if is_table(path):
+        records = [Record(f"{path}: row {n}", row) for n, row in enumerate(read_rows(path), start=1)]
+    else:
+        records = list(_text_records(path))
     if not records:
         raise ValueError(f"{path}: no examples; wanted a JSON array of objects or a JSON object a line")
     return records
+
+
+def _text_records(path: Path) -> Iterator[Record]:
+    text = read_text(path, "a JSON array of objects or a JSON object a line")
+    is_array = text.lstrip().startswith("[")
+    return _array_records(path, text) if is_array else _line_records(path, text)
 
 
 def read_text(path: Path, wanted: str = "a text file") -> str:
@@ -140,6 +149,8 @@ def read_object(path: Path) -> Record:
 
 def is_one_object(path: Path) -> bool:
     """Whether a file is one JSON object with `data`, and not an object a line or an array of objects."""
+    if is_table(path):
+        return False
     first_line = read_text(path).lstrip().split("\n", 1)[0]
     try:
         value = json.loads(first_line)

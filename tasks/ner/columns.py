@@ -7,7 +7,17 @@ from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from tasks.io.records import read_text
-from tasks.ner.spans import OUTSIDE, SCHEMES, Span, Tag, parse_tag, schemes_of, spans_of_tags, tags_of_spans
+from tasks.ner.spans import (
+    OUTSIDE,
+    SAME_PREFIXES,
+    SCHEMES,
+    Span,
+    Tag,
+    parse_tag,
+    schemes_of,
+    spans_of_tags,
+    tags_of_spans,
+)
 
 DOCUMENT_START = "-DOCSTART-"
 
@@ -79,7 +89,13 @@ def read_columns(path: Path, *, column_counts: Sequence[int] = (), strict: bool 
         for number, line in enumerate(text.split("\n"), start=1)
     ]
     _check_column_count(path, lines, column_counts)
-    blocks = list(_blocks(lines))
+    return file_of_blocks(path, list(_blocks(lines)), "\t" if "\t" in text else " ", strict=strict)
+
+
+def file_of_blocks(
+    path: Path, blocks: Sequence[Sequence[Line]], separator: str, *, strict: bool = True
+) -> ColumnFile:
+    """The file of these sentences; see `read_columns`. Raises: ValueError naming the file and the line."""
     tags = [[_tag(path, line) for line in block] for block in blocks]
     scheme = _scheme(path, blocks, tags) if strict else None
     has_documents = any(block[0].columns[0] == DOCUMENT_START for block in blocks)
@@ -90,7 +106,7 @@ def read_columns(path: Path, *, column_counts: Sequence[int] = (), strict: bool 
     documents = _documents(sentences, has_documents)
     if not any(document.sentences for document in documents):
         raise ValueError(f"{path}: no sentences; expected lines of a word and its tag")
-    return ColumnFile(path, documents, scheme, "\t" if "\t" in text else " ", has_documents)
+    return ColumnFile(path, documents, scheme, separator, has_documents)
 
 
 def lines_with_tags(file: ColumnFile, spans: Sequence[Sequence[Span]]) -> list[str]:
@@ -166,6 +182,8 @@ def _scheme(path: Path, blocks: Sequence[Sequence[Line]], tags: Sequence[Sequenc
         before, after = [OUTSIDE, *block_tags[:-1]], [*block_tags[1:], OUTSIDE]
         for line, *context in zip(block, before, block_tags, after, strict=True):
             fitting = left & schemes_of(*context)
+            if line.columns[-1][0] in SAME_PREFIXES:  # L, U and M are of BILOU and BMES alone
+                fitting &= {"IOBES"}
             if not fitting:
                 since = f" as line {decided_at} does" if decided_at else ""
                 raise ValueError(

@@ -25,6 +25,7 @@ class Tag(NamedTuple):
 
 
 OUTSIDE = Tag("O", "")
+SAME_PREFIXES = {"L": "E", "U": "S", "M": "I"}  # BILOU and BMES say the same as IOBES in other letters
 
 
 def enumerate_spans(length: int, max_length: int) -> list[tuple[int, int]]:
@@ -62,8 +63,11 @@ def parse_tag(text: str) -> Tag:
     prefix, _, label = text.partition("-")
     if text == "O":
         return OUTSIDE
+    prefix = SAME_PREFIXES.get(prefix, prefix)
     if prefix not in ("B", "I", "E", "S") or not label:
-        raise ValueError(f"tag {text!r} is neither O nor B-, I-, E- or S- followed by an entity type")
+        raise ValueError(
+            f"tag {text!r} is neither O nor B-, I-, E- or S- (or L-, U-, M-) followed by an entity type"
+        )
     return Tag(prefix, label)
 
 

@@ -1,5 +1,6 @@
 """Named entity recognition by classification of all spans of a sentence (section 4.3 of the paper)."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +14,8 @@ from tasks.ner import classifier
 from tasks.ner.classifier import SpanClassifier, SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
 from tasks.ner.context import Piece, document_pieces, encode, with_context
-from tasks.ner.spans import Span, enumerate_spans, select_spans, span_scores, split_passes
+from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span_scores, split_passes
+from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
 from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, presets
 
@@ -29,14 +31,15 @@ MAX_SPAN_LENGTH = 16
 MAX_SPANS = 128
 NO_ENTITY = "O"
 NO_ENTITY_CLASS = 0
+PREFIXED = re.compile(r"O$|[BIESLUM]-.")  # a label file of tags, not of types
 
 
 # Reader
 
 
 def read(path: Path) -> ColumnFile:
-    """A CoNLL file of 2 or 4 columns in IOB1, IOB2 or IOBES."""
-    return read_columns(path, column_counts=(2, 4))
+    """A CoNLL file, the tag last, or records with `tokens` and `ner_tags`; IOB1, IOB2, IOBES, BILOU or BMES."""
+    return read_token_records(path) if holds_records(path) else read_columns(path)
 
 
 def describe(dataset: ColumnFile) -> dict[str, Any]:
@@ -57,6 +60,8 @@ def label_names(datasets: Mapping[str, ColumnFile], listed: Sequence[str] = ()) 
 
     Raises: ValueError where train has no entity, or, naming file and line, one whose type is not listed.
     """
+    if NO_ENTITY in listed and len(listed) > 1 and all(PREFIXED.match(name) for name in listed):
+        listed = tuple(dict.fromkeys(parse_tag(name).label for name in listed if name != NO_ENTITY))
     train = datasets["train"]
     types = {span.label for sentence in train.sentences for span in sentence.spans}
     if not types:

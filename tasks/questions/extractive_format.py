@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from tasks.entities.annotations import Annotate, Annotation, Mention, given_mentions, known_mentions
-from tasks.io.records import Record, children, read_object
+from tasks.io.records import Record, children, is_one_object, read_object, read_records
+from tasks.io.tables import is_table
 from tasks.questions.answers import (
     Answer,
     best_texts,
@@ -58,43 +59,64 @@ class Dataset:
 
 
 def read(path: Path) -> Dataset:
-    """The questions of a SQuAD 1.1 file. Raises: ValueError for version 2.0 and anything else."""
-    record = read_object(path)
-    if str(record.values.get("version", "")).lstrip("v").startswith("2"):
-        raise refusal(record, "version")
-    examples = tuple(
-        parse(question, filled_text(paragraph, "context"), article)
-        for article in children(record, "data")
-        for paragraph in children(article, "paragraphs")
-        for question in children(paragraph, "qas")
-    )
+    """The questions of SQuAD, in its own JSON or a question a row, as Hugging Face has them.
+
+    Raises: ValueError naming an impossible question of version 2.0, or the place and field of what is wrong.
+    """
+    rows = [] if is_one_object(path) else read_records(path)
+    if rows and (is_table(path) or "context" in rows[0].values):
+        examples = tuple(parse(row, filled_text(row, "context"), row) for row in rows)
+    else:
+        examples = tuple(
+            parse(question, filled_text(paragraph, "context"), article)
+            for article in children(read_object(path), "data")
+            for paragraph in children(article, "paragraphs")
+            for question in children(paragraph, "qas")
+        )
     if not examples:
         raise ValueError(f"{path}: no questions; wanted at least one in data, paragraphs, qas")
     check_ids((example.id, example.record) for example in examples)
     return Dataset(path, examples)
 
 
-def refusal(record: Record, name: str) -> ValueError:
-    return record.error(
-        f"{name} is {record.values[name]!r}: this is SQuAD 2.0, whose unanswerable questions have no span that the "
-        "model could point at; give the files of version 1.1"
-    )
+def identifier(record: Record) -> str:
+    """The question's `id`, a text or a whole number."""
+    number = record.values.get("id")
+    return str(number) if type(number) is int else record.text("id")
+
+
+def given_answers(record: Record) -> list[Record]:
+    """The objects of `answers`, which Hugging Face has as one object of two lists."""
+    answers = record.values.get("answers")
+    if not isinstance(answers, dict):
+        return children(record, "answers")
+    lists = Record(f"{record.where}: answers", answers)
+    texts, starts = lists.texts("text"), lists.field("answer_start", list, "a list of characters' numbers")
+    if len(texts) != len(starts):
+        raise lists.error(f"{len(texts)} in text and {len(starts)} in answer_start; give one for each answer")
+    pairs = zip(texts, starts, strict=True)
+    return [Record(lists.where, {"text": text, "answer_start": start}) for text, start in pairs]
 
 
 def parse(record: Record, passage: str, article: Record) -> Example:
     """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
-    if "is_impossible" in record.values:
-        raise refusal(record, "is_impossible")
+    if record.values.get("is_impossible"):
+        raise record.error(
+            f"question {identifier(record)!r} is impossible (is_impossible): it has no span that the model could "
+            "point at; remove the impossible questions of SQuAD 2.0"
+        )
     answers = [
         (answer.field("answer_start", int, "a character's number"), answer.text("text"))
-        for answer in children(record, "answers")
+        for answer in given_answers(record)
     ]
     if not answers:
-        raise record.error("answers is empty; wanted at least one")
+        raise record.error(
+            f"answers of question {identifier(record)!r} is empty; wanted at least one; remove the question"
+        )
     title = article.text("title") if "title" in article.values else ""
     page = unquote(title).replace("_", " ") or None
     question = filled_text(record, "question")
-    return Example(record.text("id"), question, passage, page, tuple(answers), record)
+    return Example(identifier(record), question, passage, page, tuple(answers), record)
 
 
 def from_records(records: Sequence[Record]) -> Dataset:

@@ -94,7 +94,10 @@ def test_odd_white_space_belongs_to_the_word(tmp_path: Path) -> None:
         ("a S-PER\nb B-PER\nc O\n", ":2: tag 'B-PER' does not follow IOBES as line 1 does"),
         ("a B-PER\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB2 as line 1 does"),
         ("a O\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB1 or IOB2 or IOBES; use one scheme"),
-        ("a O\nb PER\n", ":2: tag 'PER' is neither O nor B-, I-, E- or S- followed by an entity type"),
+        (
+            "a O\nb PER\n",
+            ":2: tag 'PER' is neither O nor B-, I-, E- or S- (or L-, U-, M-) followed by an entity type",
+        ),
     ],
 )
 def test_bad_files_are_named_with_their_line(tmp_path: Path, text: str, message: str) -> None:

@@ -75,18 +75,20 @@ def test_examples_are_what_their_description_says() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([], r"json: found no JSON object with a list 'data'; wanted the release's own layout"),
+        ([], r"json: no examples; wanted a JSON array"),
         ({"x": 1}, r"json: found no JSON object with a list 'data'"),
-        (squad(QUESTION, version="v2.0"), r"json: version is 'v2.0': this is SQuAD 2.0, whose unanswerable"),
-        (squad({**QUESTION, "is_impossible": False}), r"qas\[0\]: is_impossible is False: this is SQuAD 2.0"),
+        (squad({**QUESTION, "is_impossible": True}), r"qas\[0\]: question 'q1' is impossible .*; remove"),
         (squad(), r"json: no questions; wanted at least one"),
         (
             squad(QUESTION, QUESTION),
             r"qas\[1\]: id 'q1' is that of .*qas\[0\], too; wanted one id a question",
         ),
-        (squad({**QUESTION, "id": 3}), r"data\[0\]: paragraphs\[0\]: qas\[0\]: id is 3; wanted a text"),
+        (squad({**QUESTION, "id": 3.5}), r"data\[0\]: paragraphs\[0\]: qas\[0\]: id is 3.5; wanted a text"),
         (squad({"question": "x", "answers": QUESTION["answers"]}), r"qas\[0\]: no field 'id'; wanted a text"),
-        (squad({**QUESTION, "answers": []}), r"qas\[0\]: answers is empty; wanted at least one"),
+        (
+            squad({**QUESTION, "answers": []}),
+            r"qas\[0\]: answers of question 'q1' is empty; wanted at least one",
+        ),
         (squad({**QUESTION, "answers": [3]}), r"answers\[0\] is 3; wanted an object"),
         (squad({**QUESTION, "answers": [{"text": "x"}]}), r"answers\[0\]: no field 'answer_start'"),
         (squad({**QUESTION, "question": " "}), r"qas\[0\]: question is empty; wanted a text"),
