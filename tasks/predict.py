@@ -1,6 +1,8 @@
 """Answers of a fine-tuned model: `python -m tasks.predict MODEL_DIR < questions.jsonl`."""
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +12,8 @@ from model.files import CONFIG, read_json
 from model.pretraining.recipes import PRECISIONS
 from tasks.entities.annotations import open_annotator
 from tasks.io.arguments import OneFolder
-from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, answer_lines, load
+from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, load
+from tasks.serving.streams import ON_ERROR, answer_stream, lines_of
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,7 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)"
     )
+    parser.add_argument(
+        "--on-error",
+        choices=ON_ERROR,
+        default=ON_ERROR[0],
+        help="a line that cannot be answered: report it in the answer's place as {error, line}, and end with status 1; "
+        "skip it, with counts on stderr; or stop there (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     if options.tokens_per_batch < 0:
         parser.error("--tokens-per-batch: 0 or more")
     try:
@@ -46,10 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 file=sys.stderr,
             )
         predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision)
-        for line in answer_lines(predictor, sys.stdin, "stdin"):
-            print(line, flush=True)
+        lines = lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+        errors = answer_stream(predictor.answer, lines, sys.stdout, on_error=options.on_error)
     except ValueError as error:
         sys.exit(f"error: {error}")
+    except BrokenPipeError:  # nobody reads any more; what Python would flush at its end has nowhere to go
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if errors and options.on_error == "skip":
+        for reason, count in errors.most_common():
+            print(f"left out: {count}: {reason}", file=sys.stderr)
+    elif errors:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

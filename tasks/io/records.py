@@ -84,9 +84,20 @@ def read_text(path: Path, wanted: str = "a text file") -> str:
 def parse_line(where: str, line: str) -> Record:
     """The record of one line of JSON. Raises: ValueError naming `where`."""
     try:
-        return _record(where, json.loads(line))
+        value = json.loads(line, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise ValueError(f"{where}: not JSON ({error.msg}, column {error.colno})") from None
+    except RecursionError:
+        raise ValueError(
+            f"{where}: nested too deep; wanted a JSON object of texts, numbers and lists"
+        ) from None
+    except ValueError as error:  # a constant that JSON has not, or a number of thousands of digits
+        raise ValueError(f"{where}: not JSON ({error})") from None
+    return _record(where, value)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value of JSON")
 
 
 def _line_records(path: Path, text: str) -> Iterator[Record]:
@@ -130,6 +141,11 @@ def _skip_blanks(text: str, position: int) -> int:
 def _record(where: str, value: object) -> Record:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: found {json.dumps(value)[:40]}; wanted a JSON object")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise ValueError(f"{where}: {half} is half of a surrogate pair; write both or leave it out") from None
     return Record(where, value)
 
 

@@ -7,13 +7,13 @@ answering: {"question", "text"}, with "page" where the text is a Wikipedia page'
 prints them, "entities" of the text and "question_entities". Places are characters, ends are excluded.
 """
 
-import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from safetensors import SafetensorError
 
 from model.exchange.fine_tuned import load_fine_tuned
 from model.exchange.load import entity_vocabulary, load_strictly
@@ -27,7 +27,7 @@ from tasks.entities.annotations import Annotate
 from tasks.finetuning.inference import logits_of
 from tasks.finetuning.prepare import check_annotator, check_order, keep_entities
 from tasks.finetuning.registry import TASKS
-from tasks.io.records import Record, parse_line
+from tasks.io.records import Record
 from tasks.questions.extractive_format import annotated
 from tasks.task import Classifier, InputSettings, Task
 from tasks.typing_and_relations.markers import marker_ids
@@ -36,7 +36,6 @@ logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 16  # where there is no budget of tokens
 TOKENS_PER_BATCH = 2048
-AT_ONCE = 256
 TOKENIZER = "tokenizer"
 THEIR_MARKERS = ("<ent>", "<ent2>")
 THEIR_ENTITIES = (PAD, MASK, SECOND_MASK)
@@ -99,9 +98,14 @@ def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None
             f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}: "
             "a pretrained model is asked nothing before FineTune"
         )
-    predictor = (
-        load_transformers(folder, chosen) if "model_type" in values else load_ours(folder, values, chosen)
-    )
+    try:
+        predictor = (
+            load_transformers(folder, chosen) if "model_type" in values else load_ours(folder, values, chosen)
+        )
+    except (KeyError, TypeError, OSError, SafetensorError) as error:
+        raise ValueError(
+            f"{folder}: incomplete or damaged ({type(error).__name__}: {error}); copy the whole folder again"
+        ) from error
     check_annotator(predictor.task, annotate)
     return replace(predictor, annotate=annotate)
 
@@ -197,12 +201,3 @@ def their_words(folder: Path) -> tuple[WordTokenizer, dict[str, int]]:
         vocabulary, [(left, right) for left, right in merges], str(folder / "tokenizer.json")
     )
     return tokenizer, vocabulary | added
-
-
-def answer_lines(predictor: Predictor, lines: Iterable[str], source: str) -> Iterator[str]:
-    """Each line of JSON with its answer added. Raises: ValueError naming `source` and the line."""
-    numbered = enumerate(lines, start=1)
-    records = (parse_line(f"{source}:{number}", line) for number, line in numbered if line.strip())
-    while chunk := list(islice(records, AT_ONCE)):
-        for record, answer in zip(chunk, predictor.answer(chunk), strict=True):
-            yield json.dumps({**record.values, **answer}, ensure_ascii=False)

@@ -20,6 +20,7 @@ from tasks.task import Features, InputSettings, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
+    check_mention,
     check_same_inputs,
     lines_with_predictions,
     read_examples,
@@ -82,6 +83,7 @@ def parse(record: Record, *, labelled: bool = True) -> Example:
         text = record.text("text" if "text" in record.values else "sent")
         ends = [record.field(side, int, "a character's number") for side in ("start", "end")]
         span = record.span("start, end", ends, len(text), "characters")
+    check_mention(record, "start, end", text, span)
     field = "y_str" if "mention_span" in record.values else "labels"
     return Example(text, span, tuple(record.texts(field)) if labelled else (), record)
 

@@ -24,6 +24,12 @@ def read_examples(path: Path, parse: Callable[[Record], Example]) -> Examples[Ex
     return Examples(path, tuple(map(parse, read_records(path))))
 
 
+def check_mention(record: Record, name: str, text: str, span: tuple[int, int]) -> None:
+    """Raises: ValueError naming the field where a mention has no characters but blanks."""
+    if not text[slice(*span)].strip():
+        raise record.error(f"{name} spans blanks alone; wanted a mention with at least one other character")
+
+
 def lines_with_predictions(dataset: Examples[Any], predictions: Sequence[Any]) -> list[str]:
     """JSON lines: the record of each example with its `prediction`."""
     return [

@@ -20,6 +20,7 @@ from tasks.task import Features, InputSettings, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
+    check_mention,
     check_same_inputs,
     lines_with_predictions,
     read_examples,
@@ -77,6 +78,8 @@ def parse(record: Record, *, labelled: bool = True) -> Example:
         words = record.texts("token")
         text = " ".join(words)
         head, tail = (character_span(words, span) for span in word_spans(record, len(words)))
+    check_mention(record, "head", text, head)
+    check_mention(record, "tail", text, tail)
     relation = record.text("relation") if labelled else ""
     if labelled and not relation:
         raise record.error("relation is empty; wanted the name of a relation")

@@ -18,7 +18,7 @@ from tasks.ner.context import has_leading_space
 from tasks.ner.words import split_words
 from tasks.predict import main
 from tasks.questions.answers import read_predictions
-from tasks.serving.predict import AT_ONCE, answer_lines, load
+from tasks.serving.predict import load
 from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
 
 
@@ -160,12 +160,16 @@ def test_models_without_entities_answer(folder: Path) -> None:
     assert answer["relation"] in predictor.inputs.labels
 
 
+def stdin(text: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(text.encode()))
+
+
 def test_command_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     question: dict[str, Any] = {"id": 7, "text": "Adaé met Bob .", "head": [0, 4], "tail": [9, 12]}
     lines = [json.dumps({**question, "id": number}, ensure_ascii=False) for number in range(3)]
-    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join([*lines[:2], "", lines[2]])))
+    monkeypatch.setattr("sys.stdin", stdin("\n".join([*lines[:2], "", lines[2]])))
     main([str(folder / "relation_classification-luke"), "--device", "cpu"])
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["id"] for line in printed] == [0, 1, 2]
@@ -189,7 +193,7 @@ def test_what_is_computed_at_once_and_how_precisely(
     monkeypatch.setattr(predict, "logits_of", logits_of)
     question = json.dumps({"text": "Ada met Bob in the old town of Bern .\nThey left for Paris ."})
     for options in ([], ["--tokens-per-batch", "60"], ["--tokens-per-batch", "0"], ["--precision", "bf16"]):
-        monkeypatch.setattr("sys.stdin", io.StringIO(question))
+        monkeypatch.setattr("sys.stdin", stdin(question))
         main([str(folder / "ner-luke"), "--device", "cpu", *options])
     assert len(capsys.readouterr().out.splitlines()) == 4
     whole, *others, narrow = (np.concatenate(rows) for rows in found)
@@ -199,7 +203,9 @@ def test_what_is_computed_at_once_and_how_precisely(
         main([str(folder / "ner-luke"), "--tokens-per-batch", "-1"])
 
 
-def test_wrong_lines_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_lines_are_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = str(folder / "relation_classification-luke")
     good = '{"text": "Ada met Bob .", "head": [0, 3], "tail": [8, 11]}'
     for bad, message in (
@@ -209,19 +215,12 @@ def test_wrong_lines_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         ('{"text": "Ada", "head": [0, 4], "tail": [0, 1]}', r"^error: stdin:3: head spans 0 to 4; wanted at"),
         ("{}", r"^error: stdin:3: no field 'token'"),
     ):
-        monkeypatch.setattr("sys.stdin", io.StringIO(f"{good}\n\n{bad}\n"))
+        monkeypatch.setattr("sys.stdin", stdin(f"{good}\n\n{bad}\n{good}\n"))
         with pytest.raises(SystemExit, match=message):
-            main([model, "--device", "cpu"])
+            main([model, "--device", "cpu", "--on-error", "stop"])
+        assert len(capsys.readouterr().out.splitlines()) == 1, "what is good before it is answered"
     with pytest.raises(ValueError, match=r"^input 1: text is 3; wanted a text"):
         load(folder / "ner-luke", device="cpu").predict([{"text": 3}])
-
-
-def test_long_inputs_are_answered_in_parts(folder: Path) -> None:
-    predictor = load(folder / "entity_typing-luke", device="cpu")
-    lines = (json.dumps({"text": "Ada sat", "start": 0, "end": 3, "n": n}) for n in range(AT_ONCE + 2))
-    answers = answer_lines(predictor, lines, "x")
-    assert json.loads(next(answers))["n"] == 0
-    assert json.loads(next(lines))["n"] == AT_ONCE, "no more is read than is answered"
 
 
 def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,326 @@
+"""Lines in, answers out: order, batches by time, what a bad line costs, and the command as people use it."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.io.records import Record
+from tasks.predict import main
+from tasks.serving.predict import load
+from tasks.serving.streams import AT_ONCE, Reply, answer_stream, batches, lines_of, replies
+from tests.support import ROOT
+from tests.support.fine_tuned import fine_tune, pretrained
+from tests.support.properties import given, st
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    pretrained(folder)
+    for task in ("ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"):
+        fine_tune(task, folder)
+    return folder
+
+
+def length(records: Sequence[Record]) -> list[dict[str, Any]]:
+    """Answers with the length of the text; some texts cannot be answered, and one breaks the model."""
+    texts = [record.text("text") for record in records]
+    if "break" in texts:
+        raise RuntimeError("broken")
+    return [{"length": len(text)} for text in texts]
+
+
+LINES = st.lists(
+    st.sampled_from(['{"text": "a"}', '{"text": "break"}', '{"text": 3}', "{", "", "  ", "[]"]), max_size=12
+)
+
+
+@given(LINES)
+def test_each_line_has_the_answer_that_it_has_alone(lines: list[str]) -> None:
+    numbered = [(number, line.encode()) for number, line in enumerate(lines, start=1)]
+    together = replies(length, numbered, "x")
+    alone = [reply for each in numbered for reply in replies(length, [each], "x")]
+    assert together == alone
+    assert [reply.line for reply in together] == [number for number, line in numbered if line.strip()]
+    for reply in together:
+        assert reply.error.startswith(f"x:{reply.line}: ") or reply.values == {"text": "a", "length": 1}
+
+
+@given(st.lists(st.binary(max_size=6), max_size=8))
+def test_lines_are_those_of_a_file(chunks: list[bytes]) -> None:
+    class Stream:
+        """Gives what has come, as a pipe does."""
+
+        def __init__(self) -> None:
+            self.left = [chunk for chunk in chunks if chunk]
+
+        def read(self, size: int) -> bytes:
+            return self.left.pop(0) if self.left else b""
+
+    whole = b"".join(chunks)
+    wanted = [line.removesuffix(b"\n") for line in io.BytesIO(whole)]
+    assert list(lines_of(Stream())) == wanted
+
+
+def test_what_no_one_foresaw_is_named() -> None:
+    [reply] = replies(length, [(4, b'{"text": "break"}')], "x")
+    assert reply == Reply(4, {}, "x:4: RuntimeError: broken")
+
+
+def test_lines_are_answered_when_they_are_there() -> None:
+    def lines() -> Iterator[bytes]:
+        yield b"1"
+        time.sleep(0.6)
+        yield b"2"
+        yield b"3"
+
+    begin, found = time.monotonic(), []
+    for batch in batches(lines()):
+        found.append((time.monotonic() - begin, [line for _, line in batch]))
+    assert found[0][1] == [b"1"]
+    assert found[0][0] < 0.5
+    assert [line for _, batch in found for line in batch] == [b"1", b"2", b"3"]
+
+
+def test_batches_are_bounded_and_reading_fails_where_it_does() -> None:
+    def lines() -> Iterator[bytes]:
+        yield from (b"x" for _ in range(5))
+        raise OSError("gone")
+
+    sizes = []
+    with pytest.raises(OSError, match="gone"):
+        sizes.extend(len(batch) for batch in batches(lines(), size=2, wait=5))
+    assert [len(batch) for batch in batches([b"x"] * 5, size=2, wait=5)] == [2, 2, 1]
+    assert len(next(batches([b"x"] * (AT_ONCE + 1), wait=5))) == AT_ONCE
+
+
+@pytest.mark.parametrize(("on_error", "written"), [("report", 3), ("skip", 2), ("stop", 1)])
+def test_nothing_good_is_lost(on_error: str, written: int) -> None:
+    lines, output = [b'{"text": "ab"}', b"{", b'{"text": "abc"}'], io.StringIO()
+    if on_error == "stop":
+        with pytest.raises(ValueError, match=r"^x:2: not JSON"):
+            answer_stream(length, lines, output, source="x", on_error=on_error)
+    else:
+        errors = answer_stream(length, lines, output, source="x", on_error=on_error)
+        assert list(errors.values()) == [1]
+        assert next(iter(errors)).startswith("not JSON")
+    printed = [json.loads(line) for line in output.getvalue().splitlines()]
+    assert len(printed) == written
+    assert printed[0] == {"text": "ab", "length": 2}
+    if on_error == "report":
+        assert printed[1]["line"] == 2
+        assert printed[1]["error"].startswith("x:2: not JSON")
+
+
+SPAN = '{"text": "Ada met Bob.", "start": %s, "end": %s}'
+PAIR = '{"text": "Ada met Bob.", "head": %s, "tail": %s}'
+ASKED = '{"question": "Who?", "text": "Ada met Bob.", %s}'
+CLOZE = '{"question": "@placeholder met Bob", "text": "Ada met Bob.", "entities": %s}'
+# A task, a line, and what must be said of it; nothing: it is answered.
+HOSTILE: list[tuple[str, bytes | str, str]] = [
+    ("ner", "{", "not JSON"),
+    ("ner", "[]", "wanted a JSON object"),
+    ("ner", "3", "wanted a JSON object"),
+    ("ner", "null", "wanted a JSON object"),
+    ("ner", '"text"', "wanted a JSON object"),
+    ("ner", "[" * 100_000 + "]" * 100_000, "nested too deep"),
+    ("ner", '{"text": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deep"),
+    ("ner", '{"text": NaN}', "NaN is no value of JSON"),
+    ("ner", '{"text": -Infinity}', "-Infinity is no value of JSON"),
+    ("ner", '{"text": ' + "1" * 5000 + "}", "not JSON"),
+    ("ner", '{"text": "a"} {"text": "b"}', "not JSON"),
+    ("ner", "{'text': 'a'}", "not JSON"),
+    ("ner", '{"text": "a\tb"}', "not JSON"),
+    ("ner", "", ""),
+    ("ner", b'{"text": "caf\xe9"}', "byte 13 is not UTF-8"),
+    ("ner", b'\xff\xfe{"text": "a"}', "byte 0 is not UTF-8"),
+    ("ner", b'\xef\xbb\xbf{"text": "Ada"}', ""),
+    ("ner", '{"text": "\\ud800"}', r"\ud800 is half of a surrogate pair"),
+    ("ner", '{"text": "a\\udc00b"}', r"\udc00 is half of a surrogate pair"),
+    ("ner", '{"words": ["\\udfff"]}', r"\udfff is half of a surrogate pair"),
+    ("ner", '{"\\ud800": 1, "text": "a"}', r"\ud800 is half of a surrogate pair"),
+    ("ner", '{"text": "\\ud83d\\ude00 Ada"}', ""),
+    ("ner", '{"text": "a\\u0000b"}', ""),
+    ("ner", '{"text": "' + "Ada " * 5000 + '"}', ""),
+    ("ner", '{"text": "' + "a" * 20000 + '"}', ""),
+    ("ner", "{}", "no field 'text'"),
+    ("ner", '{"text": null}', "text is null; wanted a text"),
+    ("ner", '{"text": 3}', "text is 3; wanted a text"),
+    ("ner", '{"text": ["a"]}', "wanted a text"),
+    ("ner", '{"text": ""}', ""),
+    ("ner", '{"text": " \\n "}', ""),
+    ("ner", '{"words": []}', ""),
+    ("ner", '{"words": [""]}', ""),
+    ("ner", '{"words": ["a", 3]}', "wanted texts alone"),
+    ("ner", '{"words": "Ada"}', "wanted a list of texts"),
+    ("ner", '{"words": [["Ada"]]}', "wanted texts alone"),
+    ("entity_typing", SPAN % (0, 3), ""),
+    ("entity_typing", SPAN % (3, 3), "wanted at least one of the 12 characters"),
+    ("entity_typing", SPAN % (3, 0), "wanted at least one of the 12 characters"),
+    ("entity_typing", SPAN % (-1, 3), "wanted at least one of the 12 characters"),
+    ("entity_typing", SPAN % (0, 13), "wanted at least one of the 12 characters"),
+    ("entity_typing", SPAN % ("0.0", 3), "start is 0.0; wanted a character's number"),
+    ("entity_typing", SPAN % ('"0"', 3), 'start is "0"; wanted a character'),
+    ("entity_typing", SPAN % ("true", 3), "start is true; wanted a character"),
+    ("entity_typing", SPAN % (3, 4), "blanks alone"),
+    ("entity_typing", '{"text": "Ada"}', "no field 'start'"),
+    ("entity_typing", '{"text": "", "start": 0, "end": 0}', "wanted at least one of the 0 characters"),
+    ("relation_classification", PAIR % ("[0, 3]", "[8, 11]"), ""),
+    ("relation_classification", PAIR % ("[0, 3]", "[0, 3]"), ""),
+    ("relation_classification", PAIR % ("[0, 9]", "[4, 12]"), ""),
+    ("relation_classification", PAIR % ("[0]", "[8, 11]"), "head is [0]; wanted two whole numbers"),
+    ("relation_classification", PAIR % ("3", "[8, 11]"), "head is 3; wanted two whole numbers"),
+    ("relation_classification", PAIR % ("[0, 3]", "[8, 99]"), "tail spans 8 to 99"),
+    ("relation_classification", PAIR % ("[3, 4]", "[8, 11]"), "head spans blanks alone"),
+    ("relation_classification", PAIR % ("[0, 3]", "[true, 2]"), "wanted two whole numbers"),
+    ("cloze_qa", CLOZE % "[[0, 3], [8, 11]]", ""),
+    ("cloze_qa", CLOZE % "[[0, 30]]", "entities[0] spans 0 to 30"),
+    ("cloze_qa", CLOZE % '["Ada"]', "entities[0] is"),
+    ("cloze_qa", CLOZE % "3", "wanted a list of [start, end]"),
+    ("cloze_qa", CLOZE.replace("@placeholder", "Who") % "[[0, 3]]", "@placeholder"),
+    ("extractive_qa", ASKED % '"entities": []', ""),
+    ("extractive_qa", ASKED % '"entities": [3]', "entities"),
+    ("extractive_qa", ASKED % '"entities": [{"start": 0, "end": 3, "entity_id": 99}]', "entity_ids"),
+    (
+        "extractive_qa",
+        ASKED % '"entities": [{"start": 0, "end": 3, "entity_id": "3"}]',
+        "wanted an entity's number",
+    ),
+    ("extractive_qa", ASKED % '"entities": [{"start": 0, "end": 3, "entity_id": -4}]', ""),
+    ("extractive_qa", ASKED % '"entities": [{"end": 3, "entity_id": 3}]', "wanted two whole numbers"),
+    ("extractive_qa", '{"question": " ", "text": "Ada"}', "question is empty"),
+    ("extractive_qa", '{"question": "Who?", "text": "\\n"}', "text is empty"),
+    ("extractive_qa", '{"question": "Who?"}', "no field 'context'"),
+    ("extractive_qa", '{"question": "' + "Who " * 3000 + '?", "text": "Ada"}', ""),
+]
+
+
+@pytest.mark.parametrize(
+    "task", ["ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"]
+)
+def test_hostile_lines(
+    folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each as the first of an input by itself, through the command, and all together."""
+    assert len(HOSTILE) >= 60
+    model = load(folder / f"{task}-luke", device="cpu")
+    monkeypatch.setattr("tasks.predict.load", lambda *given, **settings: model)
+    rows = [
+        (line if isinstance(line, bytes) else line.encode(), wanted)
+        for name, line, wanted in HOSTILE
+        if name == task
+    ]
+    for line, wanted in rows:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line + b"\n")))
+        if wanted:
+            with pytest.raises(SystemExit) as raised:
+                main([str(folder / f"{task}-luke")])
+            assert raised.value.code == 1
+        else:
+            main([str(folder / f"{task}-luke")])
+        printed = [json.loads(each) for each in capsys.readouterr().out.splitlines()]
+        assert len(printed) == bool(line.strip()), line[:80]
+        for each in printed:
+            assert ("error" in each) == bool(wanted), (line[:80], each)
+            if wanted:
+                assert each["error"].startswith("stdin:1: "), each
+                assert wanted in each["error"], (line[:80], each)
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "tasks.predict", str(folder), "--device", "cpu", *options]
+
+
+def test_a_caller_asks_and_reads_in_turn(folder: Path) -> None:
+    asked = command(folder / "ner-luke")
+    with subprocess.Popen(
+        asked, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin
+        assert process.stdout
+        for number in range(4):
+            begin = time.monotonic()
+            process.stdin.write(json.dumps({"text": "Ada met Bob.", "n": number}) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["n"] == number
+            assert number == 0 or time.monotonic() - begin < 2
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
+    line = json.dumps({"text": "Ada met Bob."}) + "\n"
+    asked = command(folder / "ner-luke")
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
+        assert process.stdin
+        process.stdout.close()
+        try:
+            process.stdin.write(line * 5000)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass
+        assert process.wait(60) == 1
+        assert "Traceback" not in process.stderr.read()
+    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
+        assert process.stdin
+        process.stdin.write(line)
+        process.stdin.flush()
+        assert process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(10) == 130
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_stopping_ends_while_the_caller_still_writes(folder: Path) -> None:
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    asked = command(folder / "ner-luke", "--on-error", "stop")
+    with subprocess.Popen(asked, cwd=ROOT, text=True, **pipes) as process:
+        assert process.stdin
+        process.stdin.write("{\n")
+        process.stdin.flush()
+        assert process.wait(60) == 1
+        assert process.stderr.read().startswith("error: stdin:1: not JSON")
+
+
+def test_lines_that_are_left_out_are_counted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["{}", '{"text": "Ada"}', "{}", "[]"]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
+    main([str(folder / "ner-luke"), "--device", "cpu", "--on-error", "skip"])
+    out, told = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert told.splitlines()[0].startswith("left out: 2: no field 'text'")
+    assert told.splitlines()[1] == "left out: 1: found []; wanted a JSON object"
+
+
+@pytest.mark.parametrize("damage", ["labels", "weights", "no weights", "tokenizer", "config"])
+def test_damaged_folders_are_named(folder: Path, tmp_path: Path, damage: str) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(folder / "ner-luke", model)
+    config = json.loads((model / "config.json").read_text())
+    if damage == "labels":
+        del config["labels"]
+    elif damage == "config":
+        config["model"]["more"] = 1
+    elif damage == "tokenizer":
+        shutil.rmtree(model / "tokenizer")
+    else:
+        content = (model / "model.safetensors").read_bytes()
+        (model / "model.safetensors").write_bytes(content[: len(content) // 2])
+    if damage == "no weights":
+        (model / "model.safetensors").unlink()
+    (model / "config.json").write_text(json.dumps(config))
+    with pytest.raises(SystemExit, match=f"^error: .*{model.name}"):
+        main([str(model), "--device", "cpu"])
