@@ -258,6 +258,15 @@ def test_a_caller_asks_and_reads_in_turn(folder: Path) -> None:
         assert process.wait(10) == 0
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A process that is started now can be interrupted, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
     line = json.dumps({"text": "Ada met Bob."}) + "\n"
     asked = command(folder / "ner-luke")
