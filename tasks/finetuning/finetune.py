@@ -21,7 +21,7 @@ from tasks.finetuning.prepare import prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
 from tasks.finetuning.variants import VARIANTS
-from tasks.io.data_folder import SPLITS, label_file, split_file
+from tasks.io.data_folder import split_files
 from tasks.task import PROFILES, Hyperparameters
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ def finetune(
     checkpoint_minutes: float = 30.0,
     allow_no_predictions: bool = False,
     mentions: Path | None = None,
+    tag_column: str = "",
     changes: Mapping[str, Any] | None = None,
     keeps_weights: bool = True,
     tracker: str = "",
@@ -58,7 +59,8 @@ def finetune(
     The classes are those of a file `labels.*` or `rel2id.json` in `data` (names one a line, a JSON list, or a
     JSON object of name -> number), or else what the task makes of the splits. `negative_label` names the class
     of a relation data set that is not scored, where the task does not know it. `mentions` is the folder of a mention
-    table, by which the entities are found that extractive question answering takes.
+    table, by which the entities are found that extractive question answering takes. `tag_column` says where files of
+    entity recognition have the tags, where the format does not (`tasks.ner.task.read`).
 
     `weights` is our pretraining folder or a transformers LUKE, RoBERTa or BERT directory, as the variant wants;
     `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
@@ -83,6 +85,7 @@ def finetune(
     names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
     values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
     values |= {} if keeps_weights else {"keeps_weights": False}
+    values |= {"tag_column": tag_column} if tag_column else {}
     identity = {**values, **fingerprints(data, weights, tokenizer, mentions)}
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
@@ -92,7 +95,7 @@ def finetune(
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=str(resolve_device(device)),
             profile=profile, progress=progress, negative_label=negative_label,
-            annotate=open_annotator(mentions, weights) if mentions else None,
+            annotate=open_annotator(mentions, weights) if mentions else None, tag_column=tag_column,
         )  # fmt: skip
         training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
@@ -190,10 +193,8 @@ def fingerprints(data: Path, weights: Path, tokenizer: Path, mentions: Path | No
     """What tells the inputs of a run from others: SHA-256 of the data's files, the model and so on."""
     if mentions:
         read_manifest(str(mentions))  # which says what is wrong with another folder
-    labels = label_file(data)
-    files = {**{split: split_file(data, split) for split in SPLITS}, **({"labels": labels} if labels else {})}
     return {
-        "data": {name: file_sha256(str(path)) for name, path in files.items()},
+        "data": {name: file_sha256(str(path)) for name, path in split_files(data).items()},
         "weights": fingerprint_model(str(weights)),
         "tokenizer": {name: file_sha256(str(path)) for name, path in tokenizer_files(tokenizer).items()},
         **({"mentions": file_sha256(str(mentions / MANIFEST))} if mentions else {}),

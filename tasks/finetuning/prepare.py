@@ -1,7 +1,8 @@
 """A task with its data and its model, ready to be trained or scored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotations import Annotate
 from tasks.finetuning.variants import Variant
 from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
+from tasks.ner import task as ner
 from tasks.questions.extractive_format import annotated
 from tasks.task import Classifier, Features, Hyperparameters, InputSettings, Task
 from tasks.typing_and_relations.markers import add_word_markers
@@ -77,10 +79,11 @@ def prepare(
     progress: bool,
     negative_label: str = "",
     annotate: Annotate | None = None,
+    tag_column: str = "",
 ) -> Run:
     """Reads the data and the weights, and builds the model and its inputs."""
     check_annotator(task, annotate)
-    datasets = {split: task.read(split_file(data, split)) for split in SPLITS}
+    datasets = {split: reader(task, tag_column)(split_file(data, split)) for split in SPLITS}
     listed = label_file(data)
     labels = task.label_names(datasets, read_label_file(listed) if listed else ())
     negative = task.negative_label(labels, negative_label)
@@ -157,6 +160,15 @@ def load_pretrained(
         )
     shrink_entities(luke, task, variant, entity_vocabulary(str(weights)), str(weights))
     return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
+
+
+def reader(task: Task[Any, Any], tag_column: str) -> Callable[[Path], Any]:
+    """What reads a task's files. Raises: ValueError for a column of tags where the task has none."""
+    if not tag_column:
+        return task.read
+    if task is not ner:
+        raise ValueError(f"--tag-column {tag_column}: files of ner alone have tags; leave it out")
+    return partial(ner.read, tag_column=tag_column)
 
 
 def check_annotator(task: Task[Any, Any], annotate: Annotate | None) -> None:

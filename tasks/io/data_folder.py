@@ -1,9 +1,11 @@
 """The folder of a data set: a file for each split, and perhaps one with the names of the labels."""
 
 import json
+from functools import cached_property
 from pathlib import Path
 
-from tasks.io.records import read_text
+from tasks.io.records import Record, parse_file, read_text
+from tasks.io.tables import shards
 
 SPLITS = ("train", "dev", "test")
 SPLIT_NAMES = {"train": ("train",), "dev": ("dev", "val", "validation"), "test": ("test",)}
@@ -14,18 +16,30 @@ def split_file(data: Path, split: str) -> Path:
     """The one file `<split>.*` of a data folder (for dev also `val.*` and `validation.*`).
 
     Hugging Face's files are found, too: `<split>-00000-of-00001.parquet`, and the Arrow file in a folder `<split>`.
-
-    Raises: ValueError when there is none or more than one.
+    Of a table in several files this is the first. Raises: ValueError when there is none or more than one.
     """
     if not data.is_dir():
         raise ValueError(f"{data}: no such folder; expected one with train.*, dev.* and test.*")
     patterns = [name + end for name in SPLIT_NAMES[split] for end in (".*", "-*.parquet", "/data-*.arrow")]
     found = sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
-    if len(found) != 1:
+    if not found or found != shards(found[0]):
         there = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "no file at all"
         names = ", ".join(str(path.relative_to(data)) for path in found) or f"none among {there}"
         raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
     return found[0]
+
+
+def split_files(data: Path) -> dict[str, Path]:
+    """All files that the splits of a data folder are read from, and its label file, each by what it is.
+
+    Raises: ValueError as `split_file` and `label_file`.
+    """
+    files: dict[str, Path] = {}
+    for split in SPLITS:
+        first, *others = shards(split_file(data, split))
+        files |= {split: first} | {f"{split} {n}": path for n, path in enumerate(others, start=2)}
+    labels = label_file(data)
+    return {**files, **({"labels": labels} if labels else {})}
 
 
 def label_file(data: Path) -> Path | None:
@@ -38,21 +52,65 @@ def label_file(data: Path) -> Path | None:
 
 def read_label_file(path: Path) -> tuple[str, ...]:
     """Label names: a JSON list, a JSON object of name -> number (in the order of numbers), or a name a line."""
+    return tuple(numbered_labels(path).values())
+
+
+def numbered_labels(path: Path) -> dict[int, str]:
+    """The names of a label file by their numbers, in their order. Raises: ValueError naming the file and a label."""
     text = read_text(path, "names of labels")
     if text.lstrip().startswith(("[", "{")):
-        try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
-        if isinstance(value, dict):
-            if not all(type(number) is int for number in value.values()):
-                raise ValueError(f"{path}: wanted whole numbers as the values of all labels")
-            value = sorted(value, key=lambda name: value[name])
-        names = value
+        names = parse_file(path, text)
     else:
         names = [line.strip() for line in text.split("\n") if line.strip()]
     if not names or not all(isinstance(name, str) and name for name in names):
         raise ValueError(f"{path}: wanted names of labels, at least one")
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{path}: label {repeated[0]!r} stands there twice")
-    return tuple(names)
+    if not isinstance(names, dict):
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{path}: label {repeated[0]!r} stands there twice")
+        return dict(enumerate(names))
+    if not all(type(number) is int for number in names.values()):
+        raise ValueError(f"{path}: wanted whole numbers as the values of all labels")
+    found: dict[int, str] = {}
+    for name, number in sorted(names.items(), key=lambda pair: pair[1]):
+        if number in found:
+            raise ValueError(
+                f"{path}: {found[number]!r} and {name!r} are both {number}; give each its own number"
+            )
+        found[number] = name
+    return found
+
+
+class ClassNames:
+    """Names of classes that a file may give as numbers: those of the label file beside it.
+
+    It is read where a number stands, and not before. A folder of `save_to_disk` has it beside its folders of splits.
+    """
+
+    def __init__(self, path: Path) -> None:
+        is_saved = path.suffix == ".arrow" and path.name.startswith("data-")
+        self.folder = path.parent.parent if is_saved else path.parent
+
+    @cached_property
+    def names(self) -> dict[int, str]:
+        found = label_file(self.folder)
+        return numbered_labels(found) if found else {}
+
+    def name(self, record: Record, field: str, value: object) -> str:
+        """The name that is `value`, or that has this number. Raises: ValueError naming the record and the field."""
+        if isinstance(value, str):
+            return value
+        if type(value) is not int:
+            raise record.error(
+                f"{field} is {json.dumps(value)[:80]}; wanted the name of a class, or its number"
+            )
+        if not self.names:
+            raise record.error(
+                f"{field} is {value}, a number without a name; list the names in their order, one a line, "
+                f"in a file labels.txt in {self.folder}, or write names"
+            )
+        if value not in self.names:
+            raise record.error(
+                f"{field} is {value}, but {label_file(self.folder)} has the numbers {min(self.names)} to "
+                f"{max(self.names)}; correct it, or add the name"
+            )
+        return self.names[value]

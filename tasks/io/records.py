@@ -6,15 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.io.tables import is_table, read_rows
+from tasks.io.tables import is_table, read_rows, shards
+
+JSON_ERRORS = (ValueError, RecursionError)
+GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
 class Record:
-    """One object of a file; `where` names the file and the line for error messages."""
+    """One object of a file; `where` names the file and the line (of a table the row) for error messages.
+
+    `line` is the number of that line or row, 0 for an object inside of another.
+    """
 
     where: str
     values: Mapping[str, Any]
+    line: int = 0
 
     def error(self, message: str) -> ValueError:
         return ValueError(f"{self.where}: {message}")
@@ -57,7 +64,11 @@ def read_records(path: Path) -> list[Record]:
     Raises: ValueError naming file and line for what is no JSON, no object, or empty.
     """
     if is_table(path):
-        records = [Record(f"{path}: row {n}", row) for n, row in enumerate(read_rows(path), start=1)]
+        records = [
+            Record(f"{shard}: row {number}", row, number)
+            for shard in shards(path)
+            for number, row in enumerate(read_rows(shard), start=1)
+        ]
     else:
         records = list(_text_records(path))
     if not records:
@@ -74,26 +85,68 @@ def _text_records(path: Path) -> Iterator[Record]:
 def read_text(path: Path, wanted: str = "a text file") -> str:
     """The text of a UTF-8 file. Raises: ValueError naming it, and what is `wanted` where there is none."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        content = path.read_bytes()
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; expected {wanted}") from None
+    except IsADirectoryError:
+        raise ValueError(f"{path}: a folder; expected {wanted}") from None
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror}); expected {wanted}") from None
     except UnicodeDecodeError as error:
+        if content.startswith(GZIP):
+            raise ValueError(f"{path}: packed (gzip); unpack it") from None
         raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
 
 
-def parse_line(where: str, line: str) -> Record:
+# JSON
+
+
+def parse_line(where: str, line: str, number: int = 0) -> Record:
     """The record of one line of JSON. Raises: ValueError naming `where`."""
     try:
         value = json.loads(line, parse_constant=_no_constant)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{where}: not JSON ({error.msg}, column {error.colno})") from None
-    except RecursionError:
-        raise ValueError(
-            f"{where}: nested too deep; wanted a JSON object of texts, numbers and lists"
-        ) from None
-    except ValueError as error:  # a constant that JSON has not, or a number of thousands of digits
-        raise ValueError(f"{where}: not JSON ({error})") from None
-    return _record(where, value)
+    except JSON_ERRORS as error:
+        raise _no_json(where, error) from None
+    return as_record(where, value, number)
+
+
+def parse_file(path: Path, text: str, **hooks: Any) -> Any:
+    """The JSON value that fills a file of this text. Raises: ValueError naming the file, and the line where known."""
+    try:
+        return json.loads(text, parse_constant=_no_constant, **hooks)
+    except JSON_ERRORS as error:
+        raise _no_json(_place(path, error), error) from None
+
+
+def as_record(where: str, value: object, number: int = 0) -> Record:
+    """A value of JSON as a record. Raises: ValueError where it is no object, or has a text that is none in UTF-8."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(error.object[error.start]):04x}"
+        raise ValueError(f"{where}: {half} is half of a surrogate pair; write both or leave it out") from None
+    except RecursionError as error:
+        raise _no_json(where, error) from None
+    if not isinstance(value, dict):
+        raise ValueError(f"{where}: found {text[:40]}; wanted a JSON object")
+    return Record(where, value, number)
+
+
+def _no_json(where: str, error: Exception) -> ValueError:
+    if isinstance(error, json.JSONDecodeError):
+        return ValueError(f"{where}: not JSON ({error.msg}, column {error.colno})")
+    if isinstance(error, RecursionError):
+        return ValueError(f"{where}: nested too deep; wanted a JSON object of texts, numbers and lists")
+    return ValueError(
+        f"{where}: not JSON ({error})"
+    )  # a constant that JSON has not, or a number of thousands of digits
+
+
+def _place(path: Path, error: Exception, line: int = 0) -> str:
+    line = error.lineno if isinstance(error, json.JSONDecodeError) else line
+    return f"{path}:{line}" if line else str(path)
 
 
 def _no_constant(name: str) -> None:
@@ -104,12 +157,12 @@ def _line_records(path: Path, text: str) -> Iterator[Record]:
     # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            yield parse_line(f"{path}:{number}", line)
+            yield parse_line(f"{path}:{number}", line, number)
 
 
 def _array_records(path: Path, text: str) -> Iterator[Record]:
     """The array's objects one by one, since the parser of a whole array does not say where each stands."""
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
     position, line, number = text.index("[") + 1, 1 + text.count("\n", 0, text.index("[")), 0
     while True:
         start = _skip_blanks(text, position)
@@ -124,9 +177,9 @@ def _array_records(path: Path, text: str) -> Iterator[Record]:
         number += 1
         try:
             value, position = decoder.raw_decode(text, start)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})") from None
-        yield _record(f"{path}:{line}: example {number}", value)
+        except JSON_ERRORS as error:
+            raise _no_json(_place(path, error, line), error) from None
+        yield as_record(f"{path}:{line}: example {number}", value, line)
         line += text.count("\n", start, position)
     if rest := text[start + 1 :].strip():
         raise ValueError(f"{path}: {rest[:40]!r} follows the array; wanted nothing after it")
@@ -138,29 +191,15 @@ def _skip_blanks(text: str, position: int) -> int:
     return position
 
 
-def _record(where: str, value: object) -> Record:
-    if not isinstance(value, dict):
-        raise ValueError(f"{where}: found {json.dumps(value)[:40]}; wanted a JSON object")
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        half = f"\\u{ord(error.object[error.start]):04x}"
-        raise ValueError(f"{where}: {half} is half of a surrogate pair; write both or leave it out") from None
-    return Record(where, value)
-
-
 # Files
 
 
 def read_object(path: Path) -> Record:
     """The JSON object with a list `data` that fills a file. Raises: ValueError naming the file, and the line."""
-    try:
-        value = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}:{error.lineno}: not JSON ({error.msg}, column {error.colno})") from None
+    value = parse_file(path, read_text(path))
     if not isinstance(value, dict) or "data" not in value:
         raise ValueError(f"{path}: found no JSON object with a list 'data'; wanted the release's own layout")
-    return Record(str(path), value)
+    return as_record(str(path), value)
 
 
 def is_one_object(path: Path) -> bool:
@@ -170,7 +209,7 @@ def is_one_object(path: Path) -> bool:
     first_line = read_text(path).lstrip().split("\n", 1)[0]
     try:
         value = json.loads(first_line)
-    except json.JSONDecodeError:
+    except JSON_ERRORS:
         return first_line.startswith("{")
     return isinstance(value, dict) and "data" in value
 

@@ -1,6 +1,8 @@
 """Rows of Parquet files and of the Arrow files that Hugging Face's `datasets` writes, with names of classes."""
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -8,36 +10,79 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-PARQUET, ARROW_STREAM = b"PAR1", b"\xff\xff\xff\xff"
+PARQUET, ARROW_STREAM, ARROW_FILE = b"PAR1", b"\xff\xff\xff\xff", b"ARROW1"
+SHARD = re.compile(r"(.*)-(\d{5})-of-(\d{5})(\..*)")
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file begins as Parquet or an Arrow stream does; no text in UTF-8 begins so, but for PAR1."""
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(4) in (PARQUET, ARROW_STREAM)
+    """Whether a file begins as Parquet or Arrow does; no text in UTF-8 begins so, but for PAR1 and ARROW1."""
+    return path.is_file() and _magic(path).startswith((PARQUET, ARROW_STREAM, ARROW_FILE))
+
+
+def shards(path: Path) -> list[Path]:
+    """All files of the table that `path` is one of, `train-00000-of-00002.parquet` and so on; else the file itself.
+
+    Raises: ValueError naming one that is missing.
+    """
+    match = SHARD.fullmatch(path.name)
+    if not match or int(match[2]) >= int(match[3]):
+        return [path]
+    names = [f"{match[1]}-{number:05}-of-{match[3]}{match[4]}" for number in range(int(match[3]))]
+    found = [path.with_name(name) for name in names]
+    if missing := [each.name for each in found if not each.is_file()]:
+        raise ValueError(
+            f"{path}: one of {len(found)} files of a table, and {missing[0]} is not beside it; "
+            "put all of them there, or rename this one if it is all that you want"
+        )
+    return found
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
     """The rows of a table as JSON values; numbers of classes become the names that the file has for them.
 
+    Bytes that are a text become one; dates and decimal numbers become texts. What JSON has not is None.
     Raises: ValueError naming the file, and the row and the column of a number without a name.
     """
+    magic = _magic(path)
     try:
         with path.open("rb") as file:
-            is_parquet = file.read(4) == PARQUET
-            file.seek(0)
-            table = pq.read_table(file) if is_parquet else pa.ipc.open_stream(file).read_all()
-    except (pa.ArrowInvalid, OSError) as error:
+            if magic.startswith(PARQUET):
+                table = pq.read_table(file)
+            else:
+                opened = pa.ipc.open_file if magic == ARROW_FILE else pa.ipc.open_stream
+                table = opened(file).read_all()
+            rows: list[dict[str, Any]] = _json_value(table.to_pylist())
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{path}: a broken table ({reason}); write or download it again") from None
     names = _class_names(table.schema.metadata or {})
-    rows: list[dict[str, Any]] = table.to_pylist()
     for number, row in enumerate(rows, start=1):
         for column in names.keys() & row.keys():
             row[column] = _named(row[column], names[column], _refuse(path, number, column))
     return rows
+
+
+def _magic(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(ARROW_FILE))
+
+
+def _json_value(value: Any) -> Any:
+    match value:
+        case None | str() | int():
+            return value
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {name: _json_value(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_json_value(each) for each in value]
+        case bytes():
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                return None
+    return str(value)
 
 
 def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, list[str]]:

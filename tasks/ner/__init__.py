@@ -2,6 +2,6 @@
 
 task      the task, from examples to scores      columns     CoNLL files
 spans     tags and spans                         words       texts into words
-token_records   sentences in JSON lines and tables
+conllu    CoNLL-U, and other numbered words      token_records   sentences in JSON lines and tables
 context   words around a sentence                classifier  the head over spans
 """

@@ -1,8 +1,8 @@
 """CoNLL column files: one word a line, blank lines between sentences, -DOCSTART- lines between documents."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, zip_longest
 from pathlib import Path
 
@@ -28,13 +28,20 @@ Row = tuple[str, ...]
 class Sentence:
     """Words with all their columns; `line` is the first word's line number in the file.
 
-    `blanks` says of each word whether a blank stands before it, where that is known.
+    `blanks` says of each word whether a blank stands before it, where that is known. `lines` are the words' line
+    numbers, and errors name the `source` before them.
     """
 
     rows: tuple[Row, ...]
     line: int
     spans: tuple[Span, ...]
     blanks: tuple[bool, ...] = ()
+    source: str = ""
+    lines: tuple[int, ...] = ()
+
+    def place(self, word: int) -> str:
+        """Where a word stands, for errors."""
+        return f"{self.source}{self.lines[word]}"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -70,37 +77,87 @@ class ColumnFile:
 
 @dataclass(frozen=True)
 class Line:
-    """The columns of a line of the file; none where the line is blank."""
+    """A word's columns and tag; a line without columns is blank. Errors name `source` and the number after it."""
 
+    source: str
     number: int
     columns: Row
+    tag: str = "O"
+
+    @property
+    def where(self) -> str:
+        return f"{self.source}{self.number}"
+
+    @property
+    def starts_document(self) -> bool:
+        return self.columns[:1] == (DOCUMENT_START,)
 
 
-def read_columns(path: Path, *, column_counts: Sequence[int] = (), strict: bool = True) -> ColumnFile:
+def read_columns(
+    path: Path, *, column_counts: Sequence[int] = (), strict: bool = True, tag_column: str = ""
+) -> ColumnFile:
     """Reads a column file whose last column is the tag; columns are separated by blanks or tabs.
 
     `column_counts` are the numbers of columns that are allowed, any from 2 on where it is empty.
     `strict` finds the tag scheme of the whole file and refuses tags outside it; without it any sequence
-    of tags is read as `conlleval` would. Raises: ValueError naming the file and the line.
+    of tags is read as `conlleval` would. `tag_column` is another column for the tags: its number from 1, from the end
+    -1, or its name in the first line of the file. Raises: ValueError naming the file and the line.
     """
     text = read_text(path, "a CoNLL column file")
     lines = [
-        Line(number, tuple(part for part in re.split(r"[ \t]+", line) if part))
+        Line(f"{path}:", number, tuple(part for part in re.split(r"[ \t]+", line) if part))
         for number, line in enumerate(text.split("\n"), start=1)
     ]
-    _check_column_count(path, lines, column_counts)
-    return file_of_blocks(path, list(_blocks(lines)), "\t" if "\t" in text else " ", strict=strict)
+    _check_column_count(lines, column_counts)
+    words = [line for line in lines if line.columns and not line.starts_document]
+    place, has_header = column_place(words[0], tag_column) if words and tag_column else (-1, False)
+    tagged = {line.number: replace(line, tag=line.columns[place]) for line in words[has_header:]}
+    blocks = blocks_of(
+        [tagged.get(line.number, line) for line in lines if not has_header or line is not words[0]]
+    )
+    return file_of_blocks(path, list(blocks), "\t" if "\t" in text else " ", strict=strict)
+
+
+def column_place(first: Line, name: str) -> tuple[int, bool]:
+    """Where the column is that `name` means, and whether this first line names columns.
+
+    Raises: ValueError for a column that is not there, and for the one of the words.
+    """
+    count = len(first.columns)
+    if name.lstrip("-").isdecimal():
+        number = int(name)
+        if not 1 <= abs(number) <= count:
+            raise ValueError(
+                f"{first.where}: no column {name} among {count}; wanted --tag-column 2 to {count}, or -1 for the last"
+            )
+        place, has_header = number - 1 if number > 0 else count + number, False
+    elif name in first.columns:
+        place, has_header = first.columns.index(name), True
+    else:
+        raise ValueError(
+            f"{first.where}: no column {name!r}; this line has {', '.join(first.columns)}; give --tag-column a name "
+            "that stands in the first line, or the column's number"
+        )
+    if place == 0:
+        raise ValueError(f"{first.where}: column {name} has the words; give --tag-column that of the tags")
+    return place, has_header
 
 
 def file_of_blocks(
     path: Path, blocks: Sequence[Sequence[Line]], separator: str, *, strict: bool = True
 ) -> ColumnFile:
     """The file of these sentences; see `read_columns`. Raises: ValueError naming the file and the line."""
-    tags = [[_tag(path, line) for line in block] for block in blocks]
-    scheme = _scheme(path, blocks, tags) if strict else None
-    has_documents = any(block[0].columns[0] == DOCUMENT_START for block in blocks)
+    tags = [[_tag(line) for line in block] for block in blocks]
+    scheme = _scheme(blocks, tags) if strict else None
+    has_documents = any(block[0].starts_document for block in blocks)
     sentences = [
-        Sentence(tuple(line.columns for line in block), block[0].number, tuple(spans_of_tags(block_tags)))
+        Sentence(
+            tuple(line.columns for line in block),
+            block[0].number,
+            tuple(spans_of_tags(block_tags)),
+            source=block[0].source,
+            lines=tuple(line.number for line in block),
+        )
         for block, block_tags in zip(blocks, tags, strict=True)
     ]
     documents = _documents(sentences, has_documents)
@@ -130,34 +187,35 @@ def check_same_words(gold: ColumnFile, predictions: ColumnFile) -> None:
     """Raises: ValueError naming the first sentence of `predictions` that has not the words of `gold`."""
     for wanted, found in zip_longest(gold.sentences, predictions.sentences):
         if wanted is None or found is None or wanted.words != found.words:
-            here = f"{predictions.path}:{found.line if found else 'end'}"
-            there = f"{gold.path}:{wanted.line if wanted else 'end'}"
+            here, there = (
+                sentence.place(0) if sentence else f"{file.path}:end"
+                for sentence, file in ((found, predictions), (wanted, gold))
+            )
             raise ValueError(f"{here}: not the words of {there}; both files need the same sentences")
 
 
-def _check_column_count(path: Path, lines: Sequence[Line], allowed: Sequence[int]) -> None:
+def _check_column_count(lines: Sequence[Line], allowed: Sequence[int]) -> None:
     wanted = 0
     for line in lines:
         found = len(line.columns)
-        if not found or line.columns[0] == DOCUMENT_START:
+        if not found or line.starts_document:
             continue
         if found not in allowed if allowed else found < 2:
             choices = " or ".join(map(str, allowed)) or "2 or more"
-            raise ValueError(f"{path}:{line.number}: {found} columns; expected {choices}, the tag last")
+            raise ValueError(f"{line.where}: {found} columns; expected {choices}, the tag last")
         wanted = wanted or found
         if found != wanted:
-            raise ValueError(f"{path}:{line.number}: {found} columns; the lines above have {wanted}")
+            raise ValueError(f"{line.where}: {found} columns; the lines above have {wanted}")
 
 
-def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
+def blocks_of(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """Sentences, and each -DOCSTART- line as a block of its own, whether a blank line follows it or not."""
     block: list[Line] = []
     for line in lines:
-        starts_document = bool(line.columns) and line.columns[0] == DOCUMENT_START
-        if block and (not line.columns or starts_document):
+        if block and (not line.columns or line.starts_document):
             yield block
             block = []
-        if starts_document:
+        if line.starts_document:
             yield [line]
         elif line.columns:
             block.append(line)
@@ -165,32 +223,32 @@ def _blocks(lines: Sequence[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def _tag(path: Path, line: Line) -> Tag:
-    if line.columns[0] == DOCUMENT_START:
+def _tag(line: Line) -> Tag:
+    if line.starts_document:
         return OUTSIDE
     try:
-        return parse_tag(line.columns[-1])
+        return parse_tag(line.tag)
     except ValueError as error:
-        raise ValueError(f"{path}:{line.number}: {error}") from None
+        raise ValueError(f"{line.where}: {error}; --tag-column names another column") from None
 
 
-def _scheme(path: Path, blocks: Sequence[Sequence[Line]], tags: Sequence[Sequence[Tag]]) -> str | None:
+def _scheme(blocks: Sequence[Sequence[Line]], tags: Sequence[Sequence[Tag]]) -> str | None:
     """The scheme that all tags fit; the first tag that fits none of those left is an error."""
     left = frozenset(SCHEMES)
-    decided_at = 0
+    decided_at = ""
     for block, block_tags in zip(blocks, tags, strict=True):
         before, after = [OUTSIDE, *block_tags[:-1]], [*block_tags[1:], OUTSIDE]
         for line, *context in zip(block, before, block_tags, after, strict=True):
             fitting = left & schemes_of(*context)
-            if line.columns[-1][0] in SAME_PREFIXES:  # L, U and M are of BILOU and BMES alone
+            if line.tag[0] in SAME_PREFIXES:  # L, U and M are of BILOU and BMES alone
                 fitting &= {"IOBES"}
             if not fitting:
-                since = f" as line {decided_at} does" if decided_at else ""
+                since = f", as {decided_at} does" if decided_at else ""
                 raise ValueError(
-                    f"{path}:{line.number}: tag {line.columns[-1]!r} does not follow "
+                    f"{line.where}: tag {line.tag!r} does not follow "
                     f"{' or '.join(sorted(left))}{since}; use one scheme in the whole file"
                 )
-            decided_at = line.number if fitting < left else decided_at
+            decided_at = line.where if fitting < left else decided_at
             left = fitting
     return next(iter(left)) if len(left) == 1 else None
 

@@ -13,6 +13,7 @@ from tasks.io.records import Record
 from tasks.ner import classifier
 from tasks.ner.classifier import SpanClassifier, SpanFeature
 from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, lines_with_tags, read_columns
+from tasks.ner.conllu import numbers_words, read_numbered
 from tasks.ner.context import Piece, document_pieces, encode, with_context
 from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span_scores, split_passes
 from tasks.ner.token_records import holds_records, read_token_records
@@ -37,9 +38,17 @@ PREFIXED = re.compile(r"O$|[BIESLUM]-.")  # a label file of tags, not of types
 # Reader
 
 
-def read(path: Path) -> ColumnFile:
-    """A CoNLL file, the tag last, or records with `tokens` and `ner_tags`; IOB1, IOB2, IOBES, BILOU or BMES."""
-    return read_token_records(path) if holds_records(path) else read_columns(path)
+def read(path: Path, *, tag_column: str = "", strict: bool = True) -> ColumnFile:
+    """CoNLL columns, CoNLL-U, or records with `tokens` and `ner_tags`, told apart by the content.
+
+    `tag_column` says where the tags are, if not in the last column, in MISC or in `ner_tags`. Their scheme is IOB1,
+    IOB2, IOBES, BILOU or BMES; without `strict` they are read as `conlleval` does. Raises: ValueError naming the place.
+    """
+    if holds_records(path):
+        return read_token_records(path, tag_column=tag_column, strict=strict)
+    if numbers_words(path):
+        return read_numbered(path, tag_column=tag_column, strict=strict)
+    return read_columns(path, tag_column=tag_column, strict=strict)
 
 
 def describe(dataset: ColumnFile) -> dict[str, Any]:
@@ -70,7 +79,7 @@ def label_names(datasets: Mapping[str, ColumnFile], listed: Sequence[str] = ()) 
         for span in sentence.spans:
             if span.label not in listed:
                 raise ValueError(
-                    f"{train.path}:{sentence.line + span.start}: type {span.label!r} is not in the label file "
+                    f"{sentence.place(span.start)}: type {span.label!r} is not in the label file "
                     f"beside it ({', '.join(LABEL_FILES)}), which lists {', '.join(listed)}; add it there"
                 )
     return (NO_ENTITY, *(label for label in listed or sorted(types) if label != NO_ENTITY))
@@ -221,12 +230,14 @@ def prediction_lines(dataset: ColumnFile, predictions: Sequence[Sequence[Span]])
     return lines_with_tags(dataset, predictions)
 
 
-def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
-    """Scores of a column file against another with the same words; the tags stand in the last column of both.
+def score_files(
+    gold_path: Path, predictions_path: Path, *, tag_column: str = "", predicted_column: str = ""
+) -> dict[str, Any]:
+    """Scores of a file against another with the same words, each in any of the formats of `read`.
 
     The gold tags must be in one scheme; those of the predictions are read as `conlleval` reads any tags.
     """
-    gold = read_columns(gold_path)
-    predictions = read_columns(predictions_path, strict=False)
+    gold = read(gold_path, tag_column=tag_column)
+    predictions = read(predictions_path, tag_column=predicted_column, strict=False)
     check_same_words(gold, predictions)
     return score(gold, [sentence.spans for sentence in predictions.sentences])

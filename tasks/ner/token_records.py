@@ -3,64 +3,53 @@
 import re
 from pathlib import Path
 
-from tasks.io.data_folder import label_file, read_label_file
+from tasks.io.data_folder import ClassNames
 from tasks.io.records import Record, read_records, read_text
 from tasks.io.tables import is_table
 from tasks.ner.columns import ColumnFile, Line, file_of_blocks
 from tasks.ner.spans import parse_tag
 
 BLANK = re.compile(r"[ \t\n]")
+TAGS = "ner_tags"
 
 
 def holds_records(path: Path) -> bool:
-    """Whether a file is a table, or its first line that is not blank begins as JSON with `tokens` does."""
-    return is_table(path) or bool(
-        re.match(r'\s*\[?\s*\{\s*"[^"\s]+"\s*:', read_text(path, "a CoNLL column file"))
-    )
+    """Whether a file is a table, or begins as JSON objects do."""
+    return is_table(path) or bool(re.match(r'\s*\[?\s*\{\s*["}]', read_text(path, "a CoNLL column file")))
 
 
-def read_token_records(path: Path) -> ColumnFile:
+def read_token_records(path: Path, *, strict: bool = True, tag_column: str = "") -> ColumnFile:
     """The sentences as columns of a word and its tag.
 
-    `ner_tags` are names, or numbers of the names that a label file beside the file lists in their order.
-    Raises: ValueError naming file, line or row, and field.
+    The tags are names, or numbers of the names that a label file beside the file lists in their order. `tag_column` is
+    another field for them than `ner_tags`. Raises: ValueError naming file, line or row, and field.
     """
-    names: tuple[str, ...] = ()
-    if not is_table(path) and (found := label_file(path.parent)):
-        names = read_label_file(found)
-    blocks = [_lines(path, record, names) for record in read_records(path)]
-    return file_of_blocks(path, [block for block in blocks if block], " ")
+    if tag_column.lstrip("-").isdecimal():
+        raise ValueError(f"{path}: --tag-column {tag_column}: its fields have names; give that of the tags")
+    names = ClassNames(path)
+    blocks = [_lines(record, names, tag_column or TAGS) for record in read_records(path)]
+    return file_of_blocks(path, [block for block in blocks if block], " ", strict=strict)
 
 
-def _lines(path: Path, record: Record, names: tuple[str, ...]) -> list[Line]:
+def _lines(record: Record, names: ClassNames, field: str) -> list[Line]:
     words = record.texts("tokens")
-    tags = record.field("ner_tags", list, "a list with a tag for each of tokens")
+    tags = record.field(
+        field, list, f"a list with a tag for each of tokens; its fields are {', '.join(record.values)}"
+    )
     if len(words) != len(tags):
-        raise record.error(f"{len(words)} tokens and {len(tags)} ner_tags; give one tag for each token")
+        raise record.error(f"{len(words)} tokens and {len(tags)} {field}; give one tag for each token")
     for place, word in enumerate(words):
         if not word or BLANK.search(word):
             raise record.error(f"tokens[{place}] is {word!r}; wanted a word without blanks; join or split it")
-    number = re.search(r"^:(?: row )?(\d+)", record.where.removeprefix(str(path)))
-    assert number, record.where
-    texts = [_tag(record, place, tag, names) for place, tag in enumerate(tags)]
-    return [Line(int(number[1]), row) for row in zip(words, texts, strict=True)]
+    texts = [_tag(record, names, f"{field}[{place}]", tag) for place, tag in enumerate(tags)]
+    source = record.where.removesuffix(str(record.line))
+    return [Line(source, record.line, row, row[1]) for row in zip(words, texts, strict=True)]
 
 
-def _tag(record: Record, place: int, tag: object, names: tuple[str, ...]) -> str:
-    where = f"ner_tags[{place}]"
-    if type(tag) is int:
-        if not names:
-            raise record.error(
-                f"{where} is {tag}, a number without a name; list the names of the tags in their order, one a line, "
-                "in a file labels.txt beside this one, or write names"
-            )
-        if not 0 <= tag < len(names):
-            raise record.error(f"{where} is {tag}; wanted a number from 0 to {len(names) - 1}, as listed")
-        tag = names[tag]
-    if not isinstance(tag, str):
-        raise record.error(f"{where} is {tag!r}; wanted the name of a tag, such as B-PER, or its number")
+def _tag(record: Record, names: ClassNames, where: str, tag: object) -> str:
+    text = names.name(record, where, tag)
     try:
-        parse_tag(tag)
+        parse_tag(text)
     except ValueError as error:
         raise record.error(f"{where}: {error}") from None
-    return tag
+    return text

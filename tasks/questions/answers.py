@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.io.records import Record, read_records, read_text
+from tasks.io.records import JSON_ERRORS, Record, as_record, children, parse_file, read_records, read_text
 
 ARTICLE = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -31,6 +31,25 @@ def filled_text(record: Record, name: str) -> str:
     return text
 
 
+def listed_objects(record: Record, name: str, fields: Sequence[str]) -> list[Record]:
+    """The objects in a list of a record, which Hugging Face may have as one object with a list for each of `fields`.
+
+    Raises: ValueError naming the place of what is none, or lists of different lengths.
+    """
+    value = record.values.get(name)
+    if not isinstance(value, dict):
+        return children(record, name)
+    lists = Record(f"{record.where}: {name}", value)
+    columns = [lists.field(field, list, "a list") for field in fields]
+    if len(set(map(len, columns))) > 1:
+        sizes = " and ".join(
+            f"{len(column)} in {field}" for field, column in zip(fields, columns, strict=True)
+        )
+        raise lists.error(f"{sizes}; give one of each for each object")
+    rows = enumerate(zip(*columns, strict=True))
+    return [Record(f"{lists.where}[{number}]", dict(zip(fields, row, strict=True))) for number, row in rows]
+
+
 def check_ids(records: Iterable[tuple[str, Record]]) -> None:
     """Raises: ValueError naming the first question whose id another one has."""
     seen: dict[str, Record] = {}
@@ -46,18 +65,22 @@ def read_predictions(path: Path) -> dict[str, str]:
     Raises: ValueError for anything else, and for a question that is answered twice.
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in pairs]
-        if repeated := [name for name, count in Counter(names).items() if count > 1]:
-            raise ValueError(f"{path}: {repeated[0]!r} stands there twice; wanted one text a question")
+    repeated: list[str] = []
+
+    def noting_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        repeated.extend(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         return dict(pairs)
 
     try:
-        values = json.loads(read_text(path), object_pairs_hook=once)
+        values = json.loads(read_text(path), object_pairs_hook=noting_repeated)
     except json.JSONDecodeError:
-        values = None
+        values = None  # lines
+    except JSON_ERRORS:
+        values = parse_file(path, read_text(path))  # which says what is wrong
     if isinstance(values, dict) and set(values) != {"idx", "label"}:
-        record = Record(str(path), values)
+        if repeated:
+            raise ValueError(f"{path}: {repeated[0]!r} stands there twice; wanted one text a question")
+        record = as_record(str(path), values)
         return {name: record.text(name) for name in values}
     records = read_records(path)
     named = [(str(record.field("idx", int, "a question's number")), record) for record in records]

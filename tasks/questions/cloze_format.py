@@ -1,4 +1,4 @@
-"""ReCoRD's questions, in its own JSON and in SuperGLUE's lines: reading, counting, writing predictions."""
+"""ReCoRD's questions, in its own JSON, SuperGLUE's lines or Hugging Face's rows: reading, writing predictions."""
 
 import json
 from collections import Counter
@@ -15,6 +15,7 @@ from tasks.questions.answers import (
     check_ids,
     filled_text,
     gold_answers,
+    listed_objects,
     prediction_object,
 )
 
@@ -50,19 +51,22 @@ class Dataset:
 
 
 def read(path: Path) -> Dataset:
-    """The questions of ReCoRD: its own JSON object, or SuperGLUE's line for each passage.
+    """The questions of ReCoRD: its own JSON object, SuperGLUE's line for each passage, or a row for each question.
 
     Raises: ValueError naming the place and the field of what is wrong.
     """
     is_superglue = not is_one_object(path)
     passages = read_records(path) if is_superglue else children(read_object(path), "data")
-    after_end = 1 if ends_are_included(passages) else 0
-    examples = tuple(
-        parse(question, passage, after_end)
-        for record in passages
-        for passage in [Record(f"{record.where}: passage", record.field("passage", dict, "an object"))]
-        for question in children(record, "qas")
-    )
+    if is_superglue and "query" in passages[0].values:
+        examples = tuple(map(parse_row, passages))
+    else:
+        after_end = 1 if ends_are_included(passages) else 0
+        examples = tuple(
+            parse(question, passage, after_end)
+            for record in passages
+            for passage in [Record(f"{record.where}: passage", record.field("passage", dict, "an object"))]
+            for question in children(record, "qas")
+        )
     if not examples:
         raise ValueError(f"{path}: no questions; wanted at least one in qas")
     check_ids((example.id, example.record) for example in examples)
@@ -91,7 +95,7 @@ def parse(record: Record, passage: Record, after_end: int) -> Example:
         for answer in children(record, "answers")
     ]
     if not answers:
-        raise record.error("answers is empty; wanted at least one")
+        raise record.error("answers is empty; wanted at least one; remove the question")
     number = record.field("idx", int, "the question's number") if "idx" in record.values else None
     return Example(
         id=record.text("id") if number is None else str(number),
@@ -101,6 +105,49 @@ def parse(record: Record, passage: Record, after_end: int) -> Example:
         answers=tuple(answers),
         record=record,
     )
+
+
+def parse_row(record: Record) -> Example:
+    """The example of a row as Hugging Face has them: `passage`, `query`, `entity_spans`, `answers` (texts), `idx`.
+
+    An answer is at every entity that has its text. Raises: ValueError naming the row and the field.
+    """
+    passage = filled_text(record, "passage")
+    entities = in_order(
+        entity_span(each, passage)
+        for each in listed_objects(record, "entity_spans", ("text", "start", "end"))
+    )
+    texts = record.texts("answers")
+    if not all(text.strip() for text in texts) or not texts:
+        raise record.error("answers is empty, or has an empty text; wanted at least one; remove the question")
+    idx = Record(f"{record.where}: idx", record.field("idx", dict, "the numbers of passage and query"))
+    return Example(
+        id=str(idx.field("query", int, "the question's number")),
+        question=with_placeholder(record, "query"),
+        passage=passage,
+        entities=entities,
+        answers=tuple((span, text) for text in texts for span in places_of(text, passage, entities)),
+        record=record,
+    )
+
+
+def entity_span(record: Record, passage: str) -> CharacterSpan:
+    """The characters of an entity, whose `text` shows whether `end` is its last character or the one after it."""
+    start, end = (record.field(side, int, "a character's number") for side in ("start", "end"))
+    text = record.text("text")
+    for after in (end, end + 1):
+        if 0 <= start < after <= len(passage) and passage[start:after] == text:
+            return start, after
+    raise record.error(
+        f"text is {text!r}, which is not at start {start}, end {end} of the passage; correct them"
+    )
+
+
+def places_of(text: str, passage: str, entities: Sequence[CharacterSpan]) -> list[CharacterSpan]:
+    """The entities with this text; else where the passage has it first; else no characters at all."""
+    found = [span for span in entities if passage[slice(*span)] == text]
+    start = passage.find(text)
+    return found or [(start, start + len(text)) if start >= 0 else (0, 0)]
 
 
 def from_records(records: Sequence[Record]) -> Dataset:

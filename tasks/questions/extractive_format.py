@@ -15,6 +15,7 @@ from tasks.questions.answers import (
     check_ids,
     filled_text,
     gold_answers,
+    listed_objects,
     prediction_object,
 )
 
@@ -85,19 +86,6 @@ def identifier(record: Record) -> str:
     return str(number) if type(number) is int else record.text("id")
 
 
-def given_answers(record: Record) -> list[Record]:
-    """The objects of `answers`, which Hugging Face has as one object of two lists."""
-    answers = record.values.get("answers")
-    if not isinstance(answers, dict):
-        return children(record, "answers")
-    lists = Record(f"{record.where}: answers", answers)
-    texts, starts = lists.texts("text"), lists.field("answer_start", list, "a list of characters' numbers")
-    if len(texts) != len(starts):
-        raise lists.error(f"{len(texts)} in text and {len(starts)} in answer_start; give one for each answer")
-    pairs = zip(texts, starts, strict=True)
-    return [Record(lists.where, {"text": text, "answer_start": start}) for text, start in pairs]
-
-
 def parse(record: Record, passage: str, article: Record) -> Example:
     """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
     if record.values.get("is_impossible"):
@@ -107,7 +95,7 @@ def parse(record: Record, passage: str, article: Record) -> Example:
         )
     answers = [
         (answer.field("answer_start", int, "a character's number"), answer.text("text"))
-        for answer in given_answers(record)
+        for answer in listed_objects(record, "answers", ("text", "answer_start"))
     ]
     if not answers:
         raise record.error(

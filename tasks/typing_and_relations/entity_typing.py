@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
-from tasks.io.data_folder import read_label_file
+from tasks.io.data_folder import ClassNames, read_label_file
 from tasks.io.excerpts import CharacterSpan
 from tasks.io.metrics import label_scores
 from tasks.io.records import Record, read_records
@@ -23,7 +23,6 @@ from tasks.typing_and_relations.examples import (
     check_mention,
     check_same_inputs,
     lines_with_predictions,
-    read_examples,
 )
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
 
@@ -61,11 +60,12 @@ Dataset = Examples[Example]
 
 def read(path: Path) -> Dataset:
     """Examples of Open Entity: in ERNIE's JSON, or in the JSON lines of the ultra-fine release."""
-    return read_examples(path, parse)
+    names = ClassNames(path)
+    return Examples(path, tuple(parse(record, names) for record in read_records(path)))
 
 
-def parse(record: Record, *, labelled: bool = True) -> Example:
-    """The example of a record, whose fields tell its format.
+def parse(record: Record, names: ClassNames | None) -> Example:
+    """The example of a record, whose fields tell its format; without `names` it has no types.
 
     ERNIE: `sent`, `start`, `end` (characters, half open), `labels`. Ultra-fine: `left_context_token`,
     `mention_span`, `right_context_token`, `y_str`. Or `text` with `start` and `end`. Raises: ValueError naming
@@ -85,7 +85,13 @@ def parse(record: Record, *, labelled: bool = True) -> Example:
         span = record.span("start, end", ends, len(text), "characters")
     check_mention(record, "start, end", text, span)
     field = "y_str" if "mention_span" in record.values else "labels"
-    return Example(text, span, tuple(record.texts(field)) if labelled else (), record)
+    return Example(text, span, types_of(record, field, names) if names else (), record)
+
+
+def types_of(record: Record, field: str, names: ClassNames) -> tuple[str, ...]:
+    """The names in a list of types."""
+    values = record.field(field, list, "a list of types")
+    return tuple(names.name(record, f"{field}[{place}]", value) for place, value in enumerate(values))
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
@@ -208,7 +214,7 @@ def type_scores(
 
 def from_records(records: Sequence[Record]) -> Dataset:
     """Examples without types, each in one of the formats of `parse`."""
-    return Dataset(Path("input"), tuple(parse(record, labelled=False) for record in records))
+    return Dataset(Path("input"), tuple(parse(record, None) for record in records))
 
 
 def answers(records: Sequence[Record], predictions: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -231,7 +237,8 @@ def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") ->
     names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
     check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
     gold = [example.types for example in dataset.examples]
-    predicted = [record.texts(prediction_field(record)) for record in records]
+    numbered = ClassNames(predictions_path)
+    predicted = [types_of(record, prediction_field(record), numbered) for record in records]
     others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
     return {"labels_left_out": others, **type_scores(gold, predicted, names)}
 

@@ -1,12 +1,12 @@
-"""Data sets with an example in each record: read, written with predictions, compared with a file of predictions."""
+"""Data sets with an example in each record: written with predictions, compared with a file of predictions."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tasks.io.records import Record, read_records
+from tasks.io.records import Record
 
 Example = TypeVar("Example")
 
@@ -17,11 +17,6 @@ class Examples(Generic[Example]):
 
     path: Path
     examples: tuple[Example, ...]
-
-
-def read_examples(path: Path, parse: Callable[[Record], Example]) -> Examples[Example]:
-    """The examples of a JSON file. Raises: ValueError naming file, line and field."""
-    return Examples(path, tuple(map(parse, read_records(path))))
 
 
 def check_mention(record: Record, name: str, text: str, span: tuple[int, int]) -> None:

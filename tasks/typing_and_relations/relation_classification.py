@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,15 @@ from torch import Tensor, nn
 
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
-from tasks.io.excerpts import CharacterSpan, character_span
+from tasks.io.data_folder import ClassNames
 from tasks.io.metrics import label_scores, precision_recall_f1
-from tasks.io.records import Record, read_records
+from tasks.io.records import Record
 from tasks.task import Features, InputSettings, presets
 from tasks.typing_and_relations import markers as marked
-from tasks.typing_and_relations.examples import (
-    Examples,
-    check_mention,
-    check_same_inputs,
-    lines_with_predictions,
-    read_examples,
-)
+from tasks.typing_and_relations import relation_format
+from tasks.typing_and_relations.examples import check_same_inputs, lines_with_predictions
 from tasks.typing_and_relations.markers import MarkedFeature, MentionClassifier, marked_input
+from tasks.typing_and_relations.relation_format import Dataset, parse, records_of, relation_of
 
 PRESETS = presets("relation_classification")
 WORD_MARKERS: Mapping[str, str] = {"[HEAD]": "@", "[TAIL]": "#"}
@@ -42,61 +37,7 @@ DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
 
 # Reader
 
-
-@dataclass(frozen=True)
-class Example:
-    """A text, the characters of its head and its tail, and their relation (empty where it is asked for)."""
-
-    text: str
-    head: CharacterSpan
-    tail: CharacterSpan
-    relation: str
-    record: Record
-
-
-Dataset = Examples[Example]
-
-
-def read(path: Path) -> Dataset:
-    """Examples of TACRED's JSON or of JSON lines with `token`, `h.pos`, `t.pos` and `relation`."""
-    return read_examples(path, parse)
-
-
-def parse(record: Record, *, labelled: bool = True) -> Example:
-    """The example of a record, whose fields tell its format.
-
-    TACRED: `token`, `subj_start`, `subj_end`, `obj_start`, `obj_end` (the ends are included): the subject is
-    the head. SemEval: `token`, `h.pos`, `t.pos` (half open). Or `text`, `head`, `tail`: half-open spans of
-    characters. Raises: ValueError naming file, line and field.
-    """
-    if "text" in record.values:
-        text = record.text("text")
-        head, tail = (
-            record.span(name, record.values.get(name), len(text), "characters") for name in ("head", "tail")
-        )
-    else:
-        words = record.texts("token")
-        text = " ".join(words)
-        head, tail = (character_span(words, span) for span in word_spans(record, len(words)))
-    check_mention(record, "head", text, head)
-    check_mention(record, "tail", text, tail)
-    relation = record.text("relation") if labelled else ""
-    if labelled and not relation:
-        raise record.error("relation is empty; wanted the name of a relation")
-    return Example(text, head, tail, relation, record)
-
-
-def word_spans(record: Record, length: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Head and tail as half-open spans of words."""
-    found = []
-    for role, short in (("subj", "h"), ("obj", "t")):
-        if "subj_start" in record.values:
-            ends = [record.field(f"{role}_{side}", int, "a word's number") for side in ("start", "end")]
-            found.append(record.span(f"{role}_start, {role}_end", [ends[0], ends[1] + 1], length, "words"))
-        else:
-            mention = record.field(short, dict, "subj_start (as in TACRED), or h and t with pos")
-            found.append(record.span(f"{short}.pos", mention.get("pos"), length, "words of token"))
-    return found[0], found[1]
+read = relation_format.read
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
@@ -225,7 +166,7 @@ def semeval_macro_f1(gold: Sequence[str], predicted: Sequence[str], negative: st
 
 def from_records(records: Sequence[Record]) -> Dataset:
     """Examples without a relation, each in one of the formats of `parse`."""
-    return Dataset(Path("input"), tuple(parse(record, labelled=False) for record in records))
+    return Dataset(Path("input"), tuple(parse(record, None) for record in records))
 
 
 def answers(records: Sequence[Record], predictions: Sequence[str]) -> list[dict[str, Any]]:
@@ -239,10 +180,11 @@ prediction_lines = lines_with_predictions
 def score_files(gold_path: Path, predictions_path: Path, *, negative: str = "") -> dict[str, Any]:
     """Scores of a file of predictions (field `prediction`, or else `relation`) for the examples of another."""
     gold = read(gold_path).examples
-    records = read_records(predictions_path)
+    records, names = records_of(predictions_path), ClassNames(predictions_path)
     check_same_inputs([example.record for example in gold], records, ("relation", "prediction"))
     predicted = [
-        record.text("prediction" if "prediction" in record.values else "relation") for record in records
+        relation_of(record, names, "prediction" if "prediction" in record.values else "relation")
+        for record in records
     ]
     relations = [example.relation for example in gold]
     chosen = negative_label(sorted({*relations, *predicted}), negative)

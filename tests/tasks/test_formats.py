@@ -1,91 +1,293 @@
-"""Formats of users: each is fine-tuned on, equals the format that it was made from, or is refused with a remedy."""
+"""Formats that users have: each is read, fine-tuned on by the command, and says what the file it was made from says."""
 
 import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tasks import cloze_qa, extractive_qa, relation_classification
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import SPLITS, split_file
+from tasks.ner import __main__ as ner_command
 from tasks.ner import task as ner
-from tasks.questions import extractive
-from tests.support.fine_tuned import EXAMPLES, QUICK, finetune, pretrained
+from tasks.ner.columns import ColumnFile
+from tasks.questions import cloze_format, extractive_format
+from tasks.typing_and_relations import relation_format
+from tests.support import ROOT
+from tests.support.fine_tuned import EXAMPLES, pretrained
+from tests.workflows.base.test_commandline import luigi
+from workflows import FineTune
+from workflows.stages.fine_tuning import data_identity
 
-TAGS = ["O", "B-PER", "I-PER"]
-
-
-def tag_rows() -> dict[str, list[dict[str, list[str]]]]:
-    """The example sentences of each split as `tokens` and `ner_tags`."""
-    files = {split: ner.read(split_file(EXAMPLES / "ner", split)) for split in SPLITS}
-    return {
-        split: [{"tokens": list(s.words), "ner_tags": [row[-1] for row in s.rows]} for s in file.sentences]
-        for split, file in files.items()
-    }
+Rows = Sequence[dict[str, Any]]
 
 
-def question_rows() -> dict[str, list[dict[str, Any]]]:
-    """The example questions of each split as Hugging Face's rows."""
-    files = {split: extractive.read(EXAMPLES / "extractive_qa" / f"{split}.json") for split in SPLITS}
-    return {
-        split: [
-            {
-                "id": each.id, "title": each.page or "", "context": each.passage, "question": each.question,
-                "answers": {"text": [t for _, t in each.answers], "answer_start": [n for n, _ in each.answers]},
-            }
-            for each in file.examples
-        ]
-        for split, file in files.items()
-    }  # fmt: skip
+def examples(task: str, split: str) -> Any:
+    return TASKS[task].read(split_file(EXAMPLES / task, split))
 
 
-def write(folder: Path, rows: dict[str, list[dict[str, Any]]], layout: str) -> Path:
-    """Writes splits as JSON lines or, with `datasets`, as its folder or the hub's Parquet files."""
+def content(task: str, file: Any) -> list[Any]:
+    """What a file says, however it is written."""
+    if task == "ner":
+        return [(sentence.words, sentence.spans) for sentence in file.sentences]
+    if task == "relation_classification":
+        return sorted((each.text, each.head, each.tail, each.relation) for each in file.examples)
+    if task == "cloze_qa":
+        return [(each.question, each.passage, each.entities, set(each.answers)) for each in file.examples]
+    return [(each.id, each.question, each.passage, each.page, each.answers) for each in file.examples]
+
+
+# Rows as Hugging Face has them
+
+
+def tag_rows(file: ColumnFile, field: str = "ner_tags") -> Rows:
+    return [{"tokens": list(each.words), field: [row[-1] for row in each.rows]} for each in file.sentences]
+
+
+def question_rows(file: extractive_format.Dataset) -> Rows:
+    return [
+        {
+            "id": each.id, "title": each.page or "", "context": each.passage, "question": each.question,
+            "answers": {"text": [t for _, t in each.answers], "answer_start": [n for n, _ in each.answers]},
+        }
+        for each in file.examples
+    ]  # fmt: skip
+
+
+def cloze_rows(file: cloze_format.Dataset) -> Rows:
+    return [
+        {
+            "passage": each.passage, "query": each.question, "entities": sorted(set(each.texts())),
+            "entity_spans": [{"text": each.passage[a:b], "start": a, "end": b} for a, b in each.entities],
+            "answers": sorted({text for _, text in each.answers}), "idx": {"passage": 0, "query": number},
+        }
+        for number, each in enumerate(file.examples)
+    ]  # fmt: skip
+
+
+def marked_rows(file: relation_format.Dataset) -> Rows:
+    return [{"sentence": marked(each), "relation": each.relation} for each in file.examples]
+
+
+def marked(example: relation_format.Example) -> str:
+    """The text with <e1> and <e2>."""
+    text = example.text
+    spans = ((*example.head, "e1"), (*example.tail, "e2"))
+    for start, end, name in sorted(spans, reverse=True):  # from the right, so that no place moves
+        text = f"{text[:start]}<{name}>{text[start:end]}</{name}>{text[end:]}"
+    return text
+
+
+# Writers: a folder, the name of the split, and its examples
+
+
+def write_lines(folder: Path, split: str, rows: Rows) -> None:
+    (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def table_of(rows: Rows, classes: str = "") -> Any:
+    """A data set whose column `classes` holds numbers, with their names."""
     import datasets
 
-    folder.mkdir()
-    if layout == "lines":
-        for split, each in rows.items():
-            (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in each))
-        return folder
-    data = datasets.DatasetDict(
-        {
-            {"dev": "validation"}.get(split, split): datasets.Dataset.from_list(each)
-            for split, each in rows.items()
-        }
+    data = datasets.Dataset.from_list(list(rows))
+    if classes:
+        values = [row[classes] for row in rows]
+        names = sorted({name for value in values for name in ([value] if isinstance(value, str) else value)})
+        label: Any = datasets.ClassLabel(names=names)
+        feature = label if isinstance(values[0], str) else datasets.Sequence(label)
+        data = data.cast_column(classes, feature)
+    return data
+
+
+def write_parquet(folder: Path, split: str, rows: Rows, classes: str = "") -> None:
+    """Two files, as the hub has large tables."""
+    data = table_of(rows, classes)
+    for number in range(2):
+        data.shard(2, number, contiguous=True).to_parquet(
+            str(folder / f"{split}-{number:05}-of-00002.parquet")
+        )
+
+
+def write_saved(folder: Path, split: str, rows: Rows, classes: str = "") -> None:
+    """Two Arrow files, as `save_to_disk` writes large data sets."""
+    table_of(rows, classes).save_to_disk(str(folder / split), num_shards=2)
+
+
+def write_conllu(folder: Path, split: str, file: ColumnFile) -> None:
+    blocks = [
+        "".join(
+            f"{number}\t{row[0]}\t{row[0].lower()}" + 6 * "\t_" + f"\tNER={row[-1]}\n"
+            for number, row in enumerate(sentence.rows, start=1)
+        )
+        for sentence in file.sentences
+    ]
+    (folder / f"{split}.conllu").write_text(
+        "\n".join(f"# sent_id = {n}\n{block}" for n, block in enumerate(blocks))
     )
-    if "ner_tags" in rows["train"][0]:
-        names = sorted({tag for each in rows.values() for row in each for tag in row["ner_tags"]})
-        feature = datasets.Sequence(datasets.ClassLabel(names=names))
-        data = data.cast_column("ner_tags", feature)
-    if layout == "folder":
-        data.save_to_disk(str(folder))
-    else:
-        for split, each in data.items():
-            each.to_parquet(str(folder / f"{split}-00000-of-00001.parquet"))
-    return folder
 
 
-@pytest.mark.parametrize("layout", ["lines", "folder", "parquet"])
-@pytest.mark.parametrize("task", ["ner", "extractive_qa"])
-def test_a_layout_is_fine_tuned_on_and_says_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str, layout: str
+def write_headed(folder: Path, split: str, file: ColumnFile) -> None:
+    """Columns named in the first line, the tag in the middle."""
+    blocks = ["".join(f"{row[0]}\t{row[-1]}\tX\n" for row in sentence.rows) for sentence in file.sentences]
+    (folder / f"{split}.tsv").write_text("word\tNER\tpos\n" + "\n".join(blocks))
+
+
+def write_fewrel(folder: Path, split: str, file: relation_format.Dataset) -> None:
+    by_relation: dict[str, list[Any]] = {}
+    for each in file.examples:
+        values = each.record.values
+        places = [[*range(values[f"{role}_start"], values[f"{role}_end"] + 1)] for role in ("subj", "obj")]
+        mentions = {name: ["", "Q1", [place]] for name, place in zip("ht", places, strict=True)}
+        by_relation.setdefault(each.relation, []).append({"tokens": values["token"], **mentions})
+    (folder / f"{split}.json").write_text(json.dumps(by_relation))
+
+
+def write_semeval(folder: Path, split: str, file: relation_format.Dataset) -> None:
+    texts = (
+        f'{number}\t"{marked(each)}"\n{each.relation}\nComment:\n\n'
+        for number, each in enumerate(file.examples, start=1)
+    )
+    (folder / f"{split}.txt").write_text("".join(texts))
+
+
+# A folder for each task, whose splits have all a format of their own
+Writer = Callable[[Path, str, Any], None]
+FOLDERS: Mapping[str, Sequence[Writer]] = {
+    "ner": (
+        write_conllu,
+        write_headed,
+        lambda folder, split, file: write_saved(folder, split, tag_rows(file, "NER"), "NER"),
+    ),
+    "relation_classification": (
+        write_fewrel,
+        write_semeval,
+        lambda folder, split, file: write_parquet(folder, split, marked_rows(file), "relation"),
+    ),
+    "cloze_qa": (
+        lambda folder, split, file: write_saved(folder, split, cloze_rows(file)),
+        lambda folder, split, file: write_parquet(folder, split, cloze_rows(file)),
+        lambda folder, split, file: write_lines(folder, split, cloze_rows(file)),
+    ),
+    "extractive_qa": (
+        lambda folder, split, file: write_saved(folder, split, question_rows(file)),
+        lambda folder, split, file: write_parquet(folder, split, question_rows(file)),
+        lambda folder, split, file: write_lines(folder, split, question_rows(file)),
+    ),
+}
+
+
+SCORES: Mapping[str, Callable[..., None]] = {
+    "ner": ner_command.main,
+    "relation_classification": relation_classification.main,
+    "cloze_qa": cloze_qa.main,
+    "extractive_qa": extractive_qa.main,
+}
+
+
+@pytest.mark.parametrize("task", FOLDERS)
+def test_commands_take_formats_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], task: str
 ) -> None:
-    data = write(tmp_path / "data", tag_rows() if task == "ner" else question_rows(), layout)
-    for split in SPLITS:
-        wanted = TASKS[task].read(split_file(EXAMPLES / task, split))
-        found = TASKS[task].read(split_file(data, split))
-        if task == "ner":
-            content = [[(s.words, s.spans) for s in file.sentences] for file in (found, wanted)]
-        else:
-            content = [
-                [(e.id, e.question, e.passage, e.page, e.answers) for e in file.examples]
-                for file in (found, wanted)
-            ]
-        assert content[0] == content[1]
+    data = tmp_path / "data"
+    data.mkdir()
+    flag = ["--tag-column", "NER"] if task == "ner" else []
+    read: Any = TASKS[task].read
+    for split, write in zip(SPLITS, FOLDERS[task], strict=True):
+        write(data, split, examples(task, split))
+        found = read(split_file(data, split), **({"tag_column": "NER"} if flag else {}))
+        assert content(task, found) == content(task, examples(task, split))
     pretrained(tmp_path)
-    monkeypatch.setitem(TASKS[task].PRESETS, "quick", QUICK)
-    assert finetune(tmp_path, tmp_path / "out", task=task, data=data, preset="quick")
+    result = luigi(
+        *("FineTune", "--task", task, "--data", data, "--weights", tmp_path / "weights", "--device", "cpu"),
+        *(
+            "--tokenizer",
+            tmp_path / "tokenizer",
+            "--workdir",
+            tmp_path,
+            "--task-preset",
+            "demo",
+            "--epochs",
+            1,
+        ),
+        *flag,
+        cwd=tmp_path,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    [model] = tmp_path.glob("finetune-*")
+    metrics = json.loads((model / "metrics.json").read_text())
+    for split in ("dev", "test"):
+        gold, [predictions] = split_file(data, split), model.glob(f"predictions-{split}.*")
+        SCORES[task](["score", str(gold), str(predictions), *flag])
+        assert json.loads(capsys.readouterr().out)["f1"] == metrics[split]["f1"]
+    if task == "ner":
+        same = output_of(
+            "tasks.ner", "score", data / "dev.tsv", data / "dev.tsv", *flag, "--predicted-column", "NER"
+        )
+        assert json.loads(same)["f1"] == 1.0
+        asked = output_of("tasks.predict", model, "--device", "cpu", given='{"text": "Ada met Bob."}')
+        assert isinstance(json.loads(asked)["entities"], list)
+
+
+def output_of(module: str, *arguments: str | Path, given: str = "") -> str:
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, input=given).stdout
+
+
+def test_the_tag_column_and_the_files_of_splits_are_in_the_identity(tmp_path: Path) -> None:
+    """A data set of `save_to_disk` has all its rows in folders inside."""
+    pretrained(tmp_path)
+    data = tmp_path / "data"
+    data.mkdir()
+    for split in SPLITS:
+        write_saved(data, split, tag_rows(examples("ner", split), "NER"), "NER")
+    given = {
+        "data": str(data),
+        "weights": str(tmp_path / "weights"),
+        "tokenizer": str(tmp_path / "tokenizer"),
+    }
+    first = FineTune(workdir=str(tmp_path), task="ner", device="cpu", tag_column="NER", **given)
+    assert first.bytes_parameters()["tag_column"] == "NER"
+    names = {f"{split}/data-{number:05}-of-00002.arrow" for split in SPLITS for number in range(2)}
+    assert names <= first.bytes_parameters()["data"].keys()
+    assert FineTune(workdir=str(tmp_path), task="ner", device="cpu", **given).hash8 != first.hash8
+    toml = tmp_path / "experiments.toml"
+    toml.write_text(f'tag_column = "NER"\n[data]\nner = "{data}"\n')
+    said = FineTune(
+        workdir=str(tmp_path), task="ner", device="cpu", **{**given, "data": "", "experiments": str(toml)}
+    )
+    assert said.hash8 == first.hash8
+    before = data_identity(str(data))
+    write_saved(data, "dev", tag_rows(examples("ner", "test"), "NER"), "NER")
+    changed = {name for name, digest in data_identity(str(data)).items() if before[name] != digest}
+    assert changed == {f"dev/data-{number:05}-of-00002.arrow" for number in range(2)}
+    wrong = FineTune(workdir=str(tmp_path), task="cloze_qa", device="cpu", tag_column="2", **given)
+    with pytest.raises(ValueError, match=r"--tag-column 2: files of ner alone have tags; leave it out"):
+        wrong.check_needs()
+
+
+def test_classes_may_be_numbers_with_a_label_file(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("person\nplace\n")
+    path = tmp_path / "train.jsonl"
+    path.write_text('{"sent": "Ada met Bob.", "start": 0, "end": 3, "labels": [0, 1]}\n')
+    assert TASKS["entity_typing"].read(path).examples[0].types == ("person", "place")
+    path.write_text('{"tokens": ["Ada", "Pell", "met"], "ner_tags": [1, 2, 0]}\n')
+    (tmp_path / "labels.txt").write_text("O\nB-PER\nI-PER\n")
+    file = ner.read(path)
+    assert file.sentences[0].spans == ((0, 2, "PER"),)
+    assert ner.label_names({"train": file}, ("O", "B-PER", "I-PER")) == ("O", "PER")
+    (tmp_path / "train").mkdir()
+    table_of([{"tokens": ["Ada", "met"], "ner_tags": [1, 0]}]).save_to_disk(str(tmp_path / "train"))
+    assert ner.read(split_file_of(tmp_path)).sentences[0].spans == ((0, 1, "PER"),)
+
+
+def split_file_of(folder: Path) -> Path:
+    """The Arrow file of the split train, whose label file is beside its folder."""
+    [found] = folder.glob("train/data-*.arrow")
+    return found
 
 
 @pytest.mark.parametrize("letters", ["BIESO", "BILUO", "BMESO"])
@@ -95,58 +297,3 @@ def test_bilou_and_bmes_say_the_same(tmp_path: Path, letters: str) -> None:
     path = tmp_path / "train.txt"
     path.write_text("".join(f"w{n} x y {tag}\n" for n, tag in enumerate(tags)))
     assert ner.read(path).sentences[0].spans == ((0, 3, "PER"), (4, 5, "LOC"))
-
-
-def test_numbers_are_named_by_the_label_file(tmp_path: Path) -> None:
-    (tmp_path / "labels.txt").write_text("\n".join(TAGS))
-    path = tmp_path / "train.jsonl"
-    path.write_text('{"tokens": ["Ada", "Lovelace", "met"], "ner_tags": [1, 2, 0]}\n')
-    file = ner.read(path)
-    assert file.sentences[0].spans == ((0, 2, "PER"),)
-    assert ner.label_names({"train": file}, TAGS) == ("O", "PER")
-
-
-ONE = {"tokens": ["Ada"], "ner_tags": ["B-PER"]}
-ROW = {
-    "id": 7,
-    "context": "Ada met Bob.",
-    "question": "Who?",
-    "answers": {"text": ["Ada"], "answer_start": [0]},
-}
-HOSTILE = [
-    ("ner", {**ONE, "ner_tags": [1]}, "", r":1: ner_tags\[0\] is 1, a number without a name; list .* labels\.txt"),
-    ("ner", {**ONE, "ner_tags": [3]}, "O\nB-PER", r"ner_tags\[0\] is 3; wanted a number from 0 to 1"),
-    ("ner", {**ONE, "ner_tags": [-1]}, "O\nB-PER", r"ner_tags\[0\] is -1; wanted a number from 0 to 1"),
-    ("ner", {**ONE, "ner_tags": []}, "", r":1: 1 tokens and 0 ner_tags; give one tag"),
-    ("ner", {**ONE, "ner_tags": ["PER"]}, "", r":1: ner_tags\[0\]: tag 'PER' is neither O nor"),
-    ("ner", {**ONE, "ner_tags": [None]}, "", r"ner_tags\[0\] is None; wanted the name"),
-    ("ner", {**ONE, "ner_tags": [True]}, "O\nB-PER", r"ner_tags\[0\] is True; wanted the name"),
-    ("ner", {**ONE, "ner_tags": "O"}, "", r'ner_tags is "O"; wanted a list'),
-    ("ner", {**ONE, "tokens": [""]}, "", r"tokens\[0\] is ''; wanted a word without blanks"),
-    ("ner", {**ONE, "tokens": ["A B"]}, "", r"tokens\[0\] is 'A B'; wanted a word without blanks"),
-    ("ner", {**ONE, "tokens": [3]}, "", r"tokens holds 3; wanted texts alone"),
-    ("ner", {"words": ["Ada"]}, "", r"no field 'tokens'; wanted a list of texts"),
-    ("ner", {"tokens": ["Ada"]}, "", r"no field 'ner_tags'"),
-    ("ner", {"tokens": ["a", "b"], "ner_tags": ["O", "M-PER"]}, "", r":1: tag 'M-PER' does not follow .* one scheme"),
-    ("extractive_qa", {**ROW, "answers": {"text": [], "answer_start": []}}, "", r"question '7' is empty; .*remove"),
-    ("extractive_qa", {**ROW, "answers": {"text": ["A"], "answer_start": []}}, "", r"1 in text and 0 in answer_start"),
-    ("extractive_qa", {**ROW, "answers": {"text": ["A"]}}, "", r"answers: no field 'answer_start'"),
-    ("extractive_qa", {**ROW, "answers": None}, "", r"answers is null; wanted a list"),
-    ("extractive_qa", {**ROW, "is_impossible": True}, "", r"question '7' is impossible .*remove"),
-    ("extractive_qa", {**ROW, "id": None}, "", r":1: id is null; wanted a text"),
-    ("extractive_qa", {**ROW, "context": ""}, "", r":1: context is empty"),
-    ("extractive_qa", b"PAR1 and no more", "", r"train\.x: a broken table \(.*\); write or download it again"),
-    ("ner", b"\xff\xff\xff\xff\x10\x00\x00\x00", "", r"train\.x: a broken table"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("task", "content", "labels", "message"), HOSTILE)
-def test_hostile_files_are_refused(
-    tmp_path: Path, task: str, content: Any, labels: str, message: str
-) -> None:
-    if labels:
-        (tmp_path / "labels.txt").write_text(labels)
-    path = tmp_path / "train.x"
-    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-    with pytest.raises(ValueError, match=message):
-        TASKS[task].read(path)

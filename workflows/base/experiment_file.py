@@ -1,6 +1,7 @@
 """Where the data sets and the weights of fine-tuning lie, said once in a small TOML file (`--experiments`).
 
     negative_label = "no_relation"              # optional, of relation classification
+    tag_column = "2"                            # optional, of entity recognition
     mentions = "work/mentions-0b2f3c4d"         # optional, of extractive question answering
 
     [data]                                      # folders with train, dev and test
@@ -29,7 +30,7 @@ from tasks.finetuning.variants import WEIGHTS
 TASKS = ("entity_typing", "relation_classification", "ner", "cloze_qa", "extractive_qa")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _TABLES = {"data": TASKS, "weights": WEIGHTS}
-_VALUES = ("negative_label", "mentions")
+_VALUES = ("negative_label", "tag_column", "mentions")
 
 State = Literal["no data", "no weights"]
 
@@ -50,6 +51,7 @@ class Sources:
     data: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, str] = field(default_factory=dict)
     negative_label: str = ""
+    tag_column: str = ""
     mentions: str = ""
 
     def data_folder(self, task: str) -> str:

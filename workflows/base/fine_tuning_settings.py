@@ -57,6 +57,12 @@ class TaskSettings(CellSettings):
         default="",
         description="the relation that means none and is not scored; empty: no_relation or Other, if there",
     )
+    tag_column = luigi.Parameter(
+        default="",
+        description="where files of ner have the tags: a column's number (from 1, or -1 for the last) or its name in "
+        "the first line, a field of JSON or a table, a key in MISC of CoNLL-U; empty: what --experiments says, or the "
+        "last column, ner_tags or NER",
+    )
     weights = luigi.Parameter(
         default="",
         description="folder or name of pretrained weights (ours, or transformers' LUKE, RoBERTa or BERT); empty: what "

@@ -1,11 +1,13 @@
 """Fine-tuning one task."""
 
 import os
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
+from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base import parameters, terminal
 from workflows.base.experiment_file import Missing, Sources, read_sources
 from workflows.base.fine_tuning_settings import TaskSettings, WeightSettings
@@ -110,6 +112,8 @@ class TaskStage(TaskSettings, TorchStage):
                 f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
                 "leave it out"
             )
+        if self.tag_column and self.task != "ner":
+            raise ValueError(f"--tag-column {self.tag_column}: files of ner alone have tags; leave it out")
         if mentions := self.given_mentions():
             from tasks.entities.annotations import open_annotator
 
@@ -130,18 +134,22 @@ class TaskStage(TaskSettings, TorchStage):
         is_relation = self.task == "relation_classification"
         return self.negative_label or (self.sources().negative_label if is_relation else "")
 
+    def the_tag_column(self) -> str:
+        return self.tag_column or (self.sources().tag_column if self.task == "ner" else "")
+
     def bytes_parameters(self) -> dict[str, Any]:
         weights, mentions = self.given_weights(), self.given_mentions()
         optional = {
             "weights": base_model_identity(weights, self._weights_parameter()) if weights else None,
             "negative_label": self.the_negative_label(),
+            "tag_column": self.the_tag_column(),
             **self.computing(),
             "mentions": _sha256_of_table(mentions) if mentions else None,
         }
         return {
             **self.values("task", "variant", "seed", "profile"),
             "preset": self.task_preset if self._is_at_hub(weights) else self.preset_name(),
-            "data": folder_identity(self.data_folder(), "--data"),
+            "data": data_identity(self.data_folder()),
             "tokenizer": self.tokenizer_identity(),
             **{name: value for name, value in optional.items() if value},
         }
@@ -165,7 +173,7 @@ class FineTuning(WeightSettings, TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 9
+    VERSION = 10
     KEEPS = "unfinished"  # checkpoints
 
     patience = parameters.WholeNumber(
@@ -203,6 +211,7 @@ class FineTuning(WeightSettings, TaskStage):
             profile=self.profile,
             progress=terminal.on_terminal(),
             negative_label=self.the_negative_label(),
+            tag_column=self.the_tag_column(),
             checkpoint_minutes=self.checkpoint_minutes,
             mentions=self.mentions_folder(),
             allow_no_predictions=self._may_be_silent(),
@@ -238,6 +247,17 @@ def preset_of_width(hidden_size: int) -> str:
     if hidden_size < BASE_WIDTH:
         return "small-encoder"
     return "base" if hidden_size < LARGE_WIDTH else "large"
+
+
+def data_identity(folder: str) -> dict[str, str]:
+    """SHA-256 of each file of a data folder, and of the tables in its splits' folders, which `save_to_disk` makes."""
+    found = folder_identity(folder, "--data")
+    for split in chain.from_iterable(SPLIT_NAMES.values()):
+        inside = os.path.join(folder, split)
+        if os.path.isdir(inside):
+            tables = folder_identity(inside, "--data").items()
+            found |= {f"{split}/{name}": digest for name, digest in tables if name.endswith(".arrow")}
+    return found
 
 
 def _sha256_of_table(folder: str) -> str:

@@ -89,10 +89,10 @@ def test_odd_white_space_belongs_to_the_word(tmp_path: Path) -> None:
         ("a O\nb\n", ":2: 1 columns; expected 2 or 4, the tag last"),
         ("a X O\n", ":1: 3 columns; expected 2 or 4"),
         ("a O\n\nb X Y O\n", ":3: 4 columns; the lines above have 2"),
-        ("a B-PER\nb O\nc I-PER\n", ":3: tag 'I-PER' does not follow IOB2 as line 1 does; use one scheme"),
-        ("a I-PER\nb O\n\nc B-PER\n", ":4: tag 'B-PER' does not follow IOB1 as line 1 does"),
-        ("a S-PER\nb B-PER\nc O\n", ":2: tag 'B-PER' does not follow IOBES as line 1 does"),
-        ("a B-PER\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB2 as line 1 does"),
+        ("a B-PER\nb O\nc I-PER\n", ":3: tag 'I-PER' does not follow IOB2, as {path}:1 does; use one scheme"),
+        ("a I-PER\nb O\n\nc B-PER\n", ":4: tag 'B-PER' does not follow IOB1, as {path}:1 does"),
+        ("a S-PER\nb B-PER\nc O\n", ":2: tag 'B-PER' does not follow IOBES, as {path}:1 does"),
+        ("a B-PER\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB2, as {path}:1 does"),
         ("a O\nb E-LOC\n", ":2: tag 'E-LOC' does not follow IOB1 or IOB2 or IOBES; use one scheme"),
         (
             "a O\nb PER\n",
@@ -105,8 +105,42 @@ def test_bad_files_are_named_with_their_line(tmp_path: Path, text: str, message:
     with pytest.raises(ValueError, match=r"train\.txt") as error:
         read_columns(path, column_counts=(2, 4))
     assert str(error.value).startswith(f"{path}:")
-    assert message in str(error.value)
+    assert message.replace("{path}", str(path)) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+HEADED = "word ner pos\nAda B-PER NNP\nmet O VBD\n\n-DOCSTART-\nBob B-PER NNP\n"
+
+
+@pytest.mark.parametrize("column", ["2", "-2", "ner"])
+def test_the_tags_stand_in_another_column(tmp_path: Path, column: str) -> None:
+    text = HEADED if column == "ner" else HEADED.removeprefix("word ner pos\n")
+    file = read_columns(write(tmp_path, text), tag_column=column)
+    assert [(sentence.words, sentence.spans) for sentence in file.sentences] == [
+        (("Ada", "met"), (Span(0, 1, "PER"),)),
+        (("Bob",), (Span(0, 1, "PER"),)),
+    ]
+    assert file.sentences[1].place(0).endswith("train.txt:6" if column == "ner" else "train.txt:5")
+    assert lines_with_tags(file, [[Span(1, 2, "X")], []])[:2] == ["Ada B-PER NNP O", "met O VBD B-X"]
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ("", r":1: tag 'pos' is neither O .*; --tag-column names another column"),
+        ("3", r":1: tag 'pos' is neither O .*; --tag-column names another column"),
+        ("1", r":1: column 1 has the words; give --tag-column that of the tags"),
+        ("-3", r":1: column -3 has the words"),
+        ("word", r":1: column word has the words"),
+        ("0", r":1: no column 0 among 3; wanted --tag-column 2 to 3, or -1 for the last"),
+        ("4", r":1: no column 4 among 3"),
+        ("-4", r":1: no column -4 among 3"),
+        ("NER", r":1: no column 'NER'; this line has word, ner, pos; give --tag-column a name"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path: Path, column: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_columns(write(tmp_path, HEADED), tag_column=column)
 
 
 def test_missing_file_and_wrong_encoding_are_named(tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks import cloze_qa
 from tasks.finetuning.finetune import finetune
 from tasks.io.records import Record
-from tasks.questions import cloze, cloze_input
+from tasks.questions import cloze, cloze_format, cloze_input
+from tasks.questions.answers import Answer
 from tasks.task import Hyperparameters, InputSettings
 from tests.support import ROOT
 from tests.support.models import TINY
@@ -83,6 +84,66 @@ def test_both_layouts_are_the_same(tmp_path: Path) -> None:
     }  # fmt: skip
     [alone] = cloze.read(superglue(tmp_path, passage(numbered(QUERY, 7)))).examples
     assert alone.id == "7"
+
+
+def row(example: cloze_format.Example, number: int) -> dict[str, Any]:
+    """A question as Hugging Face's super_glue has it: entities and answers as texts, spans half open."""
+    spans = [{"text": example.passage[a:b], "start": a, "end": b} for a, b in example.entities]
+    return {
+        "passage": example.passage,
+        "query": example.question,
+        "entities": sorted({span["text"] for span in spans}),
+        "entity_spans": spans,
+        "answers": sorted({text for _, text in example.answers}),
+        "idx": {"passage": 3, "query": number},
+    }
+
+
+@pytest.mark.parametrize("layout", ["lines", "parquet", "lists"])
+@pytest.mark.parametrize("name", ["train.json", "dev.json", "test.jsonl"])
+def test_rows_of_questions_say_the_same(tmp_path: Path, name: str, layout: str) -> None:
+    import datasets
+
+    wanted = cloze.read(EXAMPLES / name).examples
+    rows = [row(example, number) for number, example in enumerate(wanted, start=70)]
+    path = tmp_path / "data.x"
+    if layout == "lines":
+        path.write_text("\n".join(map(json.dumps, rows)))
+    elif layout == "lists":  # as older versions of datasets write a list of objects
+        for each in rows:
+            spans = each["entity_spans"]
+            each["entity_spans"] = {key: [span[key] for span in spans] for key in ("text", "start", "end")}
+        path.write_text("\n".join(map(json.dumps, rows)))
+    else:
+        datasets.Dataset.from_list(rows).to_parquet(str(path))
+    found = cloze.read(path)
+    assert [example.id for example in found.examples] == [str(70 + n) for n in range(len(wanted))]
+    for one, other in zip(found.examples, wanted, strict=True):
+        assert (one.passage, one.question, one.entities) == (other.passage, other.question, other.entities)
+        assert set(one.answers) == set(other.answers)
+    assert cloze.describe(found)["answers_not_at_offset"] == 0
+    best = [[Answer(each.answers[0][1], 0, 1, 0.0)] for each in found.examples]
+    (tmp_path / "predictions").write_text("\n".join(cloze.prediction_lines(found, best)))
+    scores = cloze.score_files(path, tmp_path / "predictions")
+    assert (scores["exact_match"], scores["missing"], scores["questions"]) == (1.0, 0, len(wanted))
+
+
+def test_answers_of_rows_that_are_no_entity(tmp_path: Path) -> None:
+    [example] = cloze.read(original(tmp_path, passage())).examples
+    path = tmp_path / "row.jsonl"
+    path.write_text(json.dumps({**row(example, 0), "answers": ["met", "Pell", "Nobody"]}))
+    found = cloze.read(path)
+    assert found.examples[0].answers == (
+        ((4, 7), "met"),
+        ((15, 19), "Pell"),
+        ((43, 47), "Pell"),
+        ((0, 0), "Nobody"),
+    )
+    assert cloze.describe(found)["answers_not_at_offset"] == 1
+    path.write_text(
+        json.dumps({**row(example, 0), "entity_spans": [{"text": "Pell", "start": 15, "end": 18}]})
+    )
+    assert cloze.read(path).examples[0].entities == ((15, 19),), "the last character, as in the release"
 
 
 def test_ends_that_are_excluded_are_recognised_by_the_answers(tmp_path: Path) -> None:

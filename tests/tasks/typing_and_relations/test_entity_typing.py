@@ -122,7 +122,7 @@ def test_label_sets(tmp_path: Path) -> None:
         ({"start": -1}, r":2: start, end spans -1 to 11"),
         ({"start": "8"}, r":2: start is \"8\"; wanted a character's number"),
         ({"start": True}, r":2: start is true; wanted a character's number"),
-        ({"labels": "person"}, r":2: labels is \"person\"; wanted a list of texts"),
+        ({"labels": "person"}, r":2: labels is \"person\"; wanted a list of types"),
         ({"sent": None}, r":2: sent is null; wanted a text"),
     ],
 )

@@ -133,7 +133,7 @@ def test_negative_labels() -> None:
         ({"token": "The firm"}, r":2: token is \"The firm\"; wanted a list of texts"),
         ({"token": ["a", 3]}, r":2: token holds 3"),
         ({"relation": ""}, r":2: relation is empty"),
-        ({"relation": 3}, r":2: relation is 3; wanted a text"),
+        ({"relation": 3}, r":2: relation is 3, a number without a name; list .* in a file labels.txt"),
     ],
 )
 def test_wrong_fields_name_file_and_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -250,7 +250,10 @@ def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
     for predictions, message in (
         ([TACRED], r"error: .*other:1: 1 predictions for 2 examples \(the last at .*gold:2\); wanted one"),
         ([TACRED, {**TACRED, "obj_end": 2}], r"error: .*other:2: obj_end is not that of .*gold:2; example 2"),
-        ([TACRED, {"relatoin": "x"}], r"error: .*other:2: no field 'relation'; wanted a text"),
+        (
+            [TACRED, {"relatoin": "x"}],
+            r"error: .*other:2: no field 'relation'; wanted the name of a relation",
+        ),
     ):
         other = written(tmp_path, *predictions, name="other")
         with pytest.raises(SystemExit, match=message):

@@ -24,7 +24,7 @@ def written(folder: Path, text: str) -> str:
 def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(
         folder,
-        'negative_label = "Other"\nmentions = "mentions"\n[data]\nner = "conll"\n'
+        'negative_label = "Other"\ntag_column = "ner"\nmentions = "mentions"\n[data]\nner = "conll"\n'
         '[weights]\nluke = "luke"\nroberta = "some/roberta-large"\n',
     )
     monkeypatch.chdir("/")
@@ -33,6 +33,7 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
         {"ner": str(folder / "conll")},
         {"luke": str(folder / "luke"), "roberta": "some/roberta-large"},
         "Other",
+        "ner",
         str(folder / "mentions"),
     )
 
@@ -72,7 +73,7 @@ def test_a_changed_file_is_read_again(folder: Path) -> None:
         ("\udcff", r"experiments\.toml: no TOML \("),
         (
             'dat = "x"',
-            r"dat is not known, did you mean data\? \(wanted: negative_label, mentions, data, weights\)",
+            r"dat is not known, did you mean data\? \(wanted: negative_label, tag_column, mentions, data, weights\)",
         ),
         ('[data]\nNER = "conll"', r"\[data\] NER is not known .*wanted: entity_typing"),
         (
