@@ -97,6 +97,10 @@ def prepare(
     max_words = min(hyperparameters.max_words, luke.config.max_words)
     inputs = InputSettings(words, labels, markers, max_words, profile)
     features = {split: task.featurize(dataset, inputs) for split, dataset in datasets.items()}
+    if not features["train"].items:
+        raise ValueError(
+            f"{datasets['train'].path}: no input for the model: all entities are too long for it"
+        )
     module = task.head(luke, len(labels), entities=variant.entities)
     if profile == "fixed":
         start_at_frequencies(task, module, features["train"].items)

@@ -86,7 +86,7 @@ def read_text(path: Path, wanted: str = "a text file") -> str:
     """The text of a UTF-8 file. Raises: ValueError naming it, and what is `wanted` where there is none."""
     try:
         content = path.read_bytes()
-        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; expected {wanted}") from None
     except IsADirectoryError:
@@ -97,6 +97,9 @@ def read_text(path: Path, wanted: str = "a text file") -> str:
         if content.startswith(GZIP):
             raise ValueError(f"{path}: packed (gzip); unpack it") from None
         raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
+    if (place := content.find(0)) >= 0:
+        raise ValueError(f"{path}: byte {place} is 0, as in UTF-16; convert the file to UTF-8")
+    return text
 
 
 # JSON

@@ -12,7 +12,7 @@ CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEP
 TAG_KEYS = ("NER", "NE", "Entity")  # in MISC, in any letters
 GLOBAL_COLUMNS = re.compile(r"^#\s*global\.columns\s*=\s*(.+)", re.MULTILINE)
 NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
-ID = re.compile(r"(\d+)(?:-(\d+)|\.\d+)?")
+ID = re.compile(r"(\d{1,9})(?:-(\d{1,9})|\.\d+)?")
 NUMBERED = re.compile(rf"{ID.pattern}\t[^\t]*\t")
 NO_VALUE = ("_", "*")  # in a column with a name
 

@@ -35,8 +35,16 @@ negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """What the row of the classifier finds. Raises: ValueError where a label file lists classes."""
+    """What the row of the classifier finds.
+
+    Raises: ValueError where a label file lists classes, or train has no answer to learn from.
+    """
     common.check_no_classes(listed)
+    train = datasets["train"]
+    if not any({text for _, text in each.answers} & set(each.texts()) for each in train.examples):
+        raise ValueError(
+            f"{train.path}: no question has an answer that is an entity of its passage; check their places"
+        )
     return ("answer",)
 
 

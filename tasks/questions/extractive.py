@@ -35,8 +35,16 @@ negative_label = common.no_negative_label
 
 
 def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
-    """What the two rows of the classifier find. Raises: ValueError where a label file lists classes."""
+    """What the two rows of the classifier find.
+
+    Raises: ValueError where a label file lists classes, or train has no answer to learn from.
+    """
     common.check_no_classes(listed)
+    train = datasets["train"]
+    if not any(example.spans for example in train.examples):
+        raise ValueError(
+            f"{train.path}: no question has an answer where answer_start says; wanted characters of the context, from 0"
+        )
     return ("start", "end")
 
 

@@ -51,11 +51,15 @@ def widest_windows(spans: Sequence[tuple[int, int]]) -> Integers:
     and (2, 6) both hold the tokens 2 and 3: 2 has a token on its right in the first window (and two on its left), none
     on its left in the second; 3 is the last of the first window. So the result is 0 0 0 1 1 1.
     """
-    tokens = np.arange(spans[-1][1])
-    starts, ends = (np.array(side)[:, None] for side in zip(*spans, strict=True))  # (windows, 1)
-    context = np.minimum(tokens - starts, ends - 1 - tokens) + 0.01 * (ends - starts)
-    inside = (starts <= tokens) & (tokens < ends)
-    return np.where(inside, context, -1).argmax(axis=0)
+    length = spans[-1][1]
+    most, widest = np.full(length, -1.0), np.zeros(length, dtype=np.int64)
+    for number, (start, end) in enumerate(spans):
+        before = np.arange(end - start)
+        context = np.minimum(before, before[::-1]) + 0.01 * (end - start)
+        is_more = context > most[start:end]
+        most[start:end][is_more] = context[is_more]
+        widest[start:end][is_more] = number
+    return widest
 
 
 def joined(

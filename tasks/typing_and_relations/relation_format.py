@@ -13,7 +13,7 @@ from tasks.io.records import JSON_ERRORS, Record, as_record, children, read_reco
 from tasks.io.tables import is_table
 from tasks.typing_and_relations.examples import Examples, check_mention
 
-NUMBERED = re.compile(r"^(?=\d+\t)", re.MULTILINE)
+NUMBERED = re.compile(r"^(?=\d{1,18}\t)", re.MULTILINE)
 MARK = re.compile(r"</?e[12]>")
 MARKS = ("<e1>", "</e1>", "<e2>", "</e2>")
 
@@ -35,10 +35,7 @@ Dataset = Examples[Example]
 def read(path: Path) -> Dataset:
     """The examples of a file in any of the formats, told apart by its content. Raises: ValueError naming the place."""
     names = ClassNames(path)
-    examples = tuple(parse(record, names) for record in records_of(path))
-    if not examples:
-        raise ValueError(f"{path}: no examples; wanted at least one for a relation")
-    return Examples(path, examples)
+    return Examples(path, tuple(parse(record, names) for record in records_of(path)))
 
 
 def records_of(path: Path) -> list[Record]:
@@ -91,11 +88,14 @@ def lists_by_relation(text: str) -> dict[str, list[Any]]:
 def fewrel_records(path: Path, by_relation: dict[str, list[Any]]) -> list[Record]:
     """The examples of each relation with their `relation`."""
     file = as_record(str(path), by_relation)
-    return [
+    records = [
         Record(record.where, {**record.values, "relation": relation})
         for relation in by_relation
         for record in children(file, relation)
     ]
+    if not records:
+        raise ValueError(f"{path}: no examples; wanted at least one of a relation")
+    return records
 
 
 def parse(record: Record, names: ClassNames | None) -> Example:

@@ -406,7 +406,7 @@ def test_sizes_and_markers_are_the_papers() -> None:
 
 
 def test_there_are_no_classes() -> None:
-    assert cloze.label_names({}, ()) == ("answer",)
+    assert cloze.label_names({"train": cloze.read(EXAMPLES / "train.json")}, ()) == ("answer",)
     with pytest.raises(ValueError, match="label file with a: question answering has no classes; remove it"):
         cloze.label_names({}, ("a",))
     with pytest.raises(ValueError, match="negative label 'x': question answering has none"):

@@ -398,7 +398,8 @@ def test_sizes_are_the_papers() -> None:
 
 
 def test_there_are_no_classes() -> None:
-    assert extractive.label_names({}, ()) == ("start", "end")
+    train = extractive.read(EXAMPLES / "train.json")
+    assert extractive.label_names({"train": train}, ()) == ("start", "end")
     with pytest.raises(
         ValueError, match="label file with a, b: question answering has no classes; remove it"
     ):
