@@ -99,7 +99,7 @@ def prepare(
     features = {split: task.featurize(dataset, inputs) for split, dataset in datasets.items()}
     if not features["train"].items:
         raise ValueError(
-            f"{datasets['train'].path}: no input for the model: all entities are too long for it"
+            f"{datasets['train'].path}: none of its examples fits into the model; give shorter ones"
         )
     module = task.head(luke, len(labels), entities=variant.entities)
     if profile == "fixed":

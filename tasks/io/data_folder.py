@@ -1,8 +1,10 @@
 """The folder of a data set: a file for each split, and perhaps one with the names of the labels."""
 
 import json
+from collections import Counter
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tasks.io.records import Record, parse_file, read_text
 from tasks.io.tables import shards
@@ -56,28 +58,32 @@ def read_label_file(path: Path) -> tuple[str, ...]:
 
 
 def numbered_labels(path: Path) -> dict[int, str]:
-    """The names of a label file by their numbers, in their order. Raises: ValueError naming the file and a label."""
-    text = read_text(path, "names of labels")
-    if text.lstrip().startswith(("[", "{")):
-        names = parse_file(path, text)
-    else:
-        names = [line.strip() for line in text.split("\n") if line.strip()]
-    if not names or not all(isinstance(name, str) and name for name in names):
+    """The names of a label file by their numbers, in their order; those of lines are the lines' numbers from 0.
+
+    Raises: ValueError naming the file and a label.
+    """
+    pairs = _names_and_numbers(path, read_text(path, "names of labels"))
+    if not pairs or not all(isinstance(name, str) and name for name, _ in pairs):
         raise ValueError(f"{path}: wanted names of labels, at least one")
-    if not isinstance(names, dict):
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"{path}: label {repeated[0]!r} stands there twice")
-        return dict(enumerate(names))
-    if not all(type(number) is int for number in names.values()):
+    if not all(type(number) is int for _, number in pairs):
         raise ValueError(f"{path}: wanted whole numbers as the values of all labels")
     found: dict[int, str] = {}
-    for name, number in sorted(names.items(), key=lambda pair: pair[1]):
+    for name, number in sorted(pairs, key=lambda pair: pair[1]):
         if number in found:
             raise ValueError(
                 f"{path}: {found[number]!r} and {name!r} are both {number}; give each its own number"
             )
         found[number] = name
+    if repeated := [name for name, count in Counter(found.values()).items() if count > 1]:
+        raise ValueError(f"{path}: label {repeated[0]!r} stands there twice")
     return found
+
+
+def _names_and_numbers(path: Path, text: str) -> list[tuple[Any, Any]]:
+    if not text.lstrip().startswith(("[", "{")):
+        return [(line.strip(), number) for number, line in enumerate(text.split("\n")) if line.strip()]
+    names = parse_file(path, text)
+    return list(names.items()) if isinstance(names, dict) else [(name, n) for n, name in enumerate(names)]
 
 
 class ClassNames:
@@ -95,6 +101,13 @@ class ClassNames:
         found = label_file(self.folder)
         return numbered_labels(found) if found else {}
 
+    def numbers(self) -> str:
+        """The numbers that have names, for errors."""
+        least, most = min(self.names), max(self.names)
+        if len(self.names) == most - least + 1:
+            return f"{least} to {most}"
+        return ", ".join(map(str, self.names))
+
     def name(self, record: Record, field: str, value: object) -> str:
         """The name that is `value`, or that has this number. Raises: ValueError naming the record and the field."""
         if isinstance(value, str):
@@ -110,7 +123,7 @@ class ClassNames:
             )
         if value not in self.names:
             raise record.error(
-                f"{field} is {value}, but {label_file(self.folder)} has the numbers {min(self.names)} to "
-                f"{max(self.names)}; correct it, or add the name"
+                f"{field} is {value}, but {label_file(self.folder)} has names for {self.numbers()}; "
+                "correct it, or add the name"
             )
         return self.names[value]

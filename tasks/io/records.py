@@ -142,9 +142,8 @@ def _no_json(where: str, error: Exception) -> ValueError:
         return ValueError(f"{where}: not JSON ({error.msg}, column {error.colno})")
     if isinstance(error, RecursionError):
         return ValueError(f"{where}: nested too deep; wanted a JSON object of texts, numbers and lists")
-    return ValueError(
-        f"{where}: not JSON ({error})"
-    )  # a constant that JSON has not, or a number of thousands of digits
+    # A constant that JSON has not, or a number of thousands of digits.
+    return ValueError(f"{where}: not JSON ({error})")
 
 
 def _place(path: Path, error: Exception, line: int = 0) -> str:

@@ -108,7 +108,7 @@ def read_columns(
         Line(f"{path}:", number, tuple(part for part in re.split(r"[ \t]+", line) if part))
         for number, line in enumerate(text.split("\n"), start=1)
     ]
-    _check_column_count(lines, column_counts)
+    check_column_count(lines, column_counts)
     words = [line for line in lines if line.columns and not line.starts_document]
     place, has_header = column_place(words[0], tag_column) if words and tag_column else (-1, False)
     tagged = {line.number: replace(line, tag=line.columns[place]) for line in words[has_header:]}
@@ -194,7 +194,8 @@ def check_same_words(gold: ColumnFile, predictions: ColumnFile) -> None:
             raise ValueError(f"{here}: not the words of {there}; both files need the same sentences")
 
 
-def _check_column_count(lines: Sequence[Line], allowed: Sequence[int]) -> None:
+def check_column_count(lines: Iterable[Line], allowed: Sequence[int] = ()) -> None:
+    """Raises: ValueError naming the first line with another number of columns than those before, or one not allowed."""
     wanted = 0
     for line in lines:
         found = len(line.columns)

@@ -6,15 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.io.records import read_text
-from tasks.ner.columns import DOCUMENT_START, ColumnFile, Line, blocks_of, column_place, file_of_blocks
+from tasks.ner.columns import (
+    DOCUMENT_START,
+    ColumnFile,
+    Line,
+    blocks_of,
+    check_column_count,
+    column_place,
+    file_of_blocks,
+)
 
 CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 TAG_KEYS = ("NER", "NE", "Entity")  # in MISC, in any letters
 GLOBAL_COLUMNS = re.compile(r"^#\s*global\.columns\s*=\s*(.+)", re.MULTILINE)
 NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
 ID = re.compile(r"(\d{1,9})(?:-(\d{1,9})|\.\d+)?")
-NUMBERED = re.compile(rf"{ID.pattern}\t[^\t]*\t")
-NO_VALUE = ("_", "*")  # in a column with a name
+NUMBERED = re.compile(rf"{ID.pattern}(?:\t[^\t]*\t| +[^ ]+ )")
+HAS_TAG = re.compile(r"\s(O|[BIESLUM]-\S+)(\s|$)")
+NO_VALUE = ("_", "*")  # in CoNLL-U
 
 
 @dataclass(frozen=True)
@@ -23,27 +32,29 @@ class Layout:
 
     word: int
     tag: int
-    key: str
-    has_names: bool
+    key: str = ""
+    is_conllu: bool = False
 
     def tag_of(self, columns: Sequence[str]) -> str:
         """The tag of a word; empty where it has none."""
         value = columns[self.tag]
         if self.key:
             return pairs(value).get(self.key, "")
-        return "" if self.has_names and value in NO_VALUE else value
+        return "" if self.is_conllu and value in NO_VALUE else value
 
 
 def numbers_words(path: Path) -> bool:
-    """Whether each line that is no comment begins with a number, a tab, a word and a tab, the first with 0 or 1."""
-    first = True
-    for line in read_text(path, "a CoNLL column file").split("\n"):
-        if line.strip() and not line.startswith("#"):
-            match = NUMBERED.match(line)
-            if not match or (first and int(match[1]) > 1):
-                return False
-            first = False
-    return not first
+    """Whether each line that is no comment begins with a number and a word, the first with 0 or 1.
+
+    A line before them may name the columns. There are at least three.
+    """
+    text = read_text(path, "a CoNLL column file")
+    lines = (line for line in text.split("\n") if line.strip() and not line.startswith("#"))
+    first = next(lines, "")
+    if not NUMBERED.match(first) and not HAS_TAG.search(first):
+        first = next(lines, "")
+    match = NUMBERED.match(first)
+    return match is not None and int(match[1]) <= 1 and all(map(NUMBERED.match, lines))
 
 
 def read_numbered(path: Path, *, tag_column: str = "", strict: bool = True) -> ColumnFile:
@@ -56,11 +67,17 @@ def read_numbered(path: Path, *, tag_column: str = "", strict: bool = True) -> C
     """
     text = read_text(path, "a CoNLL-U file")
     lines = list(split_lines(path, text))
-    header = GLOBAL_COLUMNS.search(text)
-    layout = layout_of(
-        [line for line in lines if line.columns and not line.starts_document], header, tag_column
-    )
-    return file_of_blocks(path, list(blocks_of(word_lines(lines, layout))), "\t", strict=strict)
+    words = [line for line in lines if line.columns and not line.starts_document]
+    check_column_count(words)
+    header = None if ID.fullmatch(words[0].columns[0]) else words[0]
+    if found := GLOBAL_COLUMNS.search(text):
+        layout = conllu_layout(words, found[1].split(), tag_column)
+    elif header is None and len(words[0].columns) == len(CONLLU):
+        layout = conllu_layout(words, CONLLU, tag_column)
+    else:
+        layout = plain_layout(words[0], tag_column, has_header=header is not None)
+    numbered = word_lines([line for line in lines if line is not header], layout)
+    return file_of_blocks(path, list(blocks_of(numbered)), "\t", strict=strict)
 
 
 def split_lines(path: Path, text: str) -> Iterator[Line]:
@@ -69,27 +86,35 @@ def split_lines(path: Path, text: str) -> Iterator[Line]:
         if NEW_DOCUMENT.match(line):
             yield Line(f"{path}:", number, (DOCUMENT_START, "O"))
         elif not line.startswith("#"):
-            yield Line(f"{path}:", number, tuple(line.split("\t")) if line.strip() else ())
+            columns = line.split("\t") if "\t" in line else line.split()
+            yield Line(f"{path}:", number, tuple(columns) if line.strip() else ())
 
 
-def layout_of(words: Sequence[Line], header: re.Match[str] | None, tag_column: str) -> Layout:
-    """The columns of a file. Raises: ValueError where there are no tags, or not where `tag_column` says."""
-    count = len(words[0].columns)
-    for line in words:
-        if len(line.columns) != count:
-            raise ValueError(f"{line.where}: {len(line.columns)} columns; the lines above have {count}")
-    names = header[1].split() if header else list(CONLLU) if count == len(CONLLU) else []
-    if names and (len(names) != count or "FORM" not in names):
+def plain_layout(first: Line, tag_column: str, *, has_header: bool) -> Layout:
+    """A number, the word, and the tag in the last column or where `tag_column` says."""
+    if not tag_column:
+        return Layout(1, len(first.columns) - 1)
+    place, is_name = column_place(first, tag_column)
+    if is_name and not has_header:
         raise ValueError(
-            f"{words[0].where}: {count} columns; wanted those of global.columns: {' '.join(names)}"
+            f"{first.where}: no line names the columns; give --tag-column a number, not {tag_column}"
         )
-    word = names.index("FORM") if names else 1
+    return Layout(1, place)
+
+
+def conllu_layout(words: Sequence[Line], names: Sequence[str], tag_column: str) -> Layout:
+    """The layout of columns with these names. Raises: ValueError where there are no tags, or not where it is said."""
+    first = words[0]
+    if len(names) != len(first.columns) or "FORM" not in names:
+        raise ValueError(
+            f"{first.where}: {len(first.columns)} columns; wanted those of global.columns: {' '.join(names)}"
+        )
+    word = names.index("FORM")
     if tag_column in names:
-        return Layout(word, names.index(tag_column), "", True)
-    if not names or tag_column.lstrip("-").isdecimal():
-        place = column_place(words[0], tag_column)[0] if tag_column else count - 1
-        return Layout(word, place, "", bool(names))
-    return Layout(word, *misc_key(words, names, tag_column), True)
+        return Layout(word, names.index(tag_column), is_conllu=True)
+    if tag_column.lstrip("-").isdecimal():
+        return Layout(word, column_place(first, tag_column)[0], is_conllu=True)
+    return Layout(word, *misc_key(words, names, tag_column), is_conllu=True)
 
 
 def misc_key(words: Sequence[Line], names: Sequence[str], tag_column: str) -> tuple[int, str]:
@@ -129,7 +154,7 @@ def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
                 )
             last = number
             if number > skipped:
-                yield word_line(line, layout.word, tag or ("O" if layout.has_names else ""))
+                yield word_line(line, layout.word, tag or ("O" if layout.is_conllu else ""))
 
 
 def word_line(line: Line, place: int, tag: str) -> Line:

@@ -14,6 +14,7 @@ from tasks.io.tables import is_table
 from tasks.typing_and_relations.examples import Examples, check_mention
 
 NUMBERED = re.compile(r"^(?=\d{1,18}\t)", re.MULTILINE)
+TOKENS = {"token", "tokens"}  # the field of a text in words
 MARK = re.compile(r"</?e[12]>")
 MARKS = ("<e1>", "</e1>", "<e2>", "</e2>")
 
@@ -82,7 +83,7 @@ def lists_by_relation(text: str) -> dict[str, list[Any]]:
     except JSON_ERRORS:
         return {}  # more than one object, or an error that the reader of lines names
     is_one = isinstance(value, dict) and all(isinstance(each, list) for each in value.values())
-    return value if is_one and not {"token", "tokens"} & value.keys() else {}
+    return value if is_one and not TOKENS & value.keys() else {}
 
 
 def fewrel_records(path: Path, by_relation: dict[str, list[Any]]) -> list[Record]:
@@ -111,10 +112,10 @@ def parse(record: Record, names: ClassNames | None) -> Example:
         head, tail = (
             record.span(name, record.values.get(name), len(text), "characters") for name in ("head", "tail")
         )
-    elif "sentence" in record.values:
+    elif "sentence" in record.values and not TOKENS & record.values.keys():
         text, head, tail = marked_sentence(record)
     else:
-        words = record.texts("tokens" if "tokens" in record.values else "token")
+        words = record.texts("tokens" if TOKENS & record.values.keys() == {"tokens"} else "token")
         text = " ".join(words)
         head, tail = (character_span(words, span) for span in word_spans(record, len(words)))
     check_mention(record, "head", text, head)
@@ -158,7 +159,7 @@ def word_spans(record: Record, length: int) -> tuple[tuple[int, int], tuple[int,
     """Head and tail as half-open spans of words."""
     if "subj_start" in record.values:
         return included_ends(record, "subj", length), included_ends(record, "obj", length)
-    if "head" in record.values:  # FewRel in Hugging Face's data sets
+    if "head" in record.values and "h" not in record.values:  # FewRel in Hugging Face's data sets
         return mention_words(record, "head", length), mention_words(record, "tail", length)
     return mention_words(record, "h", length), mention_words(record, "t", length)
 

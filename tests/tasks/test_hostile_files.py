@@ -151,7 +151,8 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     # records of entities
     (NER, {"train.x": [{**TOKENS, "ner_tags": [1, 0]}]}, "train.x:1: ner_tags[0] is 1, a number without a name; list"),
     (NER, {"train.x": [{**TOKENS, "ner_tags": [2, 0]}], "labels.txt": "O\nB-X"}, "ner_tags[0] is 2, but "),
-    (NER, {"train.x": [{**TOKENS, "ner_tags": [-1, 0]}], "labels.txt": "O\nB-X"}, "has the numbers 0 to 1; correct"),
+    (NER, {"train.x": [{**TOKENS, "ner_tags": [-1, 0]}], "labels.txt": "O\nB-X"}, "has names for 0 to 1; correct"),
+    (NER, {"train.x": [{**TOKENS, "ner_tags": [1, 0]}], "labels.txt": "O\n\nB-X"}, "has names for 0, 2; correct"),
     (NER, {"train.x": [{**TOKENS, "ner_tags": [10**30, 0]}], "labels.txt": "O\nB-X"}, "ner_tags[0] is 10000000"),
     (NER, {"train.x": [{**TOKENS, "ner_tags": [True, 0]}]}, "ner_tags[0] is true; wanted the name of a class"),
     (NER, {"train.x": [{**TOKENS, "ner_tags": [None, "O"]}]}, "ner_tags[0] is null; wanted the name of a class"),
@@ -203,7 +204,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (CLOZE, {"dev.x": [{**ROW, "entity_spans": [EVE]}]}, "entity_spans[0]: text is 'Eve', which is not at start 0"),
     (CLOZE, {"dev.x": [{**ROW, "entity_spans": {**SPANS, "end": [3]}}]}, "2 in text and 2 in start and 1 in end"),
     (CLOZE, {"train.x": record(answers=[{"start": 4, "end": 6, "text": "met"}])}, "train.x: no question has an answer"),
-    (CLOZE, {"train.x": LONG}, "train.x: no input for the model: all entities are too long for it"),
+    (CLOZE, {"train.x": LONG}, "train.x: none of its examples fits into the model; give shorter ones"),
     (QUESTIONS, {"dev.x": squad(is_impossible=True)}, "question '1' is impossible (is_impossible)"),
     (QUESTIONS, {"dev.x": squad(answers=[])}, "answers of question '1' is empty; wanted at least one; remove"),
     (QUESTIONS, {"dev.x": squad(answers=[{"text": "Ada", "answer_start": "0"}])}, 'answer_start is "0"; wanted a'),
@@ -227,6 +228,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
 ]  # fmt: skip
 # The same with options.
 FINE_TUNING_WITH: list[tuple[str, dict[str, Content], dict[str, str], str]] = [
+    (NER, {"train.x": "1\tAda\tB-X\n"}, {"tag_column": "Ada"}, "train.x:1: no line names the columns; give"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, {"tag_column": "4"}, "train.x:1: no column 4 among 3; wanted --tag-column 2"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, {"tag_column": "0"}, "train.x:1: no column 0 among 3"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, {"tag_column": "1"}, "train.x:1: column 1 has the words"),

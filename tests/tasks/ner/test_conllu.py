@@ -58,6 +58,24 @@ def test_words_ranges_nodes_comments_and_documents(tmp_path: Path, line_end: str
     ]
 
 
+def test_a_real_file_is_the_same_as_columns(shared: Path, tmp_path: Path) -> None:
+    wanted = task.read(shared / "data" / "ner" / "wikigold.conll.txt")
+    text = ""
+    for document in wanted.documents:
+        text += "# newdoc\n"
+        for number, sentence in enumerate(document.sentences, start=1):
+            rows = enumerate(sentence.rows, start=1)
+            text += f"# sent_id = {number}\n"
+            text += "".join(WORD % (place, row[0], row[-1]) for place, row in rows) + "\n"
+    found = read(tmp_path, text)
+    assert (len(found.sentences), found.scheme) == (1696, "IOB1")
+    assert sum(bool(document.sentences) for document in found.documents) == 145
+    assert sum(len(sentence.spans) for sentence in found.sentences) == 3558
+    for one, other in zip(found.sentences, wanted.sentences, strict=True):
+        assert (one.words, one.spans) == (other.words, other.spans)
+
+
+WORD = "%s\t%s" + 7 * "\t_" + "\tSpaceAfter=No|NER=%s\n"
 KEYED = "1\tAna\t_\t_\t_\t_\t_\t_\t_\t%s\n2\tran\t_\t_\t_\t_\t_\t_\t_\t_\n"
 PLUS = "# global.columns = ID FORM NER:2 MISC\n1\tAna\tB-PER\tNER=B-LOC\n2\tran\t*\t_\n"
 
@@ -76,6 +94,9 @@ PLUS = "# global.columns = ID FORM NER:2 MISC\n1\tAna\tB-PER\tNER=B-LOC\n2\tran\
         (PLUS, "NER:2", "PER"),
         ("# sent_id = 1\n1\tAna\tB-PER\t-\t-\n2\tran\tO\t-\t-\n", "3", "PER"),  # Universal NER
         ("0\tAna\tB-PER\n1\tran\tO\n\n0\tyes\tO\n", "", "PER"),  # WikiNEuRal
+        ("id\tword\tner\tx\n0\tAna\tB-PER\tX\n1\tran\tO\tX\n", "ner", "PER"),
+        ("1 Ana NNP B-PER\n2 ran VBD O\n", "", "PER"),
+        ("1 Ana B-PER NNP\n2 ran O VBD\n", "3", "PER"),
     ],
 )
 def test_where_the_tag_stands(tmp_path: Path, text: str, column: str, wanted: str) -> None:
@@ -90,6 +111,8 @@ def test_where_the_tag_stands(tmp_path: Path, text: str, column: str, wanted: st
         "1 B-NUM\n2 O\n",
         "1\tO\n2\tO\n",
         "Ana\tx\tO\n",
+        "Chapter\tx\tO\n1\tx\tO\n",
+        "a\tb\tx\nc\td\tO\n1\tx\tO\n",
         "2\tx\tO\n",
         "1\tx\tO\nb\tx\tO\n",
         "# O\n",

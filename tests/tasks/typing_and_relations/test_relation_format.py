@@ -102,6 +102,21 @@ def test_of_several_mentions_the_first_is_taken(tmp_path: Path) -> None:
     assert content([again]) == content([found]), "as written with predictions"
 
 
+def test_words_go_before_a_sentence_of_other_use(tmp_path: Path) -> None:
+    row = {
+        "token": ["a", "b"],
+        "sentence": "A B.",
+        "subj_start": 0,
+        "subj_end": 0,
+        "obj_start": 1,
+        "obj_end": 1,
+    }
+    [found] = read(
+        write(tmp_path / "x", json.dumps({**row, "relation": "r", "head": [2, 0], "h": 3}))
+    ).examples
+    assert content([found]) == [("a b", (0, 1), (2, 3), "r")]
+
+
 def test_hugging_face_rows(tmp_path: Path, wiki80: list[Any]) -> None:
     """Parquet as the hub has it of few_rel and of sem_eval_2010_task_8, whose relations are numbers."""
     import datasets
