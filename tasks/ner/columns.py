@@ -28,13 +28,15 @@ Row = tuple[str, ...]
 class Sentence:
     """Words with all their columns; `line` is the first word's line number in the file.
 
-    `blanks` says of each word whether a blank stands before it, where that is known.
+    `blanks` says of each word whether a blank stands before it, where that is known; `places` are the words'
+    characters in a user's text, or their numbers (half open).
     """
 
     rows: tuple[Row, ...]
     line: int
     spans: tuple[Span, ...]
     blanks: tuple[bool, ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
 
     @property
     def words(self) -> tuple[str, ...]:
