@@ -16,6 +16,13 @@ from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, load
 from tasks.serving.streams import ON_ERROR, answer_stream, lines_of
 
 
+def positive(text: str) -> int:
+    """A number from 1 on, from the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 1 or more")
+    return int(text)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line: a folder; questions on stdin, answers on stdout."""
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description="Ask a fine-tuned model.")
@@ -38,6 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)"
     )
     parser.add_argument(
+        "--top",
+        type=positive,
+        metavar="K",
+        help="tell the probabilities of the K likeliest classes, of each entity for ner; questions: the K best answers",
+    )
+    parser.add_argument(
         "--on-error",
         choices=ON_ERROR,
         default=ON_ERROR[0],
@@ -57,7 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "fine-tuned with the entities of a mention table, and asked without: see --mentions",
                 file=sys.stderr,
             )
-        predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision)
+        predictor = replace(
+            predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision, top=options.top
+        )
         lines = lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
         errors = answer_stream(predictor.answer, lines, sys.stdout, on_error=options.on_error)
     except ValueError as error:

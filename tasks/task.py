@@ -5,14 +5,14 @@ A task is a module with the names of `Task`. Fine-tuning and serving use it by f
 read        a file to examples (describe, label_names, negative_label say what is in them)
 featurize   examples to inputs of the model (feature_size, loss_terms)
 head        the model with the task's classifier (starting_bias, collate, loss, logits are for it and its batches)
-decode      logits to a prediction for each example
+decode      logits to a prediction for each example (choices are what it decides, with what is right)
 score       predictions to the field's metrics
 
-`from_records` takes questions of users, `answers` and `prediction_lines` write predictions.
+`from_records` takes questions of users, `answers` answers them, `prediction_lines` writes predictions.
 """
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -31,6 +31,9 @@ from tasks.io.records import Record
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
+
+Choices = tuple[np.ndarray, np.ndarray]
+"""Scores (choices, alternatives), and which of the alternatives are right, of the same shape."""
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -211,6 +214,14 @@ class Task(Protocol[Dataset, Feature]):
     ) -> Sequence[Any]:
         """One prediction for each example of the data set."""
 
+    def choices(
+        self, dataset: Dataset, features: Sequence[Feature], logits: Sequence[np.ndarray]
+    ) -> Iterator[Choices]:
+        """What the model decided, and what is right: the probabilities of a row are the softmax of its scores.
+
+        Rows without a right alternative are left out.
+        """
+
     # Score
 
     def score(
@@ -227,8 +238,20 @@ class Task(Protocol[Dataset, Feature]):
     def from_records(self, records: Sequence[Record]) -> Dataset:
         """What a user asks about, without labels. Raises: ValueError naming the record and its field."""
 
-    def answers(self, records: Sequence[Record], predictions: Sequence[Any]) -> list[dict[str, Any]]:
-        """The predictions for `from_records(records)` as JSON objects, one for each record."""
+    def answers(
+        self,
+        dataset: Dataset,
+        features: Sequence[Feature],
+        logits: Sequence[np.ndarray],
+        labels: Sequence[str],
+        *,
+        temperature: float,
+        top: int | None,
+    ) -> list[dict[str, Any]]:
+        """The predictions for a data set of `from_records` as JSON objects, one for each record.
+
+        Their probabilities are those of logits divided by `temperature`. `top` is how many alternatives are told.
+        """
 
     def prediction_lines(self, dataset: Dataset, predictions: Sequence[Any]) -> list[str]:
         """The input with the prediction added, in the task's own file format."""

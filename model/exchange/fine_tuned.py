@@ -1,5 +1,6 @@
 """Fine-tuned LUKE, exchanged with transformers: the encoder and its classifier."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -67,6 +68,7 @@ ARCHITECTURES = {
 WORDS_ALONE = re.compile(r"luke\.(embeddings|encoder)\.(?!.*\.(w2e|e2w|e2e)_query\.)")
 LUKES_ALONE = ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention")
 HEAD = "head.safetensors"
+TEMPERATURE = "calibration_temperature"  # in config.json; transformers keeps it, and does nothing with it
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,14 @@ class FineTuned:
     """A fine-tuned LUKE.
 
     `head` holds `weight` (labels, inputs) and, where the architecture has one, `bias` (labels) of the linear
-    layer; `labels` are the names of its rows.
+    layer; `labels` are the names of its rows. Its logits divided by `temperature` give calibrated probabilities.
     """
 
     architecture: str
     luke: LukeModel
     head: Mapping[str, Tensor]
     labels: tuple[str, ...]
+    temperature: float = 1.0
 
 
 def load_fine_tuned(path: str) -> FineTuned:
@@ -107,7 +110,15 @@ def load_fine_tuned(path: str) -> FineTuned:
     )
     labels = label_names(values, path)
     head = read_head(weights, ARCHITECTURES[name], config.hidden_size, len(labels), path)
-    return FineTuned(name, luke.eval(), head, labels)
+    return FineTuned(name, luke.eval(), head, labels, read_temperature(values, path))
+
+
+def read_temperature(values: Mapping[str, Any], source: str) -> float:
+    """What config.json says of probabilities; 1 where it says nothing."""
+    temperature = values.get(TEMPERATURE, 1.0)
+    if type(temperature) not in (int, float) or not 0 < temperature < math.inf:
+        raise ValueError(f"{source}: {TEMPERATURE} is {temperature!r}; wanted a number above 0")
+    return float(temperature)
 
 
 def label_names(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
@@ -167,6 +178,7 @@ def export_fine_tuned(
         "architectures": [fine_tuned.architecture],
         "id2label": dict(enumerate(fine_tuned.labels)),
         "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
+        TEMPERATURE: fine_tuned.temperature,
     }
     output.mkdir(parents=True, exist_ok=True)
     write_tokenizer(
@@ -207,6 +219,7 @@ def export_words(fine_tuned: FineTuned, output: Path, *, tokenizer: Path, words:
         "architectures": [f"{kind.capitalize()}{fine_tuned.architecture}"],
         "id2label": dict(enumerate(fine_tuned.labels)),
         "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
+        TEMPERATURE: fine_tuned.temperature,
     }
     output.mkdir(parents=True, exist_ok=True)
     write_words_tokenizer(output, vocabulary, tokenizer, luke.config.max_words)

@@ -3,5 +3,6 @@
 registry   the tasks by name                     variants   the paper's baselines and ablations
 prepare    data, model and inputs of a run       epochs     training, dev scores, checkpoints
 inference  logits, predictions, scores           results    the folder that a run leaves
-finetune   one run, from a data set to metrics   paper      the paper's tables, from paper.json
+calibration  a temperature for probabilities     paper      the paper's tables, from paper.json
+finetune   one run, from a data set to metrics
 """

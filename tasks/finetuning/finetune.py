@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from model.exchange.fine_tuned import TEMPERATURE
 from model.exchange.load import fingerprint_model
 from model.training.loop import resolve_device
 from model.training.metrics_log import find_tracker
@@ -15,8 +16,9 @@ from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import entities_sha256, open_annotator
+from tasks.finetuning.calibration import calibration
 from tasks.finetuning.epochs import EpochTraining
-from tasks.finetuning.inference import predict
+from tasks.finetuning.inference import decode, logits_of_split, predict
 from tasks.finetuning.prepare import prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
@@ -115,16 +117,19 @@ def train_and_write(
     tokenizer: Mapping[str, bytes],
     keeps_weights: bool,
 ) -> dict[str, Any]:
-    """Trains, scores dev and test, writes the run's files, and returns its metrics.
+    """Trains, scores dev and test, fits the temperature, writes the run's files, and returns its metrics.
 
     `names` are the task, the variant and so on, which metrics and configuration begin with; `table` is what the
     configuration says of the mention table, if there is one.
     """
     training.train()
     run = training.run
-    predictions = {split: predict(run, split) for split in ("dev", "test")}
-    metrics = {**names, **measure(run, training.epochs, predictions), "run": digest(training.identity)}
-    config = {**names, **configuration(run), **table}
+    logits = logits_of_split(run, "dev")
+    fitted = calibration(run.task, run.datasets["dev"], run.features["dev"].items, logits)
+    predictions = {"dev": decode(run, "dev", logits), "test": predict(run, "test")}
+    scores = measure(run, training.epochs, predictions)
+    metrics = {**names, **scores, "calibration": fitted, "run": digest(training.identity)}
+    config = {**names, TEMPERATURE: fitted["temperature"], **configuration(run), **table}
     write(
         run,
         output,

@@ -29,11 +29,20 @@ def checked(module: Classifier, batch: Any) -> Any:
 
 def predict(run: Run, split: str) -> Sequence[Any]:
     """The predictions for a split, one for each example."""
-    items = run.features[split].items
-    logits = logits_of(
+    return decode(run, split, logits_of_split(run, split))
+
+
+def decode(run: Run, split: str, logits: Sequence[np.ndarray]) -> Sequence[Any]:
+    """What the logits of a split predict."""
+    return run.task.decode(run.datasets[split], run.features[split].items, logits, run.labels)
+
+
+def logits_of_split(run: Run, split: str) -> list[np.ndarray]:
+    """The logits of each feature of a split."""
+    return logits_of(
         run.task,
         run.module,
-        items,
+        run.features[split].items,
         entities=run.variant.entities,
         pad_id=run.pad_id,
         device=run.device,
@@ -41,7 +50,6 @@ def predict(run: Run, split: str) -> Sequence[Any]:
         tokens_per_batch=run.hyperparameters.tokens_per_batch,
         precision=run.hyperparameters.precision,
     )
-    return run.task.decode(run.datasets[split], items, logits, run.labels)
 
 
 @torch.inference_mode()

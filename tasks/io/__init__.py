@@ -5,4 +5,5 @@ tables        rows of Parquet and Arrow files
 excerpts      spans of characters, and the text around them
 arguments     a folder as an argument
 metrics       precision, recall, F1               score_command   the command that scores two files
+probabilities   of classes, from logits
 """

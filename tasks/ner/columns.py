@@ -30,12 +30,14 @@ class Sentence:
 
     `blanks` says of each word whether a blank stands before it, where that is known. `lines` are the words' line
     numbers, and errors name the `source` before them.
+    `places` are the words' characters in a user's text, or their numbers (half open).
     """
 
     rows: tuple[Row, ...]
     line: int
     spans: tuple[Span, ...]
     blanks: tuple[bool, ...] = ()
+    places: tuple[tuple[int, int], ...] = ()
     source: str = ""
     lines: tuple[int, ...] = ()
 

@@ -2,13 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tasks.io.data_folder import LABEL_FILES
+from tasks.io.probabilities import of_classes, rounded, softmax
 from tasks.io.records import Record
 from tasks.ner import classifier
 from tasks.ner.classifier import SpanClassifier, SpanFeature
@@ -18,7 +19,7 @@ from tasks.ner.context import Piece, document_pieces, encode, with_context
 from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span_scores, split_passes
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, presets
+from tasks.task import MAX_MENTION_POSITIONS, Choices, Features, InputSettings, presets
 
 PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
@@ -30,6 +31,7 @@ FIRST_CLASS: Sequence[str] = ("o", "nil")
 ARCHITECTURE = "LukeForEntitySpanClassification"
 MAX_SPAN_LENGTH = 16
 MAX_SPANS = 128
+CHOSEN_AT_ONCE = 1000  # passes, whose choices are looked at together
 NO_ENTITY = "O"
 NO_ENTITY_CLASS = 0
 PREFIXED = re.compile(r"O$|[BIESLUM]-.")  # a label file of tags, not of types
@@ -188,6 +190,16 @@ def decode(
     return [select_spans(scored) for scored in candidates]
 
 
+def choices(
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Choices]:
+    """The class of each span, no entity among them."""
+    for start in range(0, len(features), CHOSEN_AT_ONCE):
+        scores = np.concatenate(logits[start : start + CHOSEN_AT_ONCE])
+        gold = np.concatenate([feature.labels for feature in features[start : start + CHOSEN_AT_ONCE]])
+        yield scores, gold[:, None] == np.arange(scores.shape[1])
+
+
 def score(
     dataset: ColumnFile,
     predictions: Sequence[Sequence[Span]],
@@ -205,24 +217,46 @@ def from_records(records: Sequence[Record]) -> ColumnFile:
         lines = record_lines(record)
         blanks = [()] * len(lines) if "words" in record.values else blanks_before(lines)
         rows = [tuple((word,) for word, _, _ in line) for line in lines]
-        found = (Sentence(row, 1, (), known) for row, known in zip(rows, blanks, strict=True))
-        documents.append(Document((), tuple(found)))
+        places = [tuple((start, end) for _, start, end in line) for line in lines]
+        parts = zip(rows, blanks, places, strict=True)
+        documents.append(
+            Document((), tuple(Sentence(row, 1, (), blank, place) for row, blank, place in parts))
+        )
     return ColumnFile(Path("input"), tuple(documents), None, " ", has_documents=True)
 
 
-def answers(records: Sequence[Record], predictions: Sequence[Sequence[Span]]) -> list[dict[str, Any]]:
-    """`entities` of each record: `start` and `end` (characters of `text`, or numbers of `words`) and `label`."""
-    left = iter(predictions)
-    return [
-        {
-            "entities": [
-                {"start": line[span.start][1], "end": line[span.end - 1][2], "label": span.label}
-                for line in record_lines(record)
-                for span in next(left)
-            ]
-        }
-        for record in records
-    ]
+def answers(
+    dataset: ColumnFile,
+    features: Sequence[SpanFeature],
+    logits: Sequence[np.ndarray],
+    labels: Sequence[str],
+    *,
+    temperature: float = 1.0,
+    top: int | None = None,
+) -> list[dict[str, Any]]:
+    """`entities` of each record: `start` and `end` (characters of `text`, or numbers of `words`), `label`.
+
+    With the `probability` that the span is such an entity and, with `top`, the `probabilities` of its likeliest
+    classes.
+    """
+    shares = {
+        (feature.sentence, *span): row
+        for feature, scores in zip(features, logits, strict=True)
+        for span, row in zip(feature.spans.tolist(), softmax(scores, temperature), strict=True)
+    }
+    left = iter(enumerate(decode(dataset, features, logits, labels)))
+    found = []
+    for document in dataset.documents:
+        entities: list[dict[str, Any]] = []
+        for sentence in document.sentences:
+            number, spans = next(left)
+            for start, end, label in spans:
+                row = shares[number, start, end]
+                (first, _), (_, last) = sentence.places[start], sentence.places[end - 1]
+                entity = {"start": first, "end": last, "label": label, "probability": rounded(row.max())}
+                entities.append(entity | ({"probabilities": of_classes(labels, row, top)} if top else {}))
+        found.append({"entities": entities})
+    return found
 
 
 def prediction_lines(dataset: ColumnFile, predictions: Sequence[Sequence[Span]]) -> list[str]:

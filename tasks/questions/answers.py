@@ -4,12 +4,16 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from tasks.io.probabilities import rounded, softmax
 from tasks.io.records import JSON_ERRORS, Record, as_record, children, parse_file, read_records, read_text
 
+N_BEST = 20
 ARTICLE = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -21,6 +25,48 @@ class Answer(NamedTuple):
     start: int
     end: int
     score: float
+
+
+class Candidates(NamedTuple):
+    """What a question may be answered with: `scores` (candidates), and the characters (candidates, 2) of each."""
+
+    passage: str
+    scores: np.ndarray
+    spans: np.ndarray
+
+    def answer(self, number: int) -> Answer:
+        """One of them."""
+        start, end = self.spans[number].tolist()
+        return Answer(self.passage[start:end], start, end, float(self.scores[number]))
+
+
+Find = Callable[[Any, Sequence[Any], Sequence[np.ndarray]], Iterable[Candidates]]
+"""A data set, its features and their logits to the candidates of each question."""
+
+
+def ranked(candidates: Candidates, count: int) -> list[int]:
+    """The numbers of the `count` best candidates with texts of their own, of equals the first."""
+    scores, size = candidates.scores, count
+    while True:
+        least = np.partition(scores, -size)[-size] if len(scores) > size else -np.inf
+        likely = np.flatnonzero(scores >= least)
+        best: dict[str, int] = {}
+        for number in likely[np.argsort(-scores[likely], kind="stable")].tolist():
+            best.setdefault(candidates.answer(number).text, number)
+        if len(best) >= count or len(likely) == len(scores):
+            return [*best.values()][:count]
+        size *= 4
+
+
+def decode(
+    candidates: Find,
+    dataset: Any,
+    features: Sequence[Any],
+    logits: Sequence[np.ndarray],
+    labels: Sequence[str],
+) -> list[tuple[Answer, ...]]:
+    """The 20 best answers with texts of their own to each question, of its candidates."""
+    return [tuple(map(each.answer, ranked(each, N_BEST))) for each in candidates(dataset, features, logits)]
 
 
 def filled_text(record: Record, name: str) -> str:
@@ -113,18 +159,33 @@ def best_texts(names: Iterable[str], predictions: Sequence[Sequence[Answer]]) ->
 
 
 def answer_objects(
-    records: Sequence[Record], predictions: Sequence[Sequence[Answer]]
+    candidates: Find,
+    dataset: Any,
+    features: Sequence[Any],
+    logits: Sequence[np.ndarray],
+    labels: Sequence[str],
+    *,
+    temperature: float = 1.0,
+    top: int | None = None,
 ) -> list[dict[str, Any]]:
-    """`answer`, `start`, `end`, `score` of each record, and `n_best`, a list of the same."""
-    return [answer_object(best) for best in predictions]
+    """`answer`, `start`, `end`, `score` and `probability` of each record, and the same of the `n_best`."""
+    return [answer_object(each, temperature, top) for each in candidates(dataset, features, logits)]
 
 
-def answer_object(best: Sequence[Answer]) -> dict[str, Any]:
-    """The best answer as JSON (`answer`, `start`, `end`, `score`), and all of them as `n_best`."""
-    ranked = [
-        {"answer": each.text, "start": each.start, "end": each.end, "score": each.score} for each in best
-    ]
-    return {**(ranked[0] if ranked else {"answer": ""}), "n_best": ranked}
+def answer_object(candidates: Candidates, temperature: float, top: int | None) -> dict[str, Any]:
+    """The best answer as JSON (`answer`, `start`, `end`, `score`, `probability`), and the best as `n_best`.
+
+    There are `top` of them with texts of their own, 20 for None.
+    """
+    if not len(candidates.scores):
+        return {"answer": "", "n_best": []}
+    shares = softmax(candidates.scores, temperature)
+    found = []
+    for number in ranked(candidates, top or N_BEST):
+        text, start, end, score = candidates.answer(number)
+        probability = rounded(shares[number])
+        found.append({"answer": text, "start": start, "end": end, "score": score, "probability": probability})
+    return {**found[0], "n_best": found}
 
 
 def prediction_object(texts: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Cloze-style question answering: which entity of a passage a placeholder stands for (section 4.4 of the paper)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from torch import Tensor, nn
 from model.luke.encoder import LukeModel
 from tasks.questions import answers as common
 from tasks.questions import cloze_format, cloze_input
-from tasks.questions.answers import Answer, gold_answers
-from tasks.questions.cloze_format import Dataset, Example
+from tasks.questions.answers import Answer, Candidates, gold_answers
+from tasks.questions.cloze_format import Dataset
 from tasks.questions.cloze_input import ClozeBatch, ClozeFeature
-from tasks.task import Classifier, presets
+from tasks.task import Choices, Classifier, presets
 
 PRESETS = presets("cloze_qa")
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
@@ -24,7 +25,6 @@ BEST_EPOCH_IN_PAPER = True
 PREDICTIONS_SUFFIX = ".json"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = None
-N_BEST = 20
 
 
 # Read
@@ -104,27 +104,34 @@ def logits(module: nn.Module, batch: ClozeBatch) -> list[np.ndarray]:
 # Decode
 
 
-def decode(
-    dataset: Dataset, features: Sequence[ClozeFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
-) -> list[tuple[Answer, ...]]:
-    """The 20 best entities for each question, of equals the first; an entity's score is its best in any window."""
-    best = [np.full(len(example.entities), -np.inf) for example in dataset.examples]
+def candidates(
+    dataset: Dataset, features: Sequence[ClozeFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Candidates]:
+    """Of each text the best of its entities that any window holds; an entity's score is its best in any window."""
+    best = [np.full(len(example.entities), -np.inf, np.float32) for example in dataset.examples]
     for feature, scores in zip(features, logits, strict=True):
         found = best[feature.example]
         found[feature.entities] = np.maximum(found[feature.entities], scores)
-    return [ranked(example, found) for example, found in zip(dataset.examples, best, strict=True)]
+    for example, scores in zip(dataset.examples, best, strict=True):
+        spans = np.array(example.entities, dtype=np.int64).reshape(-1, 2)
+        held = np.flatnonzero(np.isfinite(scores))
+        entities = Candidates(example.passage, scores[held], spans[held])
+        chosen = sorted(common.ranked(entities, len(held)))
+        yield Candidates(example.passage, entities.scores[chosen], entities.spans[chosen])
 
 
-def ranked(example: Example, scores: np.ndarray) -> tuple[Answer, ...]:
-    """The best entities that any window holds."""
-    places = list(zip(example.texts(), example.entities, strict=True))
-    order = np.argsort(-scores, kind="stable")[:N_BEST].tolist()
-    return tuple(
-        Answer(text, start, end, float(scores[entity]))
-        for entity in order
-        if np.isfinite(scores[entity])
-        for text, (start, end) in [places[entity]]
-    )
+decode = partial(common.decode, candidates)
+
+
+def choices(
+    dataset: Dataset, features: Sequence[ClozeFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Choices]:
+    """The answer to each question, of the texts of its entities; right are those of its answers."""
+    for example, found in zip(dataset.examples, candidates(dataset, features, logits), strict=True):
+        right = {text for _, text in example.answers}
+        is_right = np.array([found.answer(number).text in right for number in range(len(found.scores))], bool)
+        if is_right.any():
+            yield found.scores[None], is_right[None]
 
 
 # Score
@@ -146,5 +153,5 @@ def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
 # A user's questions
 
 from_records = cloze_format.from_records
-answers = common.answer_objects
+answers = partial(common.answer_objects, candidates)
 prediction_lines = cloze_format.prediction_lines

@@ -1,6 +1,7 @@
 """Extractive question answering: the answer is a span of a Wikipedia passage (section 4.5 of the paper)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from tasks.questions import answers as common
 from tasks.questions import extractive_format, extractive_input
-from tasks.questions.answers import Answer, gold_answers
+from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.extractive_format import Dataset
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Classifier, presets
+from tasks.task import Choices, Classifier, presets
 
 PRESETS = presets("extractive_qa")
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
@@ -24,7 +25,6 @@ BEST_EPOCH_IN_PAPER = False
 PREDICTIONS_SUFFIX = ".json"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForQuestionAnswering"
-N_BEST = 20
 
 
 # Read
@@ -94,56 +94,67 @@ def logits(module: nn.Module, batch: WindowBatch) -> list[np.ndarray]:
 # Decode
 
 
-def decode(
-    dataset: Dataset, features: Sequence[WindowFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
-) -> list[tuple[Answer, ...]]:
-    """The 20 best answers to each question over all its windows, cut out of the passage; none for no tokens.
-
-    An answer's score is the sum of its two logits; it starts in the window where the start has the most context.
-    """
-    found: list[list[Answer]] = [[] for _ in dataset.examples]
+def candidates(
+    dataset: Dataset, features: Sequence[WindowFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Candidates]:
+    """All spans of at most 30 tokens that may answer each question, over all its windows."""
+    windows: list[list[tuple[WindowFeature, np.ndarray]]] = [[] for _ in dataset.examples]
     for feature, scores in zip(features, logits, strict=True):
-        passage = dataset.examples[feature.example].passage
-        rows = scores[feature.first : feature.first + len(feature.characters)]
-        has_text = feature.characters[:, 0] < feature.characters[:, 1]
-        starts = np.where(feature.is_start & has_text, rows[:, 0], -np.inf)
-        for score, first, last in best_spans(
-            starts, np.where(has_text, rows[:, 1], -np.inf), MAX_ANSWER, N_BEST
-        ):
-            start, end = int(feature.characters[first, 0]), int(feature.characters[last, 1])
-            found[feature.example].append(Answer(passage[start:end], start, end, score))
-    return [tuple(sorted(each, key=lambda answer: -answer.score)[:N_BEST]) for each in found]
+        windows[feature.example].append((feature, scores))
+    for example, found in zip(dataset.examples, windows, strict=True):
+        parts = [spans_of_window(*window) for window in found]
+        sums, spans = zip(*parts, strict=True) if parts else ((), ())
+        yield Candidates(
+            example.passage,
+            np.concatenate([*sums, np.zeros(0, np.float32)]),
+            np.concatenate([*spans, np.zeros((0, 2), np.int64)]),
+        )
 
 
-def best_spans(
-    starts: np.ndarray, ends: np.ndarray, longest: int, count: int
-) -> list[tuple[float, int, int]]:
-    """The `count` spans with the largest sums (sum, first token, last token) of those of at most `longest` tokens.
+def spans_of_window(feature: WindowFeature, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The spans that may be answers, in the order of the text: their sums of logits, their characters (spans, 2)."""
+    rows = logits[feature.first : feature.first + len(feature.characters)]
+    has_text = feature.characters[:, 0] < feature.characters[:, 1]
+    starts = np.where(feature.is_start & has_text, rows[:, 0], -np.inf)
+    sums, first, last = sums_of_spans(starts, np.where(has_text, rows[:, 1], -np.inf), MAX_ANSWER)
+    return sums, np.stack([feature.characters[first, 0], feature.characters[last, 1]], axis=1)
 
-    `starts` and `ends` (tokens) are logits, -inf where none may be. Of equals the earlier, then the shorter is first.
+
+def sums_of_spans(
+    starts: np.ndarray, ends: np.ndarray, longest: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The spans of at most `longest` tokens: their sums, their first and last tokens, by start, then end.
+
+    `starts` and `ends` (tokens) are logits, -inf where none may be; spans with such an end are left out.
 
     All sums lie in one table (tokens, longest): row i holds those of the spans that start at token i, and its
-    columns the ends i, i + 1, ... Its place number p is the span from p // longest on that is p % longest longer
-    than one token. For starts (5, 1, 0), ends (0, 4, 2) and spans of at most two tokens the table is
+    columns the ends i, i + 1, ... For starts (5, 1, 0), ends (0, 4, 2) and spans of at most two tokens the table is
 
         5 + 0   5 + 4
         1 + 4   1 + 2
         0 + 2   -inf
 
-    and the two best are (9, 0, 1) at place 1 and (5, 0, 0) at place 0, which comes before the 5 at place 2.
+    and the sums are 9 for the tokens 0 to 1, 5 for 0 alone, and so on.
     """
-    if not len(starts):
-        return []
-    padded = np.pad(ends, (0, longest - 1), constant_values=-np.inf)
-    sums = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (tokens, longest)
-    sums = sums.ravel()
-    least = np.partition(sums, -count)[-count] if len(sums) > count else -np.inf
-    candidates = np.flatnonzero((sums >= least) & np.isfinite(sums))
-    chosen = candidates[np.argsort(-sums[candidates], kind="stable")[:count]]
-    return [
-        (score, place // longest, place // longest + place % longest)
-        for score, place in zip(sums[chosen].tolist(), chosen.tolist(), strict=True)
-    ]
+    padded = np.pad(ends, (0, longest), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, longest)[:-1]
+    sums = starts[:, None] + windows  # (tokens, longest)
+    first, more = np.nonzero(np.isfinite(sums))
+    return sums[first, more], first, first + more
+
+
+decode = partial(common.decode, candidates)
+
+
+def choices(
+    dataset: Dataset, features: Sequence[WindowFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Choices]:
+    """The answer to each question, of all spans of at most 30 tokens; right are those of its answers' characters."""
+    for example, found in zip(dataset.examples, candidates(dataset, features, logits), strict=True):
+        gold = np.array(example.spans, dtype=np.int64).reshape(-1, 1, 2)
+        is_right = (found.spans == gold).all(axis=2).any(axis=0)
+        if is_right.any():
+            yield found.scores[None], is_right[None]
 
 
 # Score
@@ -164,5 +175,5 @@ def score_files(gold_path: Path, predictions_path: Path) -> dict[str, Any]:
 # A user's questions
 
 from_records = extractive_format.from_records
-answers = common.answer_objects
+answers = partial(common.answer_objects, candidates)
 prediction_lines = extractive_format.prediction_lines

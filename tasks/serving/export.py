@@ -61,7 +61,8 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
 def fine_tuned(predictor: Predictor, architecture: str) -> FineTuned:
     """The encoder with its classifier."""
     module = predictor.module
-    return FineTuned(architecture, module.luke, module.classifier.state_dict(), predictor.inputs.labels)
+    head = module.classifier.state_dict()
+    return FineTuned(architecture, module.luke, head, predictor.inputs.labels, predictor.temperature)
 
 
 def marker_rows(predictor: Predictor) -> dict[str, int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from model.exchange.fine_tuned import load_fine_tuned
+from model.exchange.fine_tuned import load_fine_tuned, read_temperature
 from model.exchange.load import entity_vocabulary, load_strictly
 from model.files import CONFIG, read_json, read_optional, read_weights
 from model.luke.config import LukeConfig
@@ -43,7 +43,10 @@ THEIR_ENTITIES = (PAD, MASK, SECOND_MASK)
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fine-tuned model with all that it needs to answer."""
+    """A fine-tuned model with all that it needs to answer.
+
+    Probabilities are those of its logits divided by `temperature`. `top` is how many alternatives an answer names.
+    """
 
     task: Task[Any, Any]
     module: Classifier
@@ -53,9 +56,11 @@ class Predictor:
     tokens_per_batch: int = TOKENS_PER_BATCH
     precision: str = "float32"
     annotate: Annotate | None = None
+    temperature: float = 1.0
+    top: int | None = None
 
     def predict(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """The answer to each input: `labels`, `relation`, `entities` or `answer`.
+        """The answer to each input: `labels`, `relation`, `entities` or `answer`, with probabilities.
 
         Raises: ValueError naming the input.
         """
@@ -79,8 +84,9 @@ class Predictor:
             tokens_per_batch=self.tokens_per_batch,
             precision=self.precision,
         )
-        predictions = self.task.decode(dataset, features.items, logits, self.inputs.labels)
-        return self.task.answers(records, predictions)
+        return self.task.answers(
+            dataset, features.items, logits, self.inputs.labels, temperature=self.temperature, top=self.top
+        )
 
 
 def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None) -> Predictor:
@@ -128,6 +134,7 @@ def load_ours(folder: Path, values: Mapping[str, Any], device: str) -> Predictor
         ),
         entities=values["entities"],
         device=device,
+        temperature=read_temperature(values, str(folder / CONFIG)),
     )
 
 
@@ -164,6 +171,7 @@ def load_transformers(folder: Path, device: str) -> Predictor:
         ),
         entities=True,
         device=device,
+        temperature=fine_tuned.temperature,
     )
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,9 @@ from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames, read_label_file
 from tasks.io.excerpts import CharacterSpan
 from tasks.io.metrics import label_scores
+from tasks.io.probabilities import of_classes, sigmoid
 from tasks.io.records import Record, read_records
-from tasks.task import Features, InputSettings, presets
+from tasks.task import Choices, Features, InputSettings, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
@@ -197,6 +198,15 @@ def decode(
     return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in logits]
 
 
+def choices(
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Choices]:
+    """Whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
+    scores = np.concatenate(logits)
+    is_right = np.concatenate([feature.label for feature in features]) > 0
+    yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)
+
+
 def score(
     dataset: Dataset, predictions: Sequence[Sequence[str]], labels: Sequence[str], negative: str | None
 ) -> dict[str, Any]:
@@ -217,9 +227,20 @@ def from_records(records: Sequence[Record]) -> Dataset:
     return Dataset(Path("input"), tuple(parse(record, None) for record in records))
 
 
-def answers(records: Sequence[Record], predictions: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
-    """`labels` of each record, a list."""
-    return [{"labels": list(prediction)} for prediction in predictions]
+def answers(
+    dataset: Dataset,
+    features: Sequence[MarkedFeature],
+    logits: Sequence[np.ndarray],
+    labels: Sequence[str],
+    *,
+    temperature: float = 1.0,
+    top: int | None = None,
+) -> list[dict[str, Any]]:
+    """`labels` of each record, a list, and the `probabilities` of all types or of the `top` likeliest."""
+    return [
+        {"labels": list(found), "probabilities": of_classes(labels, sigmoid(row, temperature), top)}
+        for found, row in zip(decode(dataset, features, logits, labels), logits, strict=True)
+    ]
 
 
 prediction_lines = lines_with_predictions

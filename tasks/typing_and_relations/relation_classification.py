@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from tasks.io.data_folder import ClassNames
 from tasks.io.metrics import label_scores, precision_recall_f1
+from tasks.io.probabilities import of_classes, rounded, softmax
 from tasks.io.records import Record
-from tasks.task import Features, InputSettings, presets
+from tasks.task import Choices, Features, InputSettings, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations import relation_format
 from tasks.typing_and_relations.examples import check_same_inputs, lines_with_predictions
@@ -131,6 +132,16 @@ def decode(
     return [labels[int(row.argmax())] for row in logits]
 
 
+def choices(
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Choices]:
+    """The relation of each example, as far as it is a class."""
+    gold = np.array([feature.label for feature in features])
+    if (gold != IGNORED).any():
+        scores = np.stack(logits)[gold != IGNORED]
+        yield scores, gold[gold != IGNORED, None] == np.arange(scores.shape[1])
+
+
 def score(
     dataset: Dataset, predictions: Sequence[str], labels: Sequence[str], negative: str | None
 ) -> dict[str, Any]:
@@ -169,9 +180,22 @@ def from_records(records: Sequence[Record]) -> Dataset:
     return Dataset(Path("input"), tuple(parse(record, None) for record in records))
 
 
-def answers(records: Sequence[Record], predictions: Sequence[str]) -> list[dict[str, Any]]:
-    """`relation` of each record."""
-    return [{"relation": prediction} for prediction in predictions]
+def answers(
+    dataset: Dataset,
+    features: Sequence[MarkedFeature],
+    logits: Sequence[np.ndarray],
+    labels: Sequence[str],
+    *,
+    temperature: float = 1.0,
+    top: int | None = None,
+) -> list[dict[str, Any]]:
+    """`relation` and `probability` of each record, and with `top` the `probabilities` of the likeliest relations."""
+    found = []
+    for relation, row in zip(decode(dataset, features, logits, labels), logits, strict=True):
+        shares = softmax(row, temperature)
+        answer = {"relation": relation, "probability": rounded(shares.max())}
+        found.append(answer | ({"probabilities": of_classes(labels, shares, top)} if top else {}))
+    return found
 
 
 prediction_lines = lines_with_predictions

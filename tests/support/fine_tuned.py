@@ -94,6 +94,15 @@ def finetune(folder: Path, output: Path, *, task: str = "ner", **changes: Any) -
     )
 
 
+def bare(answer: Any) -> Any:
+    """An answer, or several, without probabilities."""
+    if isinstance(answer, list):
+        return [bare(each) for each in answer]
+    if not isinstance(answer, dict):
+        return answer
+    return {name: bare(value) for name, value in answer.items() if not name.startswith("probabilit")}
+
+
 def contents(output: Path) -> dict[str, bytes]:
     """Every file below a folder, by its path there."""
     files = sorted(path for path in output.rglob("*") if path.is_file())

@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-import numpy as np
 import pytest
 
 from tasks.ner.spans import (
@@ -17,7 +16,6 @@ from tasks.ner.spans import (
     split_passes,
     tags_of_spans,
 )
-from tasks.questions.extractive import best_spans
 from tests.support.properties import given, settings, st
 
 ANY_TAG = st.sampled_from(
@@ -124,22 +122,3 @@ def test_what_is_no_tag_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="is neither O nor B-, I-, E- or S-") as error:
         parse_tag(text)
     assert repr(text) in str(error.value)
-
-
-logit = st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf), st.floats(-5, 5, width=32))
-
-
-@settings(max_examples=200)
-@given(st.lists(st.tuples(logit, logit), max_size=25), st.integers(1, 8), st.integers(1, 20))
-def test_n_best_spans_equal_brute_force(rows: list[tuple[float, float]], longest: int, count: int) -> None:
-    starts, ends = np.array(rows, dtype=np.float32).reshape(-1, 2).T
-    every = [
-        (float(starts[first] + ends[last]), first, last)
-        for first in range(len(rows))
-        for last in range(first, min(first + longest, len(rows)))
-    ]
-    possible = [span for span in every if np.isfinite(span[0])]
-    assert (
-        best_spans(starts, ends, longest, count)
-        == sorted(possible, key=lambda span: (-span[0], span[1], span[2]))[:count]
-    )

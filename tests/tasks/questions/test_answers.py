@@ -6,13 +6,16 @@ import string
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tasks.questions.answers import (
+    Candidates,
     answer_scores,
     exact_match,
     normalise,
     prediction_object,
+    ranked,
     read_predictions,
     score_answers,
     token_f1,
@@ -145,3 +148,18 @@ def test_what_is_missing_and_unknown_is_counted(tmp_path: Path) -> None:
     assert scores == {
         "exact_match": 0.5, "f1": 0.5, "questions": 2, "predicted": 1, "missing": 1, "unknown": 1,
     }  # fmt: skip
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3), st.integers(-3, 3)), max_size=60),
+    st.integers(1, 9),
+)
+def test_the_best_have_texts_of_their_own(rows: list[tuple[int, int, int]], count: int) -> None:
+    passage = "ababcabc"
+    spans = np.array([(start, start + length) for start, length, _ in rows], np.int64).reshape(-1, 2)
+    scores = np.array([score for *_, score in rows], np.float32)
+    wanted: dict[str, int] = {}
+    for number in sorted(range(len(rows)), key=lambda number: (-rows[number][2], number)):
+        wanted.setdefault(passage[slice(*spans[number])], number)
+    assert ranked(Candidates(passage, scores, spans), count) == [*wanted.values()][:count]

@@ -1,6 +1,7 @@
 """Cloze-style question answering: both layouts of ReCoRD, marked entities in windows, the best entity."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -315,6 +316,30 @@ def test_the_best_score_in_any_window_wins(tokenizer: WordTokenizer) -> None:
     order = sorted(best, key=lambda entity: (-best[entity], entity))[:20]
     [found] = cloze.decode(dataset, items, logits, ())
     assert list(found) == [cloze.Answer(f"Pell{n}", *spans[n], best[n]) for n in order]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 2.5])
+def test_probabilities_are_shares_of_the_texts_of_entities(
+    tmp_path: Path, tokenizer: WordTokenizer, temperature: float
+) -> None:
+    """Bob and Pell are there twice: each counts once, with its better score."""
+    unreachable = {**QUERY, "id": "q2", "answers": [{"start": 0, "end": 1, "text": "Ad"}]}
+    dataset = cloze.read(original(tmp_path, passage(QUERY, unreachable)))
+    items = featurize(dataset, tokenizer).items
+    scores = np.array([1.0, -2.0, 0.5, 0.0, 2.0], np.float32)  # Ada, Bob, Pell, Bob, Pell
+    logits = [scores[item.entities] for item in items]
+    [found, _] = cloze.answers(dataset, items, logits, (), temperature=temperature)
+    best = {"Pell": (43, 47, 2.0), "Ada": (0, 3, 1.0), "Bob": (32, 35, 0.0)}
+    total = sum(math.exp(score / temperature) for *_, score in best.values())
+    for each, (text, (start, end, score)) in zip(found["n_best"], best.items(), strict=True):
+        assert (each["answer"], each["start"], each["end"], each["score"]) == (text, start, end, score)
+        assert each["probability"] == pytest.approx(math.exp(score / temperature) / total, abs=1e-6)
+    assert {**found["n_best"][0], "n_best": found["n_best"]} == found
+    [first, _] = cloze.answers(dataset, items, logits, (), temperature=temperature, top=2)
+    assert first["n_best"] == found["n_best"][:2]
+    [(chosen, is_right)] = cloze.choices(dataset, items, logits)
+    assert chosen.tolist() == [[1.0, 0.0, 2.0]], "in the order of the text"
+    assert is_right.tolist() == [[False, False, True]]
 
 
 TINY_WORDS = replace(TINY, vocab_size=910, max_position_embeddings=140)

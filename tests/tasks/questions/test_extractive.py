@@ -1,6 +1,7 @@
 """Extractive question answering: SQuAD 1.1's layout, features of all windows, n-best answers, entities."""
 
 import json
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,12 @@ from tasks import extractive_qa
 from tasks.entities.annotations import Mention
 from tasks.io.records import Record
 from tasks.questions import extractive, extractive_format, extractive_input
+from tasks.questions.answers import N_BEST
 from tasks.task import InputSettings
 from tests.support import ROOT
+from tests.support.fine_tuned import bare
 from tests.support.models import TINY, shake
+from tests.support.properties import given, settings, st
 
 EXAMPLES = ROOT / "examples" / "extractive_qa"
 PASSAGE = "The poet (born 1901) lived in Pell."
@@ -210,7 +214,10 @@ def test_answers_come_from_all_windows_and_start_where_context_is_widest(
                 value = float(scores[item.first + first, 0] + scores[item.first + last, 1])
                 wanted.append(extractive.Answer(passage[start:end], start, end, value))
     [found] = extractive.decode(dataset, items, logits, ())
-    assert list(found) == sorted(wanted, key=lambda answer: -answer.score)[:20]
+    distinct: dict[str, extractive.Answer] = {}
+    for answer in sorted(wanted, key=lambda answer: -answer.score):
+        distinct.setdefault(answer.text, answer)
+    assert list(found) == [*distinct.values()][:20]
     covered = sorted(tuple(span) for item in items for span in item.characters[item.is_start].tolist())
     assert len(covered) == len(set(covered)), "a token may start an answer in one window alone"
     assert covered == sorted({tuple(span) for item in items for span in item.characters.tolist()})
@@ -365,14 +372,81 @@ def test_given_entities(tokenizer: WordTokenizer) -> None:
     ), "given ones are kept"
 
 
-def test_answers_are_objects() -> None:
-    best = (extractive.Answer("Ada", 0, 3, 1.5), extractive.Answer("sat", 4, 7, 0.5))
-    first = {"answer": "Ada", "start": 0, "end": 3, "score": 1.5}
-    second = {"answer": "sat", "start": 4, "end": 7, "score": 0.5}
-    assert extractive.answers([], [best, ()]) == [
-        {**first, "n_best": [first, second]},
-        {"answer": "", "n_best": []},
+@pytest.mark.parametrize(("temperature", "top"), [(1.0, None), (0.7, 2), (3.0, 100)])
+def test_probabilities_are_shares_of_all_spans(
+    tokenizer: WordTokenizer, temperature: float, top: int | None
+) -> None:
+    """Of every window; by hand."""
+    passage = "Ada sat. " + " ".join(f"word{number}," for number in range(30)) + " Ada."
+    dataset = extractive.from_records(
+        [Record("x", {"question": "who?", "text": text}) for text in (passage, "Ada")]
+    )
+    items = featurize(dataset, tokenizer).items
+    assert len(items) > 4
+    generator = np.random.default_rng(4)
+    logits = [generator.normal(size=(len(item.word_ids), 2)).astype(np.float32) for item in items]
+    every: list[tuple[float, int, int]] = []
+    for item, scores in zip(items[:-1], logits, strict=False):
+        for first in np.flatnonzero(item.is_start).tolist():
+            for last in range(first, min(first + 30, len(item.characters))):
+                start, end = int(item.characters[first, 0]), int(item.characters[last, 1])
+                every.append(
+                    (float(scores[item.first + first, 0] + scores[item.first + last, 1]), start, end)
+                )
+    every.sort(key=lambda each: -each[0])
+    total = sum(math.exp(score / temperature) for score, _, _ in every)
+    best: dict[str, tuple[float, int, int]] = {}
+    for each in every:
+        best.setdefault(passage[each[1] : each[2]], each)
+    assert len(best) < len(every), "Ada is there twice"
+    [found, _] = extractive.answers(dataset, items, logits, (), temperature=temperature, top=top)
+    wanted = [
+        {"answer": text, "start": start, "end": end, "score": score}
+        for text, (score, start, end) in best.items()
+    ][: top or 20]
+    assert bare(found["n_best"]) == wanted
+    assert found == {**found["n_best"][0], "n_best": found["n_best"]}
+    for each in found["n_best"]:
+        assert each["probability"] == pytest.approx(math.exp(each["score"] / temperature) / total, abs=1e-6)
+
+
+def test_a_text_without_tokens_has_no_answer() -> None:
+    dataset = extractive.from_records([Record("x", {"question": "who?", "text": "Ada"})])
+    assert extractive.answers(dataset, [], [], ()) == [{"answer": "", "n_best": []}]
+    assert extractive.decode(dataset, [], [], ()) == [()]
+
+
+logit = st.one_of(st.integers(-3, 3).map(float), st.just(-np.inf), st.floats(-5, 5, width=32))
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(logit, logit), max_size=25), st.integers(1, 8))
+def test_sums_of_spans_equal_brute_force(rows: list[tuple[float, float]], longest: int) -> None:
+    starts, ends = np.array(rows, dtype=np.float32).reshape(-1, 2).T
+    every = [
+        (float(starts[first] + ends[last]), first, last)
+        for first in range(len(rows))
+        for last in range(first, min(first + longest, len(rows)))
     ]
+    sums, first, last = extractive.sums_of_spans(starts, ends, longest)
+    found = list(zip(sums.tolist(), first.tolist(), last.tolist(), strict=True))
+    assert found == [span for span in every if np.isfinite(span[0])]
+
+
+def test_what_is_right_are_the_spans_of_all_answers(tmp_path: Path, tokenizer: WordTokenizer) -> None:
+    """Questions whose answers no span can be are left out."""
+    answers = [{"answer_start": 0, "text": "Ada"}, {"answer_start": 4, "text": "sat"}]
+    inside = [{"answer_start": 1, "text": "d"}]
+    questions = [
+        {"id": name, "question": "who?", "answers": given} for name, given in (("a", answers), ("b", inside))
+    ]
+    dataset = extractive.read(written(tmp_path, squad(*questions, passage="Ada sat.")))
+    items = featurize(dataset, tokenizer).items
+    logits = [np.zeros((len(item.word_ids), 2), np.float32) for item in items]
+    [(scores, is_right)] = extractive.choices(dataset, items, logits)
+    assert scores.shape == is_right.shape == (1, len(scores[0]))
+    spans = next(iter(extractive.candidates(dataset, items, logits))).spans
+    assert spans[is_right[0]].tolist() == [[0, 3], [4, 7]]
 
 
 def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -394,7 +468,7 @@ def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_sizes_are_the_papers() -> None:
-    assert (extractive_input.MAX_QUESTION, extractive_input.MAX_ANSWER, extractive.N_BEST) == (64, 30, 20)
+    assert (extractive_input.MAX_QUESTION, extractive_input.MAX_ANSWER, N_BEST) == (64, 30, 20)
 
 
 def test_there_are_no_classes() -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from tasks.ner.words import split_words
 from tasks.predict import main
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
-from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
+from tests.support.fine_tuned import EXAMPLES, bare, fine_tune, pretrained
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +62,7 @@ def test_entity_recognition_answers_as_in_training(folder: Path) -> None:
         words = [word for sentence in document.sentences for word in sentence.words]
         if [word for line in split_words(text) for word, _, _ in line] == words:
             compared += len(wanted)
-            assert answer == {"entities": wanted}
+            assert bare(answer) == {"entities": wanted}
     assert compared > 5
 
 
@@ -92,7 +93,8 @@ def test_marked_mentions_answer_as_in_training(folder: Path, task: str, field: s
         {name: value for name, value in record.values.items() if name not in (labels, "prediction")}
         for record in written
     ]
-    assert predictor.predict(questions) == [{field: record.values["prediction"]} for record in written]
+    wanted = [{field: record.values["prediction"]} for record in written]
+    assert bare(predictor.predict(questions)) == wanted
 
 
 def test_raw_texts_are_the_same_as_data(folder: Path) -> None:
@@ -175,6 +177,108 @@ def test_command_line(
     assert [line["id"] for line in printed] == [0, 1, 2]
     assert {line["text"] for line in printed} == {question["text"]}
     assert all(isinstance(line["relation"], str) for line in printed)
+
+
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "entity_typing": {"text": "Ada met Bob.", "start": 0, "end": 3},
+    "relation_classification": {"text": "Ada met Bob.", "head": [0, 3], "tail": [8, 11]},
+    "ner": {"text": "Abraham Lincoln was born in Kentucky ."},
+    "cloze_qa": {
+        "question": "@placeholder met Bob",
+        "text": "Ada met Bob. Ada left.",
+        "entities": [[0, 3], [8, 11], [13, 16]],
+    },
+    "extractive_qa": {"question": "Who met Bob?", "text": "Ada met Bob."},
+}
+
+
+def choices_of(answer: dict[str, Any]) -> list[list[tuple[Any, float]]]:
+    """The alternatives of an answer with their probabilities: of each entity where there are any."""
+    if "n_best" in answer:
+        return [[(each["answer"], each["probability"]) for each in answer["n_best"]]]
+    return [[*each["probabilities"].items()] for each in answer.get("entities", [answer])]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_top_tells_the_likeliest(
+    folder: Path, task: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def ask(*options: str) -> dict[str, Any]:
+        monkeypatch.setattr("sys.stdin", stdin(json.dumps(QUESTIONS[task])))
+        main([str(folder / f"{task}-luke"), "--device", "cpu", *options])
+        [line] = capsys.readouterr().out.splitlines()
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    plain, two, all_of_them = ask(), ask("--top", "2"), ask("--top", "1000")
+    groups = choices_of(all_of_them)
+    assert groups
+    for group in groups:
+        texts, shares = zip(*group, strict=True)
+        assert len(set(texts)) == len(texts) > 1
+        assert list(shares) == sorted(shares, reverse=True)
+        assert all(0 <= share <= 1 for share in shares)
+        if task in ("ner", "relation_classification", "cloze_qa"):
+            assert sum(shares) == pytest.approx(1, abs=1e-4)
+    assert choices_of(two) == [group[:2] for group in groups]
+    if task == "entity_typing":
+        assert choices_of(plain) == groups
+        assert plain["labels"] == [
+            name for name in TASKS[task].GENERAL_TYPES if plain["probabilities"][name] > 0.5
+        ]
+    elif task == "ner":
+        best = [{each["label"]: each["probability"]} for each in plain["entities"]]
+        assert best == [dict(group[:1]) for group in groups]
+        assert bare(plain) == bare(all_of_them)
+    else:
+        [[best, *_]] = groups
+        assert (plain["answer" if "n_best" in plain else "relation"], plain["probability"]) == best
+
+
+def likeliest(answer: dict[str, Any]) -> list[float]:
+    """The largest probability of an answer, or of each of its entities."""
+    return [
+        max(each["probabilities"].values()) if "probabilities" in each else each["probability"]
+        for each in answer.get("entities", [answer])
+    ]
+
+
+def test_the_temperature_changes_probabilities_alone(folder: Path, tmp_path: Path) -> None:
+    for task, question in QUESTIONS.items():
+        found = []
+        for temperature in (None, 1, 0.5, 4.0):
+            model = tmp_path / f"{task}-{temperature}"
+            shutil.copytree(folder / f"{task}-luke", model)
+            config = json.loads((model / "config.json").read_text())
+            del config["calibration_temperature"]
+            config |= {} if temperature is None else {"calibration_temperature": temperature}
+            (model / "config.json").write_text(json.dumps(config))
+            found += load(model, device="cpu").predict([question])
+        older, neutral, sharp, flat = found
+        assert older == neutral
+        assert bare(sharp) == bare(neutral) == bare(flat)
+        assert sharp != neutral != flat
+        for surer, less in zip(likeliest(sharp), likeliest(flat), strict=True):
+            assert surer > less > 0
+
+
+@pytest.mark.parametrize("value", [0, -1, "1", None, True, [1]])
+def test_a_temperature_that_is_none_is_named(folder: Path, tmp_path: Path, value: Any) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(folder / "ner-luke", model)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "calibration_temperature": value}))
+    with pytest.raises(
+        ValueError, match=r"config.json: calibration_temperature is .*; wanted a number above 0"
+    ):
+        load(model, device="cpu")
+
+
+def test_top_is_a_number(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for value in ("0", "-1", "many", "1.5"):
+        with pytest.raises(SystemExit):
+            main([str(folder / "ner-luke"), f"--top={value}"])
+        assert f"{value}: wanted a number, 1 or more" in capsys.readouterr().err
 
 
 def test_what_is_computed_at_once_and_how_precisely(

@@ -1,6 +1,8 @@
 """Exported folders in transformers, by the program of their cards, on raw text: the same answers as ours.
 
 Inputs are real: SemEval-2010 task 8, wikigold and SQuAD. Both sides get the same plain text and places in it.
+Probabilities are compared twice: those of both sides' logits as they are, and those of the answers, which both sides
+divide by the temperature that the folders carry.
 """
 
 import json
@@ -126,7 +128,9 @@ def test_types_of_mentions(models: Path, shared: Path, kind: str) -> None:
         _, mine = our_logits(ours, given)
         assert far(theirs["logits"](text, [mention]), mine, independent=True) < 1e-5
         [answer] = ours.predict([given])
-        assert answer["labels"] == theirs["answer"](text, mention)
+        wanted = theirs["answer"](text, mention)
+        assert answer["labels"] == [*wanted]
+        assert {name: answer["probabilities"][name] for name in wanted} == pytest.approx(wanted, abs=1e-5)
         found.update(answer["labels"])
     assert len(found) > 1
 
@@ -140,7 +144,8 @@ def test_relations(models: Path, shared: Path, kind: str) -> None:
         _, mine = our_logits(ours, given)
         assert far(theirs["logits"](text, [head, tail]), mine) < 1e-5
         [answer] = ours.predict([given])
-        assert answer["relation"] == theirs["answer"](text, head, tail)
+        relation, probability = theirs["answer"](text, head, tail)
+        assert answer == {"relation": relation, "probability": pytest.approx(probability, abs=1e-5)}
         found.add(answer["relation"])
     assert len(found) > 1
 
@@ -165,9 +170,12 @@ def test_entities(models: Path, shared: Path, kind: str) -> None:
         characters = [(words[first][0], words[last - 1][1]) for first, last in item.spans.tolist()]
         assert far(theirs["logits"](text, characters), mine) < 1e-5
         [answer] = ours.predict([{"text": text}])
-        wanted = [(each["start"], each["end"], each["label"]) for each in answer["entities"]]
-        assert theirs["answer"](text, words) == wanted
-        found.update(label for _, _, label in wanted)
+        wanted = [
+            {"start": start, "end": end, "label": label, "probability": pytest.approx(probability, abs=1e-5)}
+            for start, end, label, probability in theirs["answer"](text, words)
+        ]
+        assert answer["entities"] == wanted
+        found.update(each["label"] for each in answer["entities"])
     assert found
 
 
@@ -199,7 +207,17 @@ def test_answers_to_questions(models: Path, shared: Path, kind: str) -> None:
         logits = torch.stack([output.start_logits[0], output.end_logits[0]])
         assert far(logits[:, passage], mine[passage].T) < 1e-5
         [answer] = ours.predict([{"question": question, "text": text}])
-        assert theirs["answer"](question, text) == answer["answer"]
+        found, probability = theirs["answer"](question, text)
+        assert (answer["answer"], answer["probability"]) == (found, pytest.approx(probability, abs=1e-5))
+
+
+def test_the_folders_carry_a_temperature(models: Path) -> None:
+    """Another one than 1, without which the probabilities of answers would say nothing of it."""
+    for kind in CLASSES:
+        for name in NAMES:
+            ours, theirs = both(models, kind, name)
+            assert theirs["model"].config.calibration_temperature == ours.temperature
+            assert abs(ours.temperature - 1) > 0.05, (kind, name)
 
 
 def test_marks_are_apart_in_the_exported_tokenizer(models: Path, shared: Path) -> None:

@@ -1,0 +1,58 @@
+"""How sure a fine-tuned model may say it is: one temperature, fitted on dev (Guo et al., ICML 2017).
+
+Probabilities are those of the logits divided by it. It changes no answer: their order stays, and 0 stays 0.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tasks.task import Choices
+
+LARGEST = 20.0  # temperatures lie between 1 / 20 and 20
+POINTS, PRECISION = 9, 1e-3  # of a search over the temperature's logarithm
+
+
+def calibration(task: Any, dataset: Any, features: Any, logits: Any) -> dict[str, Any]:
+    """The temperature for these logits, the mean loss with and without it, and of how many choices."""
+    choices = partial(task.choices, dataset, features, logits)
+    count = sum(len(scores) for scores, _ in choices())
+    temperature = fit_temperature(choices)
+    before, after = (losses(choices, [each])[0] / max(count, 1) for each in (1.0, temperature))
+    return {"temperature": temperature, "choices": count, "loss": after, "loss_at_temperature_1": before}
+
+
+def fit_temperature(choices: Callable[[], Iterable[Choices]]) -> float:
+    """The likeliest temperature, to three digits: that with the least negative log likelihood of what is right.
+
+    The logarithm of the temperature counts as one more observation, normal around 0 with a standard deviation of 1.
+    Among thousands of choices it weighs nothing. Where there are few, or all are right, it keeps the temperature near
+    1: without it the temperature would fall to 0, and the model call itself certain.
+    """
+    low, high = -math.log(LARGEST), math.log(LARGEST)
+    while high - low > PRECISION:
+        grid = np.linspace(low, high, POINTS)
+        best = int(np.argmin(losses(choices, np.exp(grid).tolist()) + grid**2 / 2))
+        low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, POINTS - 1)])
+    return round(math.exp((low + high) / 2), 3)
+
+
+def losses(choices: Callable[[], Iterable[Choices]], temperatures: list[float]) -> np.ndarray:
+    """For each temperature the negative log likelihood of the right alternatives, the sum over all choices."""
+    sums = np.zeros(len(temperatures))
+    for scores, is_right in choices():
+        columns = is_right.any(axis=0)
+        right = np.where(is_right[:, columns], scores[:, columns], -np.inf)
+        for place, temperature in enumerate(temperatures):
+            sums[place] += (log_sum(scores, temperature) - log_sum(right, temperature)).sum()
+    return sums
+
+
+def log_sum(scores: np.ndarray, temperature: float) -> np.ndarray:
+    """The logarithm of the sum of the exponentials of each row (choices, alternatives), divided by the temperature."""
+    scaled = scores.astype(np.float64) / temperature
+    largest = scaled.max(axis=1, keepdims=True)
+    return np.asarray(largest[:, 0] + np.log(np.exp(scaled - largest).sum(axis=1)))
