@@ -77,12 +77,16 @@ class ColumnFile:
 
 @dataclass(frozen=True)
 class Line:
-    """A word's columns and tag; a line without columns is blank. Errors name `source` and the number after it."""
+    """A word's columns and tag; a line without columns is blank. Errors name `source` and the number after it.
+
+    `blank` says whether a blank stands before the word, where that is known.
+    """
 
     source: str
     number: int
     columns: Row
     tag: str = "O"
+    blank: bool | None = None
 
     @property
     def where(self) -> str:
@@ -164,6 +168,7 @@ def file_of_blocks(
             tuple(line.columns for line in block),
             block[0].number,
             tuple(spans_of_tags(block_tags)),
+            blanks=tuple(line.blank for line in block if line.blank is not None),
             source=block[0].source,
             lines=tuple(line.number for line in block),
         )
