@@ -79,12 +79,16 @@ class ColumnFile:
 
 @dataclass(frozen=True)
 class Line:
-    """A word's columns and tag; a line without columns is blank. Errors name `source` and the number after it."""
+    """A word's columns and tag; a line without columns is blank. Errors name `source` and the number after it.
+
+    `blank` says whether a blank stands before the word, where that is known.
+    """
 
     source: str
     number: int
     columns: Row
     tag: str = "O"
+    blank: bool | None = None
 
     @property
     def where(self) -> str:
@@ -106,18 +110,27 @@ def read_columns(
     -1, or its name in the first line of the file. Raises: ValueError naming the file and the line.
     """
     text = read_text(path, "a CoNLL column file")
-    lines = [
-        Line(f"{path}:", number, tuple(part for part in re.split(r"[ \t]+", line) if part))
-        for number, line in enumerate(text.split("\n"), start=1)
-    ]
+    source = f"{path}:"
+    rows = (tuple(filter(None, re.split(r"[ \t]+", line))) for line in text.split("\n"))
+    lines = [Line(source, number, row, row[-1] if row else "O") for number, row in enumerate(rows, start=1)]
     check_column_count(lines, column_counts)
-    words = [line for line in lines if line.columns and not line.starts_document]
-    place, has_header = column_place(words[0], tag_column) if words and tag_column else (-1, False)
-    tagged = {line.number: replace(line, tag=line.columns[place]) for line in words[has_header:]}
-    blocks = blocks_of(
-        [tagged.get(line.number, line) for line in lines if not has_header or line is not words[0]]
-    )
-    return file_of_blocks(path, list(blocks), "\t" if "\t" in text else " ", strict=strict)
+    if tag_column:
+        lines = with_tags_of(lines, tag_column)
+    return file_of_blocks(path, list(blocks_of(lines)), "\t" if "\t" in text else " ", strict=strict)
+
+
+def with_tags_of(lines: Sequence[Line], tag_column: str) -> list[Line]:
+    """The lines with the tags of another column, without the line that names it."""
+    is_word = [bool(line.columns) and not line.starts_document for line in lines]
+    if not any(is_word):
+        return list(lines)
+    first = is_word.index(True)
+    place, has_header = column_place(lines[first], tag_column)
+    return [
+        replace(line, tag=line.columns[place]) if of_word else line
+        for number, (line, of_word) in enumerate(zip(lines, is_word, strict=True))
+        if not has_header or number != first
+    ]
 
 
 def column_place(first: Line, name: str) -> tuple[int, bool]:
@@ -157,6 +170,7 @@ def file_of_blocks(
             tuple(line.columns for line in block),
             block[0].number,
             tuple(spans_of_tags(block_tags)),
+            blanks=tuple(line.blank for line in block if line.blank is not None),
             source=block[0].source,
             lines=tuple(line.number for line in block),
         )

@@ -28,11 +28,15 @@ NO_VALUE = ("_", "*")  # in CoNLL-U
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a file: the word's place, and that of the tag; or the key of the tag in MISC, at that place."""
+    """The columns of a file: the word's place, and that of the tag; or the key of the tag in MISC, at that place.
+
+    `misc` is the place of MISC, -1 where there is none.
+    """
 
     word: int
     tag: int
     key: str = ""
+    misc: int = -1
     is_conllu: bool = False
 
     def tag_of(self, columns: Sequence[str]) -> str:
@@ -41,6 +45,10 @@ class Layout:
         if self.key:
             return pairs(value).get(self.key, "")
         return "" if self.is_conllu and value in NO_VALUE else value
+
+    def ends_without_blank(self, line: Line) -> bool:
+        """Whether MISC says that no blank follows."""
+        return not line.starts_document and pairs(line.columns[self.misc]).get("SpaceAfter") == "No"
 
 
 def numbers_words(path: Path) -> bool:
@@ -109,23 +117,24 @@ def conllu_layout(words: Sequence[Line], names: Sequence[str], tag_column: str) 
         raise ValueError(
             f"{first.where}: {len(first.columns)} columns; wanted those of global.columns: {' '.join(names)}"
         )
-    word = names.index("FORM")
+    misc, key = names.index("MISC") if "MISC" in names else -1, ""
     if tag_column in names:
-        return Layout(word, names.index(tag_column), is_conllu=True)
-    if tag_column.lstrip("-").isdecimal():
-        return Layout(word, column_place(first, tag_column)[0], is_conllu=True)
-    return Layout(word, *misc_key(words, names, tag_column), is_conllu=True)
+        tag = names.index(tag_column)
+    elif tag_column.lstrip("-").isdecimal():
+        tag, _ = column_place(first, tag_column)
+    else:
+        tag, key = misc, misc_key(words, names, misc, tag_column)
+    return Layout(names.index("FORM"), tag, key, misc, is_conllu=True)
 
 
-def misc_key(words: Sequence[Line], names: Sequence[str], tag_column: str) -> tuple[int, str]:
-    """The place of MISC and the key in it that has the tags. Raises: ValueError where no word has it."""
-    place = names.index("MISC") if "MISC" in names else -1
-    keys = dict.fromkeys(key for line in words if place >= 0 for key in pairs(line.columns[place]))
+def misc_key(words: Sequence[Line], names: Sequence[str], misc: int, tag_column: str) -> str:
+    """The key in MISC that has the tags. Raises: ValueError where no word has it."""
+    keys = dict.fromkeys(key for line in words if misc >= 0 for key in pairs(line.columns[misc]))
     wanted = (tag_column,) if tag_column else TAG_KEYS
     for name in wanted:
         for key in keys:
             if key == name or (not tag_column and key.upper() == name.upper()):
-                return place, key
+                return key
     raise ValueError(
         f"{words[0].source.rstrip(':')}: no tags: {' or '.join(wanted)} is no key in MISC (there: "
         f"{', '.join(keys) or 'none'}) and no column ({', '.join(names)}); give --tag-column the right one"
@@ -135,6 +144,7 @@ def misc_key(words: Sequence[Line], names: Sequence[str], tag_column: str) -> tu
 def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
     """The words of numbered lines, each as a line of itself and its tag, and the other lines as they are."""
     last, skipped = -1, -1  # the word before, and the last of a range that has a tag for all its words
+    blanks = blanks_before(lines, layout)
     for line in lines:
         if not line.columns or line.starts_document:
             last, skipped = -1, -1
@@ -144,7 +154,7 @@ def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
         assert identifier, line.where
         if identifier[2] and tag:
             skipped = int(identifier[2])
-            yield word_line(line, layout.word, tag)
+            yield word_line(line, layout.word, tag, blanks.get(line.number))
         elif line.columns[0].isdecimal():
             number = int(identifier[1])
             if number != last + 1 and (last >= 0 or number > 1):
@@ -154,15 +164,47 @@ def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
                 )
             last = number
             if number > skipped:
-                yield word_line(line, layout.word, tag or ("O" if layout.is_conllu else ""))
+                yield word_line(
+                    line, layout.word, tag or ("O" if layout.is_conllu else ""), blanks.get(line.number)
+                )
 
 
-def word_line(line: Line, place: int, tag: str) -> Line:
+def blanks_before(lines: Sequence[Line], layout: Layout) -> dict[int, bool]:
+    """Whether a blank stands before the word or the range of each line, by its number; nothing where no line says so.
+
+    MISC has SpaceAfter=No where none follows; in a range it counts for the range. Within a range none stands where
+    its words, joined, are its text.
+    """
+    words = [line for line in lines if line.columns and (line.starts_document or "." not in line.columns[0])]
+    if layout.misc < 0 or not any(map(layout.ends_without_blank, words)):
+        return {}
+    found: dict[int, bool] = {}
+    blank = True  # before the next word
+    range_end, range_blank, within = "", True, True  # the last word of a range; blanks after and within it
+    for place, line in enumerate(words):
+        if line.starts_document:
+            blank, range_end = True, ""
+            continue
+        found[line.number] = blank
+        follows = not layout.ends_without_blank(line)
+        start, _, end = line.columns[0].partition("-")
+        if end:
+            parts = words[place + 1 : place + 2 + int(end) - int(start)]
+            text = "".join(part.columns[layout.word] for part in parts if not part.starts_document)
+            range_end, range_blank, within = end, follows, text != line.columns[layout.word]
+        elif start == range_end:
+            blank, range_end = range_blank, ""
+        else:
+            blank = within if range_end else follows
+    return found
+
+
+def word_line(line: Line, place: int, tag: str, blank: bool | None) -> Line:
     """A word and its tag as the columns of a line."""
     word = re.sub(r"\s", "\u00a0", line.columns[place].strip())
     if not word:
         raise ValueError(f"{line.where}: no word in column {place + 1}; write it there")
-    return Line(line.source, line.number, (word, tag), tag)
+    return Line(line.source, line.number, (word, tag), tag, blank)
 
 
 def pairs(misc: str) -> Mapping[str, str]:

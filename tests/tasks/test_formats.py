@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,7 @@ SCORES: Mapping[str, Callable[..., None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", FOLDERS)
 def test_commands_take_formats_as_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], task: str
@@ -201,21 +203,10 @@ def test_commands_take_formats_as_they_are(
         found = read(split_file(data, split), **({"tag_column": "NER"} if flag else {}))
         assert content(task, found) == content(task, examples(task, split))
     pretrained(tmp_path)
-    result = luigi(
-        *("FineTune", "--task", task, "--data", data, "--weights", tmp_path / "weights", "--device", "cpu"),
-        *(
-            "--tokenizer",
-            tmp_path / "tokenizer",
-            "--workdir",
-            tmp_path,
-            "--task-preset",
-            "demo",
-            "--epochs",
-            1,
-        ),
-        *flag,
-        cwd=tmp_path,
-    )
+    options = {"--data": data, "--weights": tmp_path / "weights", "--tokenizer": tmp_path / "tokenizer"}
+    options |= {"--workdir": tmp_path, "--task-preset": "demo", "--epochs": 1, "--device": "cpu"}
+    given = chain.from_iterable(options.items())
+    result = luigi("FineTune", "--task", task, *given, *flag, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     [model] = tmp_path.glob("finetune-*")
     metrics = json.loads((model / "metrics.json").read_text())
@@ -281,13 +272,8 @@ def test_classes_may_be_numbers_with_a_label_file(tmp_path: Path) -> None:
     assert ner.label_names({"train": file}, ("O", "B-PER", "I-PER")) == ("O", "PER")
     (tmp_path / "train").mkdir()
     table_of([{"tokens": ["Ada", "met"], "ner_tags": [1, 0]}]).save_to_disk(str(tmp_path / "train"))
-    assert ner.read(split_file_of(tmp_path)).sentences[0].spans == ((0, 1, "PER"),)
-
-
-def split_file_of(folder: Path) -> Path:
-    """The Arrow file of the split train, whose label file is beside its folder."""
-    [found] = folder.glob("train/data-*.arrow")
-    return found
+    [table] = tmp_path.glob("train/data-*.arrow")
+    assert ner.read(table).sentences[0].spans == ((0, 1, "PER"),)
 
 
 @pytest.mark.parametrize("letters", ["BIESO", "BILUO", "BMESO"])

@@ -53,9 +53,30 @@ def test_words_ranges_nodes_comments_and_documents(tmp_path: Path, line_end: str
         (),
     ]
     assert (file.scheme, file.has_documents, file.separator) == ("IOB2", True, "\t")
+    assert [sentence.blanks for sentence in file.sentences] == [
+        (True, True, False, False, True, True, True),  # Ana Pellcan't see du Lyon #
+        (True, True),
+        (True,),
+    ]
     assert [sentence.place(0) for sentence in file.sentences] == [
         f"{tmp_path}/train.x:{line}" for line in (4, 17, 22)
     ]
+
+
+def test_blanks_are_those_of_the_text(tmp_path: Path) -> None:
+    """A range without a tag, whose words are its text or not; no blank before the next sentence; none known."""
+    lines = [
+        *("1\t(\tSpaceAfter=No", "2-3\tdu\tSpaceAfter=No", "2\tde\t_", "3\tle\t_", "3.1\tx\t_", "4\t)\t_"),
+        *("5-6\tcan't\t_", "5\tca\t_", "6\tn't\tSpaceAfter=No", "7\tgo\tNER=O|SpaceAfter=No", ""),
+        "1\tyes\t_",
+    ]
+    text = "# global.columns = ID FORM MISC\n" + "\n".join(lines)
+    first, second = read(tmp_path, text).sentences
+    blanks = dict(zip(first.words, first.blanks, strict=True))
+    assert blanks == {"(": True, "de": False, "le": True, ")": False, "ca": True, "n't": False, "go": True}
+    assert second.blanks == (False,)
+    silent = read(tmp_path, text.replace("SpaceAfter=No", "X=Y")).sentences
+    assert [sentence.blanks for sentence in silent] == [(), ()]
 
 
 def test_a_real_file_is_the_same_as_columns(shared: Path, tmp_path: Path) -> None:
