@@ -4,16 +4,22 @@ import argparse
 import io
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from model.files import CONFIG, read_json
 from model.pretraining.recipes import PRECISIONS
 from tasks.entities.annotations import open_annotator
+from tasks.finetuning.registry import TASKS
 from tasks.io.arguments import OneFolder
-from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, load
-from tasks.serving.streams import ON_ERROR, answer_stream, lines_of
+from tasks.io.records import parse_line
+from tasks.serving.formats import FORMATS, find_format
+from tasks.serving.plain_text import NO_LANGUAGE, question
+from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
+from tasks.serving.streams import AT_ONCE, ON_ERROR, answer_stream, files, lines_of, numbered
 
 
 def positive(text: str) -> int:
@@ -23,11 +29,44 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line: a folder; questions on stdin, answers on stdout."""
+def make_parser() -> argparse.ArgumentParser:
+    """What the command line takes."""
     parser = argparse.ArgumentParser(prog="python -m tasks.predict", description="Ask a fine-tuned model.")
     parser.add_argument(
         "folder", action=OneFolder, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
+    )
+    parser.add_argument(
+        "--text",
+        type=Path,
+        nargs="*",
+        metavar="FILE",
+        help="plain text for ner: each FILE is a document or, without any, each line of stdin",
+    )
+    parser.add_argument(
+        "--language",
+        default="en",
+        help=f"the wiki's code of the language of --text, by which sentences are found; {NO_LANGUAGE}: a line is one "
+        "(default: %(default)s)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="of answers: lines of JSON or, for ner, CoNLL columns, brat's files, an HTML page (default: %(default)s)",
+    )
+    parser.add_argument("--output", type=Path, metavar="DIR", help="folder to write for --format brat")
+    parser.add_argument(
+        "--top",
+        type=positive,
+        metavar="K",
+        help="tell the probabilities of the K likeliest classes, of each entity for ner; questions: the K best answers",
+    )
+    parser.add_argument(
+        "--on-error",
+        choices=ON_ERROR,
+        default=ON_ERROR[0],
+        help="what cannot be answered: report it in the answer's place as {error, line}, and end with status 1; "
+        "skip it, with counts on stderr; or stop there (default: %(default)s)",
     )
     parser.add_argument(
         "--mentions",
@@ -44,42 +83,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--precision", choices=PRECISIONS, default="float32", help="of matrix products (default: float32)"
     )
-    parser.add_argument(
-        "--top",
-        type=positive,
-        metavar="K",
-        help="tell the probabilities of the K likeliest classes, of each entity for ner; questions: the K best answers",
-    )
-    parser.add_argument(
-        "--on-error",
-        choices=ON_ERROR,
-        default=ON_ERROR[0],
-        help="a line that cannot be answered: report it in the answer's place as {error, line}, and end with status 1; "
-        "skip it, with counts on stderr; or stop there (default: %(default)s)",
-    )
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line: a folder; questions on stdin, answers on stdout."""
+    parser = make_parser()
     options = parser.parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
     if options.tokens_per_batch < 0:
         parser.error("--tokens-per-batch: 0 or more")
     try:
-        annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
-        predictor = load(options.folder, device=options.device, annotate=annotate)
-        if annotate is None and read_json(options.folder / CONFIG).get("entities_sha256"):
-            print(
-                "fine-tuned with the entities of a mention table, and asked without: see --mentions",
-                file=sys.stderr,
-            )
-        predictor = replace(
-            predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision, top=options.top
-        )
-        lines = lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
-        errors = answer_stream(predictor.answer, lines, sys.stdout, on_error=options.on_error)
+        errors = answer(options)
     except ValueError as error:
         sys.exit(f"error: {error}")
     except BrokenPipeError:  # nobody reads any more; what Python would flush at its end has nowhere to go
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except OSError as error:
+        sys.exit(f"error: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
     if errors and options.on_error == "skip":
@@ -87,6 +110,47 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"left out: {count}: {reason}", file=sys.stderr)
     elif errors:
         sys.exit(1)
+
+
+def answer(options: argparse.Namespace) -> Counter[str]:
+    """Answers what is given, and counts the reasons of errors. Raises: ValueError for what the model cannot do."""
+    annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
+    predictor = load(options.folder, device=options.device, annotate=annotate)
+    check_ways(predictor, options)
+    if annotate is None and read_json(options.folder / CONFIG).get("entities_sha256"):
+        print(
+            "fine-tuned with the entities of a mention table, and asked without: see --mentions",
+            file=sys.stderr,
+        )
+    predictor = replace(
+        predictor, tokens_per_batch=options.tokens_per_batch, precision=options.precision, top=options.top
+    )
+    is_text, paths = options.text is not None, options.text or []
+    form = find_format(options.format, predictor.inputs.labels, options.output, paths)
+    return answer_stream(
+        predictor.answer,
+        files(paths) if paths else numbered(lines_of(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))),
+        sys.stdout,
+        parse=partial(question, language=options.language) if is_text else parse_line,
+        form=form,
+        on_error=options.on_error,
+        size=1 if paths else AT_ONCE,  # a file may be long
+    )
+
+
+def check_ways(predictor: Predictor, options: argparse.Namespace) -> None:
+    """Raises: ValueError for a way of asking or answering that is not the task's."""
+    if predictor.task is TASKS["ner"]:
+        return
+    if options.text is not None:
+        raise ValueError(
+            f"--text: {options.folder} is no model of ner, which alone is asked about plain text; give lines of JSON "
+            "(docs/reference/tasks.md shows them)"
+        )
+    if options.format != FORMATS[0]:
+        raise ValueError(
+            f"--format {options.format}: {options.folder} is no model of ner; its answers are JSON"
+        )
 
 
 if __name__ == "__main__":

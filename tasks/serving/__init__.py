@@ -1,5 +1,6 @@
 """Fine-tuned models in use.
 
 predict   answers to questions       export   folders for transformers
-usage     what their users give      streams  lines in, answers out
+usage     what their users give      streams  lines or files in, answers out
+plain_text   documents and their sentences   formats   JSON, CoNLL, brat, HTML
 """

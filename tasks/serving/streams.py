@@ -1,33 +1,73 @@
-"""Answers to a stream of lines: each batch is answered when it is there, and a bad line costs no other its answer."""
+"""Answers to lines or files: each batch is answered when it is there, and a bad one costs no other its answer."""
 
-import json
+import codecs
 import logging
 import queue
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
 
 from tasks.io.records import Record, parse_line
+from tasks.serving.formats import JSON_LINES, Format
 
 logger = logging.getLogger(__name__)
 
 Answer = dict[str, Any]
 Ask = Callable[[Sequence[Record]], list[Answer]]
+Parse = Callable[[str, str], Record]
+"""Where a text stands, and the text, to what is asked. Raises: ValueError naming the place."""
+Item = TypeVar("Item")
 ON_ERROR = ("report", "skip", "stop")
 AT_ONCE = 256  # lines
 WAIT = 0.05  # seconds that a line waits for others to be answered with
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What is said of a line, counted from 1: the record with its answer or, with `error`, what is wrong with it."""
+class Given:
+    """A line or a file: `where` names it in errors, `place` in what is written; its content, or where that is read."""
 
-    line: int
-    values: Answer
+    where: str
+    place: Mapping[str, Any]
+    content: bytes | Path
+
+    def text(self) -> str:
+        """What it says; a file may begin with a byte order mark. Raises: ValueError naming it, and what is wrong."""
+        try:
+            if isinstance(self.content, Path):
+                return self.content.read_bytes().removeprefix(codecs.BOM_UTF8).decode()
+            return self.content.decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{self.where}: byte {error.start} is not UTF-8; convert the input to UTF-8"
+            ) from None
+        except OSError as error:
+            raise ValueError(f"{self.where}: {error.strerror}; wanted a text file") from None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is said of a line or a file: the record with its answer or, with `error`, what is wrong with it."""
+
+    given: Given
+    values: Answer = field(default_factory=dict)
     error: str = ""
+
+
+def numbered(lines: Iterable[bytes], source: str = "stdin") -> Iterator[Given]:
+    """Lines with their numbers, counted from 1; the first may begin with a byte order mark."""
+    for number, line in enumerate(lines, start=1):
+        content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        yield Given(f"{source}:{number}", {"line": number}, content)
+
+
+def files(paths: Iterable[Path]) -> Iterator[Given]:
+    """Files, each of which is asked about as a whole."""
+    return (Given(str(path), {"file": str(path)}, path) for path in paths)
 
 
 def lines_of(stream: Any) -> Iterator[bytes]:
@@ -47,19 +87,17 @@ def lines_of(stream: Any) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def batches(
-    lines: Iterable[bytes], size: int = AT_ONCE, wait: float = WAIT
-) -> Iterator[list[tuple[int, bytes]]]:
-    """Lines with their numbers, counted from 1: those that came within `wait` seconds of the first, at most `size`.
+def batches(given: Iterable[Given], size: int = AT_ONCE, wait: float = WAIT) -> Iterator[list[Given]]:
+    """What came within `wait` seconds of the first, at most `size`.
 
-    A thread reads ahead of the caller, by `size` lines at most. Raises: what reading raised, after all lines before it.
+    A thread reads ahead of the caller, by `size` at most. Raises: what reading raised, after all before it.
     """
-    waiting: queue.Queue[tuple[int, bytes] | BaseException | None] = queue.Queue(size)
+    waiting: queue.Queue[Given | BaseException | None] = queue.Queue(size)
 
     def read() -> None:
         try:
-            for numbered in enumerate(lines, start=1):
-                waiting.put(numbered)
+            for each in given:
+                waiting.put(each)
             waiting.put(None)
         except Exception as error:  # it is raised where the lines are used
             waiting.put(error)
@@ -67,9 +105,9 @@ def batches(
     threading.Thread(target=read, daemon=True).start()
     while True:
         found = waiting.get()
-        batch: list[tuple[int, bytes]] = []
+        batch: list[Given] = []
         deadline = time.monotonic() + wait
-        while isinstance(found, tuple):
+        while isinstance(found, Given):
             batch.append(found)
             if len(batch) == size:
                 break
@@ -85,43 +123,37 @@ def batches(
             return
 
 
-def replies(ask: Ask, batch: Sequence[tuple[int, bytes]], source: str) -> list[Reply]:
-    """A reply to each line of a batch that is not blank, in order; `source` is named in errors."""
+def replies(ask: Ask, batch: Sequence[Given], parse: Parse = parse_line) -> list[Reply]:
+    """A reply to each line or file of a batch that is not blank, in order."""
     found: dict[int, Reply] = {}
-    records: list[tuple[int, Record]] = []
-    for number, line in batch:
+    asked: list[tuple[int, Record]] = []
+    for number, given in enumerate(batch):
         try:
-            text = decoded(line, f"{source}:{number}", is_first=number == 1)
+            text = given.text()
             if text.strip():
-                records.append((number, parse_line(f"{source}:{number}", text)))
-        except ValueError as error:
-            found[number] = Reply(number, {}, str(error))
-    found |= {reply.line: reply for reply in answered(ask, records)}
+                asked.append((number, parse(given.where, text)))
+        except Exception as error:  # whatever one text does to a splitter, the others are answered
+            found[number] = Reply(given, error=told(error, given.where))
+    for number, answer in answered(ask, asked):
+        found[number] = (
+            Reply(batch[number], error=answer) if isinstance(answer, str) else Reply(batch[number], answer)
+        )
     return [found[number] for number in sorted(found)]
 
 
-def decoded(line: bytes, where: str, *, is_first: bool) -> str:
-    """The text of a line; the first one may begin with a byte order mark. Raises: ValueError naming the byte."""
-    try:
-        return line.decode("utf-8-sig" if is_first else "utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where}: byte {error.start} is not UTF-8; convert the input to UTF-8") from None
-
-
-def answered(ask: Ask, records: Sequence[tuple[int, Record]]) -> list[Reply]:
-    """A reply to each record; where all together cannot be answered, each is asked alone."""
-    if not records:
+def answered(ask: Ask, asked: Sequence[tuple[int, Record]]) -> list[tuple[int, Answer | str]]:
+    """Each record with its answer, or what is wrong; where all together cannot be answered, each is asked alone."""
+    if not asked:
         return []
     try:
-        answers = ask([record for _, record in records])
+        answers = ask([record for _, record in asked])
     except Exception as error:  # whatever one record does to the model, the others are answered
-        if len(records) > 1:
-            return [reply for each in records for reply in answered(ask, [each])]
-        [(number, record)] = records
-        return [Reply(number, {}, told(error, record.where))]
+        if len(asked) > 1:
+            return [reply for each in asked for reply in answered(ask, [each])]
+        [(number, record)] = asked
+        return [(number, told(error, record.where))]
     return [
-        Reply(number, {**record.values, **answer})
-        for (number, record), answer in zip(records, answers, strict=True)
+        (number, {**record.values, **answer}) for (number, record), answer in zip(asked, answers, strict=True)
     ]
 
 
@@ -135,23 +167,48 @@ def told(error: Exception, where: str) -> str:
 
 
 def answer_stream(
-    ask: Ask, lines: Iterable[bytes], output: TextIO, *, source: str = "stdin", on_error: str = "report"
+    ask: Ask,
+    given: Iterable[Given],
+    output: TextIO,
+    *,
+    parse: Parse = parse_line,
+    form: Format = JSON_LINES,
+    on_error: str = "report",
+    size: int = AT_ONCE,
 ) -> Counter[str]:
-    """Writes a line of JSON for each line, flushed batch by batch, and returns the errors' reasons with their counts.
+    """Writes what `form` makes of each answer, flushed batch by batch, and returns the errors' reasons, counted.
 
-    A line that cannot be answered becomes {"error", "line"} with `report`, and nothing with `skip`. Raises: ValueError
-    for the first such line with `stop`, after all answers before it.
+    With `report` an error is written in the answer's place, as `form` writes it; where that does not say what is wrong,
+    stderr does. `skip` leaves it out. Raises: ValueError for the first one with `stop`, after all answers before it.
     """
     errors: Counter[str] = Counter()
-    for batch in batches(lines):
-        for reply in replies(ask, batch, source):
-            if reply.error:
-                errors[reply.error.removeprefix(f"{source}:{reply.line}: ")] += 1
-            if reply.error and on_error == "stop":
-                output.flush()
-                raise ValueError(reply.error)
-            if not reply.error or on_error == "report":
-                values = {"error": reply.error, "line": reply.line} if reply.error else reply.values
-                output.write(json.dumps(values, ensure_ascii=False) + "\n")
+    output.write(form.begin)
+    output.flush()
+    try:
+        for batch in batches(given, size):
+            for reply in replies(ask, batch, parse):
+                text, error = written(form, reply)
+                if error and on_error == "stop":
+                    raise ValueError(error)
+                if error:
+                    errors[error.removeprefix(f"{reply.given.where}: ")] += 1
+                if error and on_error == "report" and not form.says_errors:
+                    print(f"error: {error}", file=sys.stderr)
+                if not error or on_error == "report":
+                    output.write(text)
+            output.flush()
+    finally:
+        output.write(form.end)
         output.flush()
     return errors
+
+
+def written(form: Format, reply: Reply) -> tuple[str, str]:
+    """What is written of a reply, and what is wrong with it: some answers cannot be written in every format."""
+    error = reply.error
+    if not error:
+        try:
+            return form.answer(reply.given.place, reply.values), ""
+        except ValueError as wrong:
+            error = told(wrong, reply.given.where)
+    return form.error(reply.given.place, error), error

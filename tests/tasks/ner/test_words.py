@@ -1,8 +1,11 @@
 """Words of raw text and where they stand."""
 
+import time
+
 import pytest
 
-from tasks.ner.words import blanks_before, split_words
+from tasks.io.records import Record
+from tasks.ner.words import blanks_before, record_lines, split_words
 from tests.support.properties import given, st
 
 
@@ -15,6 +18,16 @@ from tests.support.properties import given, st
         ("one\n\n two \r\nthree", [["one"], ["two"], ["three"]]),
         ("हिन्दी में 東京。", [["हिन्दी", "में", "東京", "。"]]),
         ("...", [[".", ".", "."]]),
+        ("don't, they're O'Neil's rock'n'roll", [["don't", ",", "they're", "O'Neil", "'s", "rock'n'roll"]]),
+        ("O’Neil’s “don’t” 'so'", [["O’Neil", "’s", "“", "don’t", "”", "'", "so", "'"]]),
+        ("they 're can 't GERMANY'S", [["they", "'re", "can", "'t", "GERMANY", "'S"]]),
+        ("(see http://x.org/a_(b)?c=d#e).", [["(", "see", "http://x.org/a_(b)?c=d#e", ")", "."]]),
+        ("<https://x.org/> \"www.x.org\",", [["<", "https://x.org/", ">", '"', "www.x.org", '"', ","]]),
+        ("Mail me.too+1@b-c.org. Or a@b", [["Mail", "me.too+1@b-c.org", ".", "Or", "a", "@", "b"]]),
+        ("#COVID-19, @user_name: #हिन्दी C# a#b", [
+            ["#COVID-19", ",", "@user_name", ":", "#हिन्दी", "C", "#", "a", "#", "b"],
+        ]),
+        ("In the U.S. J.K. Rowling", [["In", "the", "U.S.", "J.K.", "Rowling"]]),
         (" \n", []),
         ("", []),
     ],
@@ -29,6 +42,41 @@ def test_every_character_but_blanks_is_in_one_word(text: str) -> None:
     assert all(text[start:end] == word for word, start, end in found)
     assert "".join(word for word, _, _ in found) == "".join(text.split())
     assert [start for _, start, _ in found] == sorted(start for _, start, _ in found)
+
+
+@pytest.mark.parametrize(
+    "part", ["http://", "(", "a", "a.b", "@", "a@", "www.", "a.", "'", "http://(a", "x@y.z", "b-", "#"]
+)
+def test_hostile_texts_take_no_time(part: str) -> None:
+    begin = time.monotonic()
+    for text in (part * 20_000, f"http://{part * 20_000}", f"a@{part * 20_000}"):
+        assert "".join(word for word, _, _ in split_words(text)[0]) == text
+    assert time.monotonic() - begin < 5
+
+
+def test_sentences_are_given_or_lines() -> None:
+    text = "Ada sat. Bob\nleft.\n"
+    given = {"text": text, "sentences": [[0, 8], [9, 19]]}
+    assert record_lines(Record("x", given)) == [
+        [("Ada", 0, 3), ("sat", 4, 7), (".", 7, 8)],
+        [("Bob", 9, 12), ("left", 13, 17), (".", 17, 18)],
+    ]
+    assert [len(line) for line in record_lines(Record("x", {"text": text}))] == [4, 2]
+    assert record_lines(Record("x", {**given, "sentences": []})) == []
+
+
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (3, "x: sentences is 3; wanted a list of"),
+        ([3], r"x: sentences\[0\] is 3; wanted two whole numbers"),
+        ([[0, 9]], r"x: sentences\[0\] spans 0 to 9; wanted at least one of the 8 characters"),
+        ([[0, 4], [3, 8]], r"x: sentences\[1\] begins at 3, before 4, where another one ends"),
+    ],
+)
+def test_sentences_that_are_none_are_named(sentences: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        record_lines(Record("x", {"text": "Ada sat.", "sentences": sentences}))
 
 
 def test_blanks_are_those_of_the_text() -> None:

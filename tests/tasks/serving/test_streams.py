@@ -17,7 +17,7 @@ import pytest
 from tasks.io.records import Record
 from tasks.predict import main
 from tasks.serving.predict import load
-from tasks.serving.streams import AT_ONCE, Reply, answer_stream, batches, lines_of, replies
+from tasks.serving.streams import AT_ONCE, Given, Reply, answer_stream, batches, lines_of, numbered, replies
 from tests.support import ROOT
 from tests.support.fine_tuned import fine_tune, pretrained
 from tests.support.properties import given, st
@@ -47,13 +47,14 @@ LINES = st.lists(
 
 @given(LINES)
 def test_each_line_has_the_answer_that_it_has_alone(lines: list[str]) -> None:
-    numbered = [(number, line.encode()) for number, line in enumerate(lines, start=1)]
-    together = replies(length, numbered, "x")
-    alone = [reply for each in numbered for reply in replies(length, [each], "x")]
+    given = list(numbered([line.encode() for line in lines], "x"))
+    together = replies(length, given)
+    alone = [reply for each in given for reply in replies(length, [each])]
     assert together == alone
-    assert [reply.line for reply in together] == [number for number, line in numbered if line.strip()]
+    assert [reply.given for reply in together] == [each for each in given if each.text().strip()]
     for reply in together:
-        assert reply.error.startswith(f"x:{reply.line}: ") or reply.values == {"text": "a", "length": 1}
+        where = reply.given.where
+        assert reply.error.startswith(f"{where}: ") or reply.values == {"text": "a", "length": 1}
 
 
 @given(st.lists(st.binary(max_size=6), max_size=8))
@@ -73,8 +74,9 @@ def test_lines_are_those_of_a_file(chunks: list[bytes]) -> None:
 
 
 def test_what_no_one_foresaw_is_named() -> None:
-    [reply] = replies(length, [(4, b'{"text": "break"}')], "x")
-    assert reply == Reply(4, {}, "x:4: RuntimeError: broken")
+    given = Given("x:4", {"line": 4}, b'{"text": "break"}')
+    [reply] = replies(length, [given])
+    assert reply == Reply(given, error="x:4: RuntimeError: broken")
 
 
 def test_lines_are_answered_when_they_are_there() -> None:
@@ -85,8 +87,8 @@ def test_lines_are_answered_when_they_are_there() -> None:
         yield b"3"
 
     begin, found = time.monotonic(), []
-    for batch in batches(lines()):
-        found.append((time.monotonic() - begin, [line for _, line in batch]))
+    for batch in batches(numbered(lines())):
+        found.append((time.monotonic() - begin, [each.content for each in batch]))
     assert found[0][1] == [b"1"]
     assert found[0][0] < 0.5
     assert [line for _, batch in found for line in batch] == [b"1", b"2", b"3"]
@@ -99,9 +101,9 @@ def test_batches_are_bounded_and_reading_fails_where_it_does() -> None:
 
     sizes = []
     with pytest.raises(OSError, match="gone"):
-        sizes.extend(len(batch) for batch in batches(lines(), size=2, wait=5))
-    assert [len(batch) for batch in batches([b"x"] * 5, size=2, wait=5)] == [2, 2, 1]
-    assert len(next(batches([b"x"] * (AT_ONCE + 1), wait=5))) == AT_ONCE
+        sizes.extend(len(batch) for batch in batches(numbered(lines()), size=2, wait=5))
+    assert [len(batch) for batch in batches(numbered([b"x"] * 5), size=2, wait=5)] == [2, 2, 1]
+    assert len(next(batches(numbered([b"x"] * (AT_ONCE + 1)), wait=5))) == AT_ONCE
 
 
 @pytest.mark.parametrize(("on_error", "written"), [("report", 3), ("skip", 2), ("stop", 1)])
@@ -109,9 +111,9 @@ def test_nothing_good_is_lost(on_error: str, written: int) -> None:
     lines, output = [b'{"text": "ab"}', b"{", b'{"text": "abc"}'], io.StringIO()
     if on_error == "stop":
         with pytest.raises(ValueError, match=r"^x:2: not JSON"):
-            answer_stream(length, lines, output, source="x", on_error=on_error)
+            answer_stream(length, numbered(lines, "x"), output, on_error=on_error)
     else:
-        errors = answer_stream(length, lines, output, source="x", on_error=on_error)
+        errors = answer_stream(length, numbered(lines, "x"), output, on_error=on_error)
         assert list(errors.values()) == [1]
         assert next(iter(errors)).startswith("not JSON")
     printed = [json.loads(line) for line in output.getvalue().splitlines()]

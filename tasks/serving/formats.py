@@ -1,0 +1,240 @@
+"""How answers are written: lines of JSON and, of entity recognition, CoNLL columns, brat standoff, a page of HTML."""
+
+import html
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from model.files import write_aside
+from tasks.io.excerpts import character_span
+from tasks.io.records import Record
+from tasks.ner.columns import DOCUMENT_START
+from tasks.ner.spans import Span, tags_of_spans
+from tasks.ner.words import Word, record_lines
+
+Place = Mapping[str, Any]
+"""What tells a document from others: the number of its `line`, or its `file`."""
+Values = Mapping[str, Any]
+FORMATS = ("json", "conll", "brat", "html")
+
+
+@dataclass(frozen=True)
+class Format:
+    """What is written of an answer and of an error, and before and after all of them.
+
+    `answer` raises ValueError where a format cannot express one. `says_errors`: it has a place for what is wrong.
+    """
+
+    answer: Callable[[Place, Values], str]
+    error: Callable[[Place, str], str]
+    begin: str = ""
+    end: str = ""
+    says_errors: bool = True
+
+
+def find_format(name: str, labels: Sequence[str], output: Path | None, paths: Sequence[Path] = ()) -> Format:
+    """One of FORMATS, for a model of these classes. brat writes into the folder `output`; `paths` are the documents.
+
+    Raises: ValueError where it lacks a folder, or has one that it does not use, and where documents share a name.
+    """
+    if name == "brat" and output is None:
+        raise ValueError(
+            "brat keeps each document in files of its own; give --output DIR, a folder to write them to"
+        )
+    if name != "brat" and output is not None:
+        raise ValueError(f"--output {output}: {name} is written to stdout; only brat has files of its own")
+    if output is not None:
+        return brat(labels, output, names_of_files(paths))
+    return page(labels) if name == "html" else {"json": JSON_LINES, "conll": CONLL}[name]
+
+
+# JSON
+
+
+def json_line(values: Values) -> str:
+    """An object on a line."""
+    return json.dumps(values, ensure_ascii=False) + "\n"
+
+
+def json_answer(place: Place, values: Values) -> str:
+    """The question with its answer; of a file also its name."""
+    return json_line({name: place[name] for name in ("file",) if name in place} | dict(values))
+
+
+JSON_LINES = Format(json_answer, lambda place, error: json_line({"error": error, **place}))
+
+
+# Documents with entities
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text, its sentences as words, and entities from left to right; all places are characters of the text."""
+
+    text: str
+    sentences: Sequence[Sequence[Word]]
+    entities: Sequence[Mapping[str, Any]]
+
+
+def document_of(values: Values) -> Document:
+    """The document of an answer; where that is about `words`, these are joined by blanks."""
+    lines = record_lines(Record("answer", values))
+    entities = values["entities"]
+    if "words" not in values:
+        return Document(values["text"], lines, entities)
+    words = values["words"]
+    line = [(word, *character_span(words, (place, place + 1))) for place, word in enumerate(words)]
+    spans = [character_span(words, (each["start"], each["end"])) for each in entities]
+    moved = [{**each, "start": a, "end": b} for each, (a, b) in zip(entities, spans, strict=True)]
+    return Document(" ".join(words), [line] if line else [], moved)
+
+
+def likelihood(entity: Mapping[str, Any]) -> str:
+    """The probabilities of an entity for people: its class first."""
+    shares = entity.get("probabilities", {entity["label"]: entity["probability"]})
+    return ", ".join(f"{label} {share:.1%}" for label, share in shares.items())
+
+
+# CoNLL
+
+
+def columns(place: Place, values: Values) -> str:
+    """A -DOCSTART- line, then a word and its IOB2 tag a line, with a blank line after each sentence."""
+    document = document_of(values)
+    lines = [f"{DOCUMENT_START} O", ""]
+    for sentence in document.sentences:
+        starts, ends = ({word[side]: n for n, word in enumerate(sentence)} for side in (1, 2))
+        spans = [
+            Span(starts[each["start"]], ends[each["end"]] + 1, "_".join(each["label"].split()))
+            for each in document.entities
+            if each["start"] in starts
+        ]
+        tags = tags_of_spans(spans, len(sentence), "IOB2")
+        for (word, _, _), tag in zip(sentence, tags, strict=True):
+            if not word or any(map(str.isspace, word)) or word == DOCUMENT_START:
+                raise ValueError(f"the word {word!r} fits in no CoNLL column; wanted words without blanks")
+            lines.append(f"{word} {tag}")
+        lines.append("")
+    return "\n".join([*lines, ""])
+
+
+# An error leaves an empty document, so that the others keep their numbers.
+CONLL = Format(columns, lambda place, error: f"{DOCUMENT_START} O\n\n", says_errors=False)
+
+
+# brat
+
+
+def brat(labels: Sequence[str], output: Path, names: Mapping[str, str]) -> Format:
+    """NAME.txt and NAME.ann for each document, and annotation.conf with the classes; stdout names what is written."""
+    output.mkdir(parents=True, exist_ok=True)
+    types = dict.fromkeys(map(brat_type, labels[1:]))
+    sections = [f"[{name}]\n" for name in ("relations", "events", "attributes")]
+    configuration = "\n".join(["[entities]", *types, "", *sections])
+    write_aside(output / "annotation.conf", partial(Path.write_text, data=configuration, encoding="utf-8"))
+
+    def write(place: Place, values: Values) -> str:
+        document = document_of(values)
+        name = names[place["file"]] if "file" in place else f"line-{place['line']:06d}"
+        for suffix, text in ((".txt", document.text), (".ann", "".join(standoff(document)))):
+            write_aside(output / f"{name}{suffix}", partial(Path.write_bytes, data=text.encode()))
+        return f"{output / name}.ann\n"
+
+    return Format(write, lambda place, error: "", says_errors=False)
+
+
+def names_of_files(paths: Sequence[Path]) -> dict[str, str]:
+    """For each file the name that its annotations get. Raises: ValueError where two files would get the same."""
+    names: dict[str, str] = {}
+    for path in paths:
+        if path.stem in names.values():
+            other = next(each for each, name in names.items() if name == path.stem)
+            raise ValueError(f"{path} and {other}: brat's files of both would be {path.stem}.ann; rename one")
+        names[str(path)] = path.stem
+    return names
+
+
+def standoff(document: Document) -> Iterator[str]:
+    """A line of type and characters for each entity, and a note with its probability; ends of lines part fragments."""
+    for number, entity in enumerate(document.entities, start=1):
+        pieces = list(re.finditer(r"[^\r\n]+", document.text[entity["start"] : entity["end"]]))
+        places = ";".join(
+            f"{entity['start'] + piece.start()} {entity['start'] + piece.end()}" for piece in pieces
+        )
+        text = " ".join(piece[0] for piece in pieces)
+        yield f"T{number}\t{brat_type(entity['label'])} {places}\t{text}\n"
+        yield f"#{number}\tAnnotatorNotes T{number}\t{likelihood(entity)}\n"
+
+
+def brat_type(label: str) -> str:
+    """A class as brat can name it: letters of ASCII, digits, - and _."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", label)
+
+
+# HTML
+
+HEAD = """<!DOCTYPE html>
+<html>
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>Entities</title>
+<style>
+body {{ font: 1rem/1.8 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }}
+article {{ border-top: 1px solid #ccc; }}
+h2 {{ font-size: .8rem; color: #666; margin: .5rem 0 0; }}
+p {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; }}
+mark {{ color: #000; border-radius: .2em; padding: .1em .2em; }}
+mark[data-label]::after {{ content: attr(data-label); font-size: .6em; font-weight: bold; margin-left: .4em; }}
+.error {{ color: #a00; }}
+{colours}
+</style>
+</head>
+<body>
+<p>{legend}</p>
+"""
+GOLDEN_ANGLE = 137.5  # degrees: hues of neighbours are far apart, however many there are
+
+
+def page(labels: Sequence[str]) -> Format:
+    """A page that needs nothing else: entities are marked, their probabilities are tooltips."""
+    classes = {label: f"l{number}" for number, label in enumerate(labels[1:])}
+    colours = "\n".join(
+        f".{name} {{ background: hsl({number * GOLDEN_ANGLE % 360:.0f}, 80%, 82%); }}"
+        for number, name in enumerate(classes.values())
+    )
+    legend = " ".join(f'<mark class="{name}">{html.escape(label)}</mark>' for label, name in classes.items())
+
+    def article(place: Place, values: Values) -> str:
+        return section(place, f'<p dir="auto">{marked(document_of(values), classes)}</p>')
+
+    def error(place: Place, text: str) -> str:
+        return section(place, f'<p class="error">{html.escape(text)}</p>')
+
+    return Format(article, error, HEAD.format(colours=colours, legend=legend), "</body>\n</html>\n")
+
+
+def section(place: Place, content: str) -> str:
+    """A document or an error under its name."""
+    [(kind, name)] = place.items()
+    title = f"{kind} {name}" if kind == "line" else name
+    return f"<article>\n<h2>{html.escape(title)}</h2>\n{content}\n</article>\n"
+
+
+def marked(document: Document, classes: Mapping[str, str]) -> str:
+    """The text with its entities marked; all that was given or predicted is escaped."""
+    parts, last = [], 0
+    for entity in document.entities:
+        start, end, label = entity["start"], entity["end"], entity["label"]
+        name, title = html.escape(label), html.escape(likelihood(entity))
+        inside = html.escape(document.text[start:end])
+        parts += [
+            html.escape(document.text[last:start]),
+            f'<mark class="{classes[label]}" data-label="{name}" title="{title}">{inside}</mark>',
+        ]
+        last = end
+    return "".join([*parts, html.escape(document.text[last:])])
