@@ -21,7 +21,7 @@ def calibration(task: Any, dataset: Any, features: Any, logits: Any) -> dict[str
     choices = partial(task.choices, dataset, features, logits)
     count = sum(len(scores) for scores, _ in choices())
     temperature = fit_temperature(choices)
-    before, after = (losses(choices, [each])[0] / max(count, 1) for each in (1.0, temperature))
+    before, after = (float(losses(choices, [each])[0]) / max(count, 1) for each in (1.0, temperature))
     return {"temperature": temperature, "choices": count, "loss": after, "loss_at_temperature_1": before}
 
 

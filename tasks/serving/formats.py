@@ -158,10 +158,14 @@ def names_of_files(paths: Sequence[Path]) -> dict[str, str]:
     return names
 
 
+FRAGMENT = re.compile("[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")  # all that some reader takes for ends of lines
+
+
 def standoff(document: Document) -> Iterator[str]:
     """A line of type and characters for each entity, and a note with its probability; ends of lines part fragments."""
     for number, entity in enumerate(document.entities, start=1):
-        pieces = list(re.finditer(r"[^\r\n]+", document.text[entity["start"] : entity["end"]]))
+        covered = document.text[entity["start"] : entity["end"]]
+        pieces = [piece for piece in FRAGMENT.finditer(covered) if piece[0].strip()]
         places = ";".join(
             f"{entity['start'] + piece.start()} {entity['start'] + piece.end()}" for piece in pieces
         )

@@ -124,13 +124,13 @@ def batches(given: Iterable[Given], size: int = AT_ONCE, wait: float = WAIT) -> 
 
 
 def replies(ask: Ask, batch: Sequence[Given], parse: Parse = parse_line) -> list[Reply]:
-    """A reply to each line or file of a batch that is not blank, in order."""
+    """A reply to each file and to each line that is not blank, in order."""
     found: dict[int, Reply] = {}
     asked: list[tuple[int, Record]] = []
     for number, given in enumerate(batch):
         try:
             text = given.text()
-            if text.strip():
+            if text.strip() or isinstance(given.content, Path):
                 asked.append((number, parse(given.where, text)))
         except Exception as error:  # whatever one text does to a splitter, the others are answered
             found[number] = Reply(given, error=told(error, given.where))

@@ -92,6 +92,16 @@ def test_a_file_is_a_document(ask: Command, tmp_path: Path) -> None:
     assert told == f"error: {paths[1]}: No such file or directory; wanted a text file\n"
 
 
+def test_a_blank_file_is_a_document_without_entities(ask: Command, tmp_path: Path) -> None:
+    path = tmp_path / "blank.txt"
+    path.write_text(" \n\n")
+    for language, found in (("en", {"sentences": []}), ("none", {})):
+        out, _ = ask("", "--text", path, "--language", language)
+        assert objects(out) == [{"file": str(path), "text": " \n\n", **found, "entities": []}]
+    out, _ = ask("", "--text", path, "--format", "brat", "--output", tmp_path / "out")
+    assert (tmp_path / "out" / "blank.ann").read_text() == ""
+
+
 def test_bad_lines_cost_no_other_its_answer(ask: Command) -> None:
     out, _ = ask(b"Ada left.\ncaf\xe9\nBob left.", "--text", status=1)
     good, bad, other = objects(out)
