@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import luigi
@@ -640,37 +641,21 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
 # Kills, through the installed command
 
 
-def run_stages(workdir: Path, processes: int) -> None:
-    for name in BEFORE_TRAINING:
-        result = run_luigi(
-            name,
-            *SEVERAL_BLOCKS,
-            "--workdir",
-            workdir,
-            "--processes",
-            processes,
-            cwd=workdir.parent,
-            timeout=300,
-        )
-        assert result.returncode == 0, result.stderr
-
-
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stages before training, run by one process in one go."""
     workdir = tmp_path_factory.mktemp("unbroken") / "work"
-    run_stages(workdir, 1)
+    for stage in (BuildMentionTable, BuildSequences):
+        run_in_process(
+            stage(dump=SEVERAL_BLOCKS[1], block_size=BLOCK_SIZE, workdir=str(workdir), processes=1)
+        )
+    assert len(manifests(workdir)) == 8
+    assert len(list((folders(workdir)["pages"] / "blocks").iterdir())) > 4
     return workdir
 
 
 def manifests(workdir: Path) -> dict[str, bytes]:
     return {name: (folder / "manifest.json").read_bytes() for name, folder in folders(workdir).items()}
-
-
-def test_the_number_of_processes_changes_no_byte(unbroken: Path, tmp_path: Path) -> None:
-    run_stages(tmp_path / "work", 2)
-    assert manifests(tmp_path / "work") == manifests(unbroken)
-    assert len(manifests(unbroken)) == 8
-    assert len(list((folders(unbroken)["pages"] / "blocks").iterdir())) > 4
 
 
 @contextlib.contextmanager
@@ -695,50 +680,52 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seco
         time.sleep(0.01)
 
 
-KILLED = {
-    "ExtractPages": ("pages", "blocks/block-*.json"),
-    "ResolveRedirects": ("titles", "blocks/block-*.json"),
-    "ResolveLinks": ("links", "blocks/block-*.json"),
-    "BuildMentionTable": ("mentions", "blocks/block-*.json"),
-    "BuildSequences": ("sequences", "blocks/block-*.json"),
-}
+# The folders of the stages that are killed, in their order, and what is run then.
+KILLED = dict.fromkeys(("pages", "titles", "links", "mentions"), "BuildMentionTable")
+KILLED["sequences"] = "BuildSequences"
 
 
-@pytest.mark.parametrize("name", KILLED)
-def test_sigkill_after_some_blocks_costs_only_time(unbroken: Path, tmp_path: Path, name: str) -> None:
-    """What was committed is kept, what was not is made, and the bytes are those of an unbroken run."""
-    folder_name, pattern = KILLED[name]
+def has_blocks(workdir: Path, pattern: str, count: int) -> bool:
+    return len(list(workdir.glob(pattern))) >= count
+
+
+def test_a_kill_in_each_stage_costs_only_time(unbroken: Path, tmp_path: Path) -> None:
+    """What was committed is kept, what was not is made, and two processes write the bytes of an unbroken one."""
     workdir = tmp_path / "work"
-    shutil.copytree(unbroken, workdir)
-    finished = folders(workdir)[folder_name]
-    count = len(list(finished.glob(pattern)))
-    assert count >= 2
-    command = [name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2]
-    for _ in range(3):  # on a machine that is busy elsewhere the stage may end before the signal comes
-        shutil.rmtree(finished)
-        with started(*command, cwd=tmp_path) as process:
-            wait_for(lambda: len(list(finished.glob(pattern))) >= count // 2, process)
-            helpers = family(process)[1:]
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            assert helpers
-            assert ended(helpers, 20)
-        if not (finished / "manifest.json").exists():
-            break
-    assert not (finished / "manifest.json").exists()
-    kept = {path.name: path.stat().st_mtime_ns for path in finished.glob(pattern)}
-    assert len(kept) >= count // 2
-    result = run_luigi(*command, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
+    kept: dict[Path, int] = {}
+    for name, stage in KILLED.items():
+        pattern = f"{name}-*/blocks/block-*.json"
+        half = len(list(unbroken.glob(pattern))) // 2
+        assert half >= 1
+        command = [stage, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2]
+        for _ in range(3):  # on a machine that is busy elsewhere the stage may end before the signal comes
+            with started(*command, cwd=tmp_path) as process:
+                wait_for(partial(has_blocks, workdir, pattern, half), process)
+                helpers = family(process)[1:]
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+                assert helpers
+                assert ended(helpers, 20)
+            if name not in folders(workdir):
+                break
+            shutil.rmtree(folders(workdir)[name])
+        assert name not in folders(workdir)
+        assert has_blocks(workdir, pattern, half)
+        kept |= {path: path.stat().st_mtime_ns for path in workdir.glob(pattern)}
+    for stage in BEFORE_TRAINING:
+        result = run_luigi(stage, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
     assert manifests(workdir) == manifests(unbroken)
-    assert {path: (finished / "blocks" / path).stat().st_mtime_ns for path in kept} == kept
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
 def test_sigkill_in_pretraining_ends_with_the_same_bytes(unbroken: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("steps = 12\nwarmup_steps = 1\nbatch_size = 4\ncheckpoint_every = 2\n")
     workdirs = [tmp_path / "whole", tmp_path / "broken"]
     for workdir in workdirs:
         shutil.copytree(unbroken, workdir)
-        command = ["Pretrain", *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1]
+        command = ["Pretrain", *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1, "--recipe", recipe]
         if workdir.name == "broken":
             with started(*command, cwd=tmp_path) as process:
                 wait_for(
@@ -759,14 +746,13 @@ def test_a_stopped_run_takes_everybody_along(
     unbroken: Path, tmp_path: Path, name: str, number: signal.Signals
 ) -> None:
     """SIGTERM and Ctrl-C end Beam's workers and Spark's within seconds; nothing half-done counts as done."""
-    folder_name, pattern = KILLED[name]
     workdir = tmp_path / "work"
     shutil.copytree(unbroken, workdir)
-    finished = folders(workdir)[folder_name]
+    finished = folders(workdir)[{"ExtractPages": "pages", "BuildMentionTable": "mentions"}[name]]
     shutil.rmtree(finished)
     with started(name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2, cwd=tmp_path) as process:
         if name == "ExtractPages":
-            wait_for(lambda: bool(list(finished.glob(pattern))), process)
+            wait_for(partial(has_blocks, finished, "blocks/block-*.json", 1), process)
         else:
             wait_for(lambda: any(member.name() == "java" for member in family(process)), process)
             time.sleep(5)
