@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from model.kernels.packing import Layout, Packed, Padded, kernel_of
+from model.kernels.attention import kernel_of
+from model.kernels.packing import Layout, Packed, Padded
 from model.kernels.tied_tables import Table
 from model.luke.attention import EntityAwareAttention, SelfAttention
 from model.luke.batch import Batch, Unpadded

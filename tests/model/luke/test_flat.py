@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.kernels import attention_cuda, packing
+from model.kernels import attention as forms
+from model.kernels import attention_cuda
 from model.kernels.attention_cuda import Place
 from model.luke import attention
 from model.luke.batch import Batch
@@ -31,9 +32,9 @@ FORMS = ("in turn", "jagged", "by cases")
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How CPUs go through the sequences, and what GPUs do in float32 and in bf16, on stand-ins."""
     if request.param == "jagged":
-        if not packing.JAGGED_DEVICES:
+        if not forms.JAGGED_DEVICES:
             pytest.skip("this torch has no jagged tensors")
-        monkeypatch.setattr(packing, "JAGGED_DEVICES", ("cpu",))
+        monkeypatch.setattr(forms, "JAGGED_DEVICES", ("cpu",))
     if request.param == "by cases":
         monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
         monkeypatch.setattr(attention_cuda, "FLASH", PlainKernel())
