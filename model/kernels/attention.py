@@ -62,14 +62,17 @@ def attend(
         return dense(*of_heads, layout.word_count, mask, dropout).transpose(1, 2).flatten(2)
 
     def arrange(tokens: Tensor) -> Tensor:
-        return Reordered.apply(tokens, layout.order, layout.places).unflatten(-1, (heads, -1))
+        if layout.entity_count:
+            tokens = Reordered.apply(tokens, layout.order, layout.places)
+        return tokens.unflatten(-1, (heads, -1))
 
     in_order = *queries.map(arrange), arrange(keys), arrange(values)
     if device in JAGGED_DEVICES:
         attended = attention_cuda.attend_jagged(*in_order, layout, dropout)
     else:
         attended = attention_cpu.attend_in_turn(dense, *in_order, layout.lengths, dropout)
-    return Reordered.apply(attended.flatten(1), layout.places, layout.order)
+    attended = attended.flatten(1)
+    return Reordered.apply(attended, layout.places, layout.order) if layout.entity_count else attended
 
 
 def attend_stacked(

@@ -82,6 +82,13 @@ class Packed:
         """Where each sequence begins in that order, (sequences + 1)."""
         return (self.word_offsets + self.entity_offsets).long()
 
+    @functools.cached_property
+    def mixed(self) -> "Packed":
+        """The layout sequence after sequence, for what does not tell entities from words: all count as words."""
+        offsets = self.word_offsets + self.entity_offsets
+        lengths = tuple((words + entities, 0) for words, entities in self.lengths)
+        return Packed(offsets, torch.zeros_like(offsets), lengths)
+
 
 Layout = Padded | Packed
 

@@ -1,7 +1,8 @@
 """Self-attention over words and entities: the original and the entity-aware one (section 3.2 of the paper).
 
-Both take the states of words and entities as one tensor, words first, and return the attended values; the
-output projection belongs to the layer. Original attention is entity-aware attention with four equal matrices.
+Both take the states of words and entities as one tensor, and return the attended values; the output projection
+belongs to the layer. Original attention is entity-aware attention with four equal matrices. It does not look at kinds,
+so that a layout may give it all as words (`Packed.mixed`).
 A layout says which tokens see each other (`model.kernels.packing`); `model.kernels.attention` says what computes it.
 """
 

@@ -165,7 +165,7 @@ class FineTuning(WeightSettings, TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 9
+    VERSION = 10
     KEEPS = "unfinished"  # checkpoints
 
     patience = parameters.WholeNumber(

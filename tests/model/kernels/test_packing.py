@@ -121,6 +121,10 @@ def test_order_is_sequence_after_sequence(lengths: list[tuple[int, int]]) -> Non
     packed = words + entities
     assert [packed[place] for place in layout.order.tolist()] == sorted(packed)
     assert layout.order[layout.places].tolist() == list(range(len(packed)))
+    mixed = layout.mixed
+    assert mixed.order.tolist() == mixed.places.tolist() == list(range(len(packed))), "it is in that order"
+    assert mixed.offsets.tolist() == mixed.word_offsets.tolist() == layout.offsets.tolist()
+    assert [words for words, _ in mixed.lengths] == layout.offsets.diff().tolist()
 
 
 @pytest.mark.usefixtures("form")
