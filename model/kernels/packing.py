@@ -53,12 +53,12 @@ class Packed:
             self, word_offsets=self.word_offsets.to(device), entity_offsets=self.entity_offsets.to(device)
         )
 
-    @property
+    @functools.cached_property
     def word_count(self) -> int:
         """Words of all sequences."""
         return sum(words for words, _ in self.lengths)
 
-    @property
+    @functools.cached_property
     def entity_count(self) -> int:
         """Entities of all sequences."""
         return sum(entities for _, entities in self.lengths)

@@ -136,7 +136,7 @@ class LukeModel(nn.Module):
         """The same where attention does not tell words from entities: those of a sequence lie together meanwhile."""
         states = Reordered.apply(states, layout.order, layout.places)
         if rows is not None:
-            return self.encode(states, layout.mixed, layout.places[rows])
+            return self.encode(states, layout.mixed, layout.places.index_select(0, rows))
         return Reordered.apply(self.encode(states, layout.mixed), layout.places, layout.order)
 
     def encode_packed(self, batch: Batch, packed: Unpadded) -> tuple[Tensor, Tensor | None]:
