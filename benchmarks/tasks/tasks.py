@@ -143,7 +143,8 @@ def row(record: Record) -> Record:
     hyper = record.get("hyperparameters", {}) | cell["changes"]
     start = ", entities from titles" * cell["entities_from_titles"]
     line = {"data": cell["data"], "variant": cell["variant"] + start, "seed": cell["seed"]}
-    line |= {"train used": cell["shares"][0], "batch": hyper.get("batch_size", "-")}
+    line |= {"train used": cell["shares"][0], "precision": hyper.get("precision", "float32")}
+    line["batch"] = hyper.get("batch_size", "-")
     line["rates"] = f"{hyper.get('learning_rate', 0):g}, {hyper.get('head_learning_rate', 0):g}"
     line["epochs"] = f"{record.get('kept_epoch', '-')} of {hyper.get('epochs', '-')}"
     line["dev F1"] = percent(metrics["dev"].get("f1"))
