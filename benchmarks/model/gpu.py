@@ -18,6 +18,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
+import torch
 
 from benchmarks.harness.options import Options, absolute, count
 from benchmarks.harness.report import Report, progress
@@ -25,7 +26,8 @@ from benchmarks.harness.workloads import ROOT, Record, run
 from benchmarks.model import gpu_tables as tables
 from benchmarks.model.gpu_tables import AWARE, ORIGINAL, OURS, THEIRS
 from benchmarks.tasks import ner
-from model.pretraining.throughput import published_rate
+from model.pretraining.recipes import PRECISIONS
+from model.pretraining.throughput import has_bf16, published_rate
 from tests.support.shards import ENTITIES, random_rows, write_sequences
 
 MODULE, NER_MODULE = "model.gpu_workloads", "tasks.ner_workloads"
@@ -64,26 +66,27 @@ class Plan:
                         row = {"who": who, "size": size, "attention": attention, "tokens": tokens}
                         yield row | {"compiled": mode == "compiled"}
 
-    def training(self, modes: list[str], device: str) -> Iterator[Record]:
+    def training(self, modes: list[str], precision: str) -> Iterator[Record]:
         """Steps of pretraining, from the loader to the optimiser."""
         common = {"who": OURS, "phase": "all", "first_step": 0, "warm_steps": 1, "steps": self.steps}
         common |= {"workers": self.workers, "longest": False, "compare": False}
         for mode in modes:
             for size in self.sizes:
                 recipe = {"batch_size": self.step_size, "tokens_per_batch": self.tokens[0]}
-                recipe |= {"precision": "float32" if device == "cpu" else "bf16"}
-                yield common | {"size": size, "recipe": recipe | {"compiled": mode == "compiled"}}
+                recipe |= {"precision": precision, "compiled": mode == "compiled"}
+                yield common | {"size": size, "recipe": recipe}
 
-    def entity_recognition(self, device: str) -> Record:
+    def entity_recognition(self, precision: str) -> Record:
         """Answers of entity recognition: words to logits."""
-        chosen = NER_ON_CPU if device == "cpu" else NER_ON_GPU
         asked = {"size": self.sizes[-1], "data": str(NER_DATA), "sentences": self.sentences}
-        return asked | {"rounds": self.ner_rounds, "chosen": chosen}
+        return asked | {"rounds": self.ner_rounds, "chosen": NER[precision]}
 
 
 # The first is what others are set against.
-NER_ON_CPU = [ner.ONE, "transformers, batches of 4", "ours, 2048 tokens"]
-NER_ON_GPU = [f"{ner.ONE}, bf16", "transformers, batches of 32, bf16", "ours, 16384 tokens, bf16"]
+NER = {
+    "float32": [ner.ONE, "transformers, batches of 4", "ours, 2048 tokens"],
+    "bf16": [f"{ner.ONE}, bf16", "transformers, batches of 32, bf16", "ours, 16384 tokens, bf16"],
+}
 FULL = Plan()
 TINY = Plan(("demo",), (256,), 64, rounds=2, steps=2, step_size=32, workers=0, sentences=4, ner_rounds=1)
 
@@ -124,18 +127,18 @@ def measure(
     machine = {"device": options.device, "threads": options.threads}
     sequences = options.sequences or make_sequences(folder / "sequences", options.quick)
     common = machine | {"sequences": str(sequences)}
-    sizes = {"batch_size": plan.batch_size, "rounds": plan.rounds}
+    sizes = {"batch_size": plan.batch_size, "rounds": plan.rounds, "precision": options.precision}
     first = 3 * len(plan.sizes)  # ours twice and transformers' of each size
     for number, row in enumerate(plan.micro_batches(options.modes)):
         found.micro.append(row | budget.run("micro_batch", row | common | sizes))
         progress(f"{row}: {found.micro[-1].get('failure', 'measured')}")
         keep()
         if number + 1 == first:
-            for step in plan.training(options.modes, options.device):
+            for step in plan.training(options.modes, options.precision):
                 found.steps.append(step | budget.run("train", step | common))
                 progress(f"training, {step['size']}: {found.steps[-1].get('failure', 'measured')}")
                 keep()
-            asked = plan.entity_recognition(options.device)
+            asked = plan.entity_recognition(options.precision)
             found.ner = asked | budget.run("speed", asked | machine, NER_MODULE)
             progress(f"entity recognition: {found.ner.get('failure', 'measured')}")
             keep()
@@ -200,8 +203,15 @@ def read_options() -> argparse.Namespace:
     )
     modes = ("eager", "compiled")
     add("--modes", nargs="+", choices=modes, help="(default: both; eager with --tiny)")
+    add(
+        "--precision",
+        choices=PRECISIONS,
+        help="of products (default: bf16; float32 on a processor that has no bf16)",
+    )
     parser.set_defaults(device="cuda")
     options = parser.read()
+    is_narrow = options.device != "cpu" or has_bf16(torch.device("cpu"))
+    options.precision = options.precision or ("bf16" if is_narrow else "float32")
     options.modes = options.modes or list(modes[:1] if options.quick else modes)
     return options
 
@@ -236,6 +246,7 @@ def main() -> None:
     options = read_options()
     plan = TINY if options.quick else replace(FULL, rounds=options.rounds)
     report = Report("On a GPU" if options.device != "cpu" else "Rehearsal on a CPU", options, PACKAGES)
+    report.head.append(f"Products are in {options.precision}.\n")
     notes, found = list(report.notes), Found()
     if not options.sequences:
         notes.append("The sequences are random, of few ids and of lengths that are drawn evenly.")

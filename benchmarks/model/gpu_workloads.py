@@ -45,6 +45,7 @@ class Case:
     attention: str
     tokens: int
     compiled: bool
+    precision: str
     device: str
     sequences: str
     batch_size: int
@@ -58,8 +59,8 @@ class Case:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of products: bf16 but on the CPU."""
-        return torch.float32 if self.device == "cpu" else torch.bfloat16
+        """The type of products."""
+        return torch.bfloat16 if self.precision == "bf16" else torch.float32
 
     def config(self, entities: int) -> LukeConfig:
         """The preset, with as many entities as the sequences have at least."""
@@ -74,7 +75,7 @@ class Case:
             PAPER_RECIPE,
             batch_size=self.batch_size,
             tokens_per_batch=self.tokens,
-            precision="float32" if self.dtype == torch.float32 else "bf16",
+            precision=self.precision,
             compiled=self.compiled,
         )
 
@@ -110,8 +111,8 @@ class Runner:
         self.optimizer = make_optimizer(groups, **values, bias_correction=True)
 
     def autocast(self) -> torch.autocast:
-        """Products in bf16 but on the CPU."""
-        return torch.autocast(self.case.place.type, torch.bfloat16, enabled=self.case.dtype != torch.float32)
+        """Products in the case's precision."""
+        return torch.autocast(self.case.place.type, torch.bfloat16, enabled=self.case.precision == "bf16")
 
     def forward_and_backward(self, sample: Sample) -> Tensor:
         """A micro-batch; its gradients stay."""

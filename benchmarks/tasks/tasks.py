@@ -106,7 +106,18 @@ NER = [
     for variant in (PEER, "roberta", "luke")
     for seed in SEEDS
 ]
-LISTS = {"tasks": CELLS, "ner-search": NER_SEARCH, "ner": NER}
+# By words, and with entities; the presets' rates.
+PRECISIONS = ("float32", "bf16")
+PRECISION = [
+    Cell(data, task, variant, seed, shares=shares, changes={"precision": precision})
+    for data, task, variant, shares in (
+        ("wikigold-500", "ner", "roberta", (1, 1, 1)),
+        (*SEMEVAL, "luke", (0.1, 1, 1)),
+    )
+    for precision in PRECISIONS
+    for seed in SEEDS
+]
+LISTS = {"tasks": CELLS, "ner-search": NER_SEARCH, "ner": NER, "precision": PRECISION}
 
 
 def run(cell: Cell, options: argparse.Namespace) -> Record:
@@ -121,13 +132,19 @@ def run(cell: Cell, options: argparse.Namespace) -> Record:
     return {"name": cell.name, "cell": asdict(cell), "commit": commit} | found
 
 
+def cell_of(record: Record) -> Cell:
+    """The cell of a record, also of one that was read from JSON."""
+    return Cell(**record["cell"] | {"shares": tuple(record["cell"]["shares"])})
+
+
 def row(record: Record) -> Record:
     """A cell for reading; scores in per cent."""
     cell, metrics = record["cell"], record.get("metrics", {"dev": {}, "test": {}})
     hyper = record.get("hyperparameters", {}) | cell["changes"]
     start = ", entities from titles" * cell["entities_from_titles"]
     line = {"data": cell["data"], "variant": cell["variant"] + start, "seed": cell["seed"]}
-    line |= {"train used": cell["shares"][0], "batch": hyper.get("batch_size", "-")}
+    line |= {"train used": cell["shares"][0], "precision": hyper.get("precision", "float32")}
+    line["batch"] = hyper.get("batch_size", "-")
     line["rates"] = f"{hyper.get('learning_rate', 0):g}, {hyper.get('head_learning_rate', 0):g}"
     line["epochs"] = f"{record.get('kept_epoch', '-')} of {hyper.get('epochs', '-')}"
     line["dev F1"] = percent(metrics["dev"].get("f1"))
@@ -154,7 +171,7 @@ def means(records: Iterable[Record]) -> list[Record]:
     alike: dict[str, list[Record]] = {}
     for record in records:
         if "metrics" in record:
-            alike.setdefault(replace(Cell(**record["cell"]), seed=0).name, []).append(record)
+            alike.setdefault(replace(cell_of(record), seed=0).name, []).append(record)
     rows, peers = [], {}
     for found in alike.values():
         cell = found[0]["cell"]
@@ -173,6 +190,34 @@ def means(records: Iterable[Record]) -> list[Record]:
     return rows
 
 
+def precisions(records: Iterable[Record]) -> list[Record]:
+    """Cells that differ in their seed and precision alone: what bf16 changes, and what a seed does in float32."""
+    alike: dict[str, dict[str, list[Record]]] = {}
+    for record in records:
+        cell = cell_of(record)
+        changes = dict(cell.changes)
+        precision = changes.pop("precision", "")
+        if "metrics" in record:
+            name = replace(cell, seed=0, changes=changes).name
+            alike.setdefault(name, {}).setdefault(precision, []).append(record)
+    rows = []
+    for found in alike.values():
+        if not set(PRECISIONS) <= found.keys():
+            continue
+        scores = {name: [each["metrics"]["test"]["f1"] for each in found[name]] for name in PRECISIONS}
+        cell, wide = found["float32"][0]["cell"], scores["float32"]
+        row: Record = {"data": cell["data"], "variant": cell["variant"], "train used": cell["shares"][0]}
+        for name, values in scores.items():
+            row[f"{name}: seeds"] = len(values)
+            row[f"{name}: test F1"] = percent(fmean(values))
+            row[f"{name}: least to best"] = " to ".join(map(percent, (min(values), max(values))))
+            row[f"{name}: CPU s"] = round(fmean(each["cpu_seconds"] for each in found[name]))
+        difference, spread = fmean(scores["bf16"]) - fmean(wide), max(wide) - min(wide)
+        row |= {"difference": f"{100 * difference:+.2f}", "of seeds in float32": percent(spread)}
+        rows.append(row | {"within": abs(difference) <= spread})
+    return rows
+
+
 def fill(report: Report, records: list[Record]) -> None:
     """The tables of the cells that are done, in the order of the lists."""
     order = [cell.name for cells in LISTS.values() for cell in cells]
@@ -183,6 +228,8 @@ def fill(report: Report, records: list[Record]) -> None:
     report.head = [f"Commits: {commits}.\n", counted]
     if any(record["cell"]["variant"] == PEER for record in records):
         report.add("Means", means(records))
+    if of_precision := precisions(records):
+        report.add("bf16 beside float32", of_precision)
     report.add("Scores", map(row, records))
     report.add("Targets", targets(records))
     report.measured["cells"] = records

@@ -4,12 +4,59 @@ And sequences taken out of packed tokens, one after the other, and put back.
 """
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 LANE = 1 << 16
+
+
+def attend(
+    for_words: Tensor,
+    for_entities: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    word_count: int,
+    mask: Tensor | None,
+    dropout: float,
+) -> Tensor:
+    """Attention on (batch, heads, tokens, L), as `attend_by_products` has it.
+
+    The fused kernel has neither dropout nor values narrower than its queries: plain products are faster than what
+    takes its place.
+    """
+    if dropout > 0 or for_entities is not None:
+        return attend_by_products(for_words, for_entities, keys, values, word_count, mask, dropout)
+    return functional.scaled_dot_product_attention(for_words, keys, values, attn_mask=mask)
+
+
+def attend_in_turn(
+    form: Callable[..., Tensor],
+    for_words: Tensor,
+    for_entities: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    lengths: Sequence[tuple[int, int]],
+    dropout: float,
+) -> Tensor:
+    """One sequence after the other, (tokens, heads, L): no padding, and all stays in the cache.
+
+    `lengths` are the words and entities of each sequence; `form` computes one, as `attend` does.
+    """
+    sizes = [words + entities for words, entities in lengths]
+    rows = zip(
+        Separated.apply(for_words, sizes),
+        [None] * len(sizes) if for_entities is None else Separated.apply(for_entities, sizes),
+        Separated.apply(keys, sizes),
+        Separated.apply(values, sizes),
+        lengths,
+        strict=True,
+    )
+    attended = [form(*tensors, words, None, dropout) for *tensors, (words, _) in rows]
+    return Joined.apply(sizes, *attended)
 
 
 def attend_by_products(

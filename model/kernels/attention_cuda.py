@@ -1,4 +1,4 @@
-"""Attention over packed sequences by a GPU's variable-length kernel, a call for each of the paper's four cases.
+"""Attention over packed sequences on a GPU: by its variable-length kernel, and by torch's for types that it lacks.
 
 Words attend to words (w2w) and to entities (w2e), entities to words (e2w) and to entities (e2e), each with a query
 matrix of its own (section 3.2 of the paper). Each case is a call of the kernel on slices as they lie in memory: no
@@ -8,6 +8,7 @@ values, it is (S O + s o) / (S + s). The kernel's backward pass is given the val
 and then gives each part's share of the gradients.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from model.kernels.packing import Packed
 
 # What a token's projection holds, side by side; the last is absent where all keys are met by one query.
 FOR_WORDS, KEY, VALUE, FOR_ENTITIES = range(4)
@@ -237,3 +241,32 @@ def _add_up(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
     share = torch.sigmoid(by_entities - by_words).T[..., None].to(of_words.dtype)
     torch.lerp(of_words, of_entities, share, out=target)
     return torch.logaddexp(by_words, by_entities)
+
+
+def attend_jagged(
+    for_words: Tensor,
+    for_entities: Tensor | None,
+    keys: Tensor,
+    values: Tensor,
+    layout: Packed,
+    dropout: float,
+) -> Tensor:
+    """All sequences in one call of torch's attention, (tokens, heads, size), sequence after sequence."""
+    size = keys.shape[-1]
+    query, key, value = for_words, keys, values
+    if for_entities is not None:
+        query = torch.cat([for_words, for_entities], dim=-1)
+        is_word = (layout.order < layout.word_count)[:, None, None]
+        key = torch.cat([keys * is_word, keys * ~is_word], dim=-1)  # [k; 0] for words, [0; k] for entities
+        value = functional.pad(values, (0, size))  # flash wants equal widths
+    sizes = [words + entities for words, entities in layout.lengths]
+
+    def jagged(tokens: Tensor) -> Tensor:
+        return torch.nested.nested_tensor_from_jagged(
+            tokens, layout.offsets, min_seqlen=min(sizes), max_seqlen=max(sizes)
+        ).transpose(1, 2)
+
+    attended = functional.scaled_dot_product_attention(
+        jagged(query), jagged(key), jagged(value), dropout_p=dropout, scale=1 / math.sqrt(size)
+    )
+    return attended.transpose(1, 2).values()[..., :size]

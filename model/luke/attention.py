@@ -1,8 +1,9 @@
 """Self-attention over words and entities: the original and the entity-aware one (section 3.2 of the paper).
 
-Both take the states of words and entities as one tensor, words first, and return the attended values; the
-output projection belongs to the layer. Original attention is entity-aware attention with four equal matrices.
-Which tokens see each other, and what computes it, is said by a layout (`model.kernels.packing`).
+Both take the states of words and entities as one tensor, and return the attended values; the output projection
+belongs to the layer. Original attention is entity-aware attention with four equal matrices. It does not look at kinds,
+so that a layout may give it all as words (`Packed.mixed`).
+A layout says which tokens see each other (`model.kernels.packing`); `model.kernels.attention` says what computes it.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.kernels import attention_cuda
-from model.kernels.packing import Layout, Packed, Queries, Reordered
+from model.kernels.attention import Queries, attend
+from model.kernels.packing import Layout, Packed, Reordered
 from model.luke.config import LukeConfig
 
 ENTITY_AWARE_QUERIES = ("word_to_entity_query", "entity_to_word_query", "entity_to_entity_query")
@@ -36,7 +38,7 @@ class SelfAttention(nn.Module):
         if isinstance(layout, Packed) and has_kernel(states, self.head_size):
             return self.attend_on_gpu(states, layout, dropout)
         queries = self.queries(states, layout.word_count)
-        return layout.attend(queries, self.key(states), self.value(states), self.heads, dropout)
+        return attend(queries, self.key(states), self.value(states), layout, self.heads, dropout)
 
     def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
         """Attention over packed states (tokens, hidden): one product and one call, sequence after sequence."""

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from model.kernels.packing import Layout, Packed, Padded, kernel_of
+from model.kernels.attention import kernel_of
+from model.kernels.packing import Layout, Packed, Padded, Reordered
 from model.kernels.tied_tables import Table
 from model.luke.attention import EntityAwareAttention, SelfAttention
 from model.luke.batch import Batch, Unpadded
@@ -121,6 +122,8 @@ class LukeModel(nn.Module):
 
         With `gradient_checkpointing` a layer's inner states are computed again when needed.
         """
+        if isinstance(layout, Packed) and layout.entity_count and not self.config.use_entity_aware_attention:
+            return self.encode_mixed(states, layout, rows)
         for layer in self.layers:
             wanted = rows if layer is self.layers[-1] else None
             if self.gradient_checkpointing and torch.is_grad_enabled():
@@ -128,6 +131,13 @@ class LukeModel(nn.Module):
             else:
                 states = layer(states, layout, wanted)
         return states
+
+    def encode_mixed(self, states: Tensor, layout: Packed, rows: Tensor | None) -> Tensor:
+        """The same where attention does not tell words from entities: those of a sequence lie together meanwhile."""
+        states = Reordered.apply(states, layout.order, layout.places)
+        if rows is not None:
+            return self.encode(states, layout.mixed, layout.places.index_select(0, rows))
+        return Reordered.apply(self.encode(states, layout.mixed), layout.places, layout.order)
 
     def encode_packed(self, batch: Batch, packed: Unpadded) -> tuple[Tensor, Tensor | None]:
         """As `forward`, without work on padding, whose states are zero."""

@@ -47,6 +47,12 @@ class Settings:
     checkpoints_kept: int = 2
     tracker: str = ""
 
+    def workers_on(self, device: torch.device) -> int:
+        """How many processes prepare batches for that device."""
+        if self.workers is None:
+            return GPU_WORKERS if device.type == "cuda" else 0
+        return self.workers
+
 
 @dataclass(frozen=True)
 class Watched:
@@ -141,11 +147,9 @@ class PhaseTraining:
         if checkpoint:
             checkpoint.restore_optimizer(optimizer)
         first = checkpoint.step if checkpoint else start
-        is_pinned = self.ranks.device.type == "cuda"
-        workers = self.settings.workers
-        if workers is None:
-            workers = GPU_WORKERS if is_pinned else 0
-        steps = self.loader.stream(first, end, workers, pinned=is_pinned)
+        device = self.ranks.device
+        workers = self.settings.workers_on(device)
+        steps = self.loader.stream(first, end, workers, pinned=device.type == "cuda")
         self.saved_at = time.monotonic()
         meter = self.watched.meter
         encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())

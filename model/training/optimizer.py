@@ -1,12 +1,16 @@
 """AdamW as the paper had it and as it should be, its parameter groups, and the learning rate's schedule."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 Groups = list[dict[str, Any]]
+# Numbers that are updated at once; roots of as many lie in memory meanwhile. On a CPU a parameter alone stays in the
+# cache from one operation to the next.
+_TOGETHER = 1 << 26
+_ALONE = ("cpu",)
 
 
 def parameter_groups(module: nn.Module, weight_decay: float, decayed_norms: Collection[str] = ()) -> Groups:
@@ -72,25 +76,46 @@ class UncorrectedAdamW(torch.optim.Optimizer):
         if closure is not None:
             raise ValueError("a closure is not supported; compute the gradients first")
         for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
+            trained = [parameter for parameter in group["params"] if parameter.grad is not None]
+            for together in _parts(trained):
+                self._update(together, group)
 
-    def _update(self, parameter: Tensor, gradient: Tensor, group: Mapping[str, Any]) -> None:
-        state = self.state[parameter]
-        if not state:
-            state["exp_avg"] = torch.zeros_like(parameter)
-            state["exp_avg_sq"] = torch.zeros_like(parameter)
+    def _update(self, parameters: list[Tensor], group: Mapping[str, Any]) -> None:
+        """Update some parameters, each operation in one call for all of them: on a GPU few kernels."""
+        for parameter in parameters:
+            if not self.state[parameter]:
+                moments = {name: torch.zeros_like(parameter) for name in ("exp_avg", "exp_avg_sq")}
+                self.state[parameter].update(moments)
+        means, squares = (
+            [self.state[parameter][name] for parameter in parameters] for name in ("exp_avg", "exp_avg_sq")
+        )
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
         first, second = group["betas"]
-        mean, square = state["exp_avg"], state["exp_avg_sq"]
-        mean.mul_(first).add_(gradient, alpha=1 - first)
-        square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        torch._foreach_mul_(means, first)
+        torch._foreach_add_(means, gradients, alpha=1 - first)
+        torch._foreach_mul_(squares, second)
+        torch._foreach_addcmul_(squares, gradients, gradients, value=1 - second)
         kept = 1 - group["lr"] * group["weight_decay"]
         if self.decays_old:
-            parameter.mul_(kept)
-        parameter.addcdiv_(mean, square.sqrt().add_(group["eps"]), value=-group["lr"])
+            torch._foreach_mul_(parameters, kept)
+        roots = torch._foreach_sqrt(squares)
+        torch._foreach_add_(roots, group["eps"])
+        torch._foreach_addcdiv_(parameters, means, roots, value=-group["lr"])
         if not self.decays_old:
-            parameter.mul_(kept)
+            torch._foreach_mul_(parameters, kept)
+
+
+def _parts(parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
+    """The parameters in their order, as many at a time as their device updates at once; a larger one is alone."""
+    part: list[Tensor] = []
+    for parameter in parameters:
+        most = 0 if parameter.device.type in _ALONE else _TOGETHER
+        if part and sum(map(torch.numel, part)) + parameter.numel() > most:
+            yield part
+            part = []
+        part.append(parameter)
+    if part:
+        yield part
 
 
 def linear_schedule(step: int, *, warmup_steps: int, total_steps: int) -> float:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -49,16 +50,24 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_rehearsal_measures_everything_and_keeps_what_failed(
     here: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [*COMMAND, str(tmp_path / "gpu.json")])
+    """In bf16 and compiled as on a GPU, but for the compiler itself."""
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+    more = ["--precision", "bf16", "--modes", "eager", "compiled"]
+    monkeypatch.setattr(sys, "argv", [*COMMAND, str(tmp_path / "gpu.json"), *more])
     script.main()
-    assert here == ["micro_batch"] * 3 + ["train", "speed", "micro_batch"]
+    assert here == ["micro_batch"] * 3 + ["train", "train", "speed"] + ["micro_batch"] * 4
     record = json.loads((tmp_path / "gpu.json").read_text(encoding="utf-8"))
-    *speeds, failed = record["micro-batches"]
-    assert [(row["model"], row["attention"]) for row in speeds] == [
-        ("ours", "entity-aware"),
-        ("ours", "original"),
-        ("transformers", "entity-aware"),
+    rows = record["micro-batches"]
+    assert [(row["model"], row["attention"], row["mode"]) for row in rows] == [
+        ("ours", "entity-aware", "eager"),
+        ("ours", "original", "eager"),
+        ("transformers", "entity-aware", "eager"),
+        ("ours", "entity-aware", "compiled"),
+        ("ours", "original", "compiled"),
+        ("transformers", "original", "eager"),
+        ("transformers", "entity-aware", "compiled"),
     ]
+    failed, speeds = rows.pop(5), rows
     for row in speeds:
         assert row["tokens/s"] > 0
         assert row["peak MB"] > 0
@@ -68,16 +77,21 @@ def test_the_rehearsal_measures_everything_and_keeps_what_failed(
     assert (speeds[0]["x transformers"] is None, speeds[2]["x transformers"]) == (False, 1.0)
     assert (failed["tokens/s"], failed["peak MB"]) == (None, None)
     assert any(note.endswith("original, 256, eager: signal 9") for note in record["notes"])
-    assert len(record["where the time goes"]) == 3
-    assert record["steps of pretraining"][0]["steps"] == script.TINY.steps
-    assert [row["variant"] for row in record["entity recognition"]] == script.NER_ON_CPU
-    assert [row["passed"] for row in record["checks"]] == [True] * 3
-    assert "signal 9" in (tmp_path / "gpu.md").read_text(encoding="utf-8")
+    assert len(record["where the time goes"]) == 5, "marks would break a compiled model of transformers"
+    steps = [(row["mode"], row["steps"]) for row in record["steps of pretraining"]]
+    assert steps == [("eager", script.TINY.steps), ("compiled", script.TINY.steps)]
+    assert [row["variant"] for row in record["entity recognition"]] == script.NER["bf16"]
+    assert [row["passed"] for row in record["checks"]] == [True] * 6
+    text = (tmp_path / "gpu.md").read_text(encoding="utf-8")
+    assert "signal 9" in text
+    assert "Products are in bf16." in text
 
 
 def make_runner(tmp_path: Path, who: str) -> tuple[gpu_workloads.Runner, list[workloads.Sample]]:
     sequences = write_sequences(tmp_path / "sequences", random_rows(60))
-    case = gpu_workloads.Case(who, "demo", "entity-aware", 200, False, "cpu", str(sequences), 40, 2, 1)
+    case = gpu_workloads.Case(
+        who, "demo", "entity-aware", 200, False, "float32", "cpu", str(sequences), 40, 2, 1
+    )
     corpus = gpu_workloads.Corpus(sequences)
     return gpu_workloads.Runner(case, case.config(0)), case.samples(corpus)
 
@@ -118,7 +132,13 @@ def test_times_between_marks_add_up() -> None:
 
 def test_when_the_minutes_are_over_the_rest_is_left_out(tmp_path: Path) -> None:
     options = argparse.Namespace(
-        device="cuda", threads=1, minutes=0, modes=["eager", "compiled"], sequences=tmp_path, quick=False
+        device="cuda",
+        threads=1,
+        minutes=0,
+        modes=["eager", "compiled"],
+        precision="bf16",
+        sequences=tmp_path,
+        quick=False,
     )
     found, kept = script.Found(), list[tuple[int, int, bool]]()
 

@@ -181,6 +181,23 @@ def test_what_is_done_is_kept_and_what_failed_is_run_again(
     assert capsys.readouterr().out.count("50.00") > 4
 
 
+def test_bf16_is_held_against_what_a_seed_changes() -> None:
+    """Also where some records come from the file of a run that was stopped."""
+    cells = [cell for cell in script.PRECISION if cell.data == "wikigold-500"]
+    scores = {"float32": (0.50, 0.53, 0.51), "bf16": (0.53, 0.54, 0.55)}
+    records = [outcome(cell, scores[cell.changes["precision"]][cell.seed - 1]) for cell in cells]
+    for known in (records, json.loads(json.dumps(records[:3])) + records[3:]):
+        [found] = script.precisions(known)
+        assert (found["float32: test F1"], found["bf16: least to best"]) == ("51.33", "53.00 to 55.00")
+        assert (found["difference"], found["of seeds in float32"]) == ("+2.67", "3.00")
+        assert (found["float32: seeds"], found["bf16: seeds"], found["within"]) == (3, 3, True)
+    worse = [
+        outcome(cell, 0.45) if cell.changes["precision"] == "bf16" else outcome(cell, 0.5) for cell in cells
+    ]
+    assert [row["within"] for row in script.precisions(worse)] == [False]
+    assert script.precisions(records[:3]) == [], "there is nothing beside"
+
+
 def test_the_longest_cells_begin_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 

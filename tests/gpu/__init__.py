@@ -2,7 +2,7 @@
 
 test_attention    attention by cases and by one call against products in float32, and its dropout
 test_model        losses and gradients against the CPU's, checkpointing, the kernel, waiting, compilation
-test_pretraining  resuming to the bit
+test_pretraining  resuming to the bit, and the paper's optimiser
 """
 
 import os

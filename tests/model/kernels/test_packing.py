@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.kernels import packing
+from model.kernels import attention as forms
 from model.kernels.packing import Packed
 from model.luke.batch import Batch, Unpadded
 from model.luke.config import LukeConfig
@@ -23,9 +23,9 @@ STILL = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How CPUs go through the sequences, and how one call of a GPU's kernel does (here: torch's stand-in)."""
     if request.param == "jagged":
-        if not packing.JAGGED_DEVICES:
+        if not forms.JAGGED_DEVICES:
             pytest.skip("this torch has no jagged tensors")
-        monkeypatch.setattr(packing, "JAGGED_DEVICES", ("cpu",))
+        monkeypatch.setattr(forms, "JAGGED_DEVICES", ("cpu",))
     return request.param
 
 
@@ -121,6 +121,10 @@ def test_order_is_sequence_after_sequence(lengths: list[tuple[int, int]]) -> Non
     packed = words + entities
     assert [packed[place] for place in layout.order.tolist()] == sorted(packed)
     assert layout.order[layout.places].tolist() == list(range(len(packed)))
+    mixed = layout.mixed
+    assert mixed.order.tolist() == mixed.places.tolist() == list(range(len(packed))), "it is in that order"
+    assert mixed.offsets.tolist() == mixed.word_offsets.tolist() == layout.offsets.tolist()
+    assert [words for words, _ in mixed.lengths] == layout.offsets.diff().tolist()
 
 
 @pytest.mark.usefixtures("form")

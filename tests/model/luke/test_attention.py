@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.kernels import packing
+from model.kernels import attention as forms
+from model.kernels.attention import kernel_of
 from model.kernels.attention_cpu import attend_by_products, dropout_noise
-from model.kernels.packing import Padded, kernel_of
+from model.kernels.packing import Packed, Padded
 from model.luke.attention import EntityAwareAttention, SelfAttention, copy_missing_queries
 from tests.support.attention import four_products
 from tests.support.models import TINY
@@ -61,7 +62,7 @@ def literal_attention(attention: EntityAwareAttention, states: Tensor, key_mask:
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How CPUs compute it, and how other devices do."""
     if request.param == "fused":
-        monkeypatch.setattr(packing, "PLAIN_DEVICES", ())
+        monkeypatch.setattr(forms, "PLAIN_DEVICES", ())
     return request.param
 
 
@@ -192,5 +193,5 @@ def test_report_says_which_kernel_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_of(original.eval(), padded, 16, device) == "the CPU's flash attention"
     assert kernel_of(original.train(), padded, 16, device) == "plain products"
     assert kernel_of(aware, padded, 16, device) == "plain products"
-    packed = packing.Packed.of([(3, 2), (3, 2)])
+    packed = Packed.of([(3, 2), (3, 2)])
     assert kernel_of(original.eval(), packed, 16, device) == "the CPU's flash attention"

@@ -11,12 +11,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from model.kernels import attention_cuda, packing
+from model.kernels import attention as forms
+from model.kernels import attention_cuda
 from model.kernels.attention_cuda import Place
+from model.kernels.packing import Packed
 from model.luke import attention
 from model.luke.batch import Batch
 from model.luke.config import PRESETS
-from model.luke.flat import FlatBatch, FlatSequence, flatten
+from model.luke.flat import FlatBatch, FlatSequence, flatten, padded
 from model.luke.heads import LukeForPretraining, PretrainingOutput
 from model.pretraining import recipes
 from tests.support.models import TINY, flat_of, random_batch, shake
@@ -31,9 +33,9 @@ FORMS = ("in turn", "jagged", "by cases")
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """How CPUs go through the sequences, and what GPUs do in float32 and in bf16, on stand-ins."""
     if request.param == "jagged":
-        if not packing.JAGGED_DEVICES:
+        if not forms.JAGGED_DEVICES:
             pytest.skip("this torch has no jagged tensors")
-        monkeypatch.setattr(packing, "JAGGED_DEVICES", ("cpu",))
+        monkeypatch.setattr(forms, "JAGGED_DEVICES", ("cpu",))
     if request.param == "by cases":
         monkeypatch.setattr(attention_cuda, "takes", lambda *of: True)
         monkeypatch.setattr(attention_cuda, "FLASH", PlainKernel())
@@ -129,6 +131,35 @@ def test_the_form_that_serves_is_the_one_that_is_meant(monkeypatch: pytest.Monke
             flat_of(shifted(batches()["one sequence"]))
         )
     assert kernel.calls == 4 * STILL.num_hidden_layers
+
+
+@pytest.mark.parametrize("asks_for_rows", [True, False])
+@pytest.mark.parametrize("entity_aware", [True, False])
+def test_original_attention_has_a_sequence_s_words_and_entities_together(
+    entity_aware: bool, asks_for_rows: bool
+) -> None:
+    """In all layers, so that no layer moves a token; what comes out lies as what went in."""
+    module = shake(LukeForPretraining(replace(STILL, use_entity_aware_attention=entity_aware))).luke.eval()
+    flat = flat_of(shifted(batches()["padding on either side"]))
+    given: list[tuple[Tensor, Packed]] = []
+    for layer in module.layers:
+        layer.attention.register_forward_pre_hook(
+            lambda _, states_and_layout: given.append(states_and_layout)
+        )
+    states = torch.cat(
+        [
+            module.word_embeddings.packed(flat.word_ids, flat.word_places),
+            module.entity_embeddings.packed(flat.entity_ids, *flat.mention_places()),
+        ]
+    )
+    found = module.encode_flat(flat, flat.masked_entities if asks_for_rows else None)
+    order = torch.arange(len(states)) if entity_aware else flat.layout.order
+    torch.testing.assert_close(given[0][0], states[order])
+    assert {layout.entity_count for _, layout in given} == {flat.shape.entities if entity_aware else 0}
+    words, entities = module(padded(flat, STILL.pad_token_id))
+    mask = padded(flat, STILL.pad_token_id)
+    wanted = torch.cat([words[mask.word_mask], entities[mask.entity_mask]])
+    torch.testing.assert_close(found, wanted[flat.masked_entities] if asks_for_rows else wanted)
 
 
 def test_what_lies_where() -> None:

@@ -277,6 +277,15 @@ def test_signals_from_outside_at_random_moments(
 
 
 @pytest.mark.usefixtures("short")
+def test_batches_are_prepared_beside_a_gpu() -> None:
+    found = [
+        Settings(workers).workers_on(torch.device(name))
+        for name in ("cpu", "cuda:1")
+        for workers in (None, 0, 5)
+    ]
+    assert found == [0, 0, 5, 2, 0, 5]
+
+
 def test_workers_change_no_bit(sequences: Path, tmp_path: Path) -> None:
     for workers in (0, 1, 3):
         run(sequences, tmp_path / str(workers), settings=Settings(workers=workers))
@@ -578,6 +587,7 @@ def test_optimisers_of_a_run(
     assert [trainable for trainable, *_ in made] == ["new", "all"]
     for trainable, optimizer, names, new in made:
         assert type(optimizer) is kind
+        assert profile == "paper" or optimizer.defaults["fused"]
         found = {
             names[id(parameter)]: group["weight_decay"]
             for group in optimizer.param_groups

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from model.luke.heads import LukeForPretraining
 from model.pretraining.recipes import PAPER_RECIPE
+from model.training import optimizer
 from model.training.loop import accumulate, dropout_seed, fit, resolve_device
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.ranks import Ranks
@@ -144,6 +145,36 @@ def test_optimisers_equal_the_equations(bias_correction: bool, decays_old: bool,
         column = [gradient[index] for gradient in gradients]
         expected = literal_adam(start[index], column, rate=0.1, decay=decay, **kind)
         assert parameter[index].item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("decays_old", [True, False])
+@pytest.mark.parametrize("together", [0, 30, 1000])
+def test_many_parameters_have_the_bits_of_each_alone(
+    decays_old: bool, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many numbers are updated at once; one that has no gradient stays."""
+    monkeypatch.setattr(optimizer, "_TOGETHER", together)
+    monkeypatch.setattr(optimizer, "_ALONE", ())
+    torch.manual_seed(0)
+    parameters = [nn.Parameter(torch.randn(size)) for size in ((5, 4), (3,), (7,), (31,), (2, 2))]
+    idle, decay, rate = parameters[2], 0.3, 0.1
+    expected = [parameter.detach().clone() for parameter in parameters]
+    moments = [(torch.zeros_like(value), torch.zeros_like(value)) for value in expected]
+    groups = [{"params": parameters, "weight_decay": decay}]
+    found = optimizer.UncorrectedAdamW(groups, rate, (0.9, 0.98), 1e-6, decays_old)
+    for _ in range(3):
+        for parameter, value, (mean, square) in zip(parameters, expected, moments, strict=True):
+            if parameter is idle:
+                continue
+            parameter.grad = torch.randn_like(parameter)
+            mean.mul_(0.9).add_(parameter.grad, alpha=1 - 0.9)
+            square.mul_(0.98).addcmul_(parameter.grad, parameter.grad, value=1 - 0.98)
+            value.mul_(1 - rate * decay if decays_old else 1)
+            value.addcdiv_(mean, square.sqrt().add_(1e-6), value=-rate)
+            value.mul_(1 if decays_old else 1 - rate * decay)
+        found.step()
+    assert all(torch.equal(one, other) for one, other in zip(parameters, expected, strict=True))
+    assert not found.state[idle]
 
 
 def test_nothing_trainable_is_refused() -> None:
