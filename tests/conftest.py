@@ -62,9 +62,10 @@ def shared() -> Path:
 def spark() -> Iterator[object]:
     """One Spark session for a test module's process."""
     from pipeline.jobs import spark
+    from tests.support.stages import spark_session
 
-    yield spark.session("local[2]", 1 << 30, is_short=True)
-    spark.stop()  # a stage may have done so before
+    yield spark_session()
+    spark.stop()
 
 
 @pytest.fixture
@@ -82,3 +83,26 @@ def count_graphs() -> Iterator[Callable[[], int]]:
 
     yield count
     torch._dynamo.reset()
+
+
+@pytest.fixture(scope="module")
+def quick_training() -> Iterator[None]:
+    """The demo's recipes with a few steps, to run every stage in seconds."""
+    from dataclasses import replace
+
+    from model.pretraining import recipes
+    from tasks.finetuning import registry
+    from tests.support.grid import run_here
+    from workflows.engines import workers as cells
+
+    with pytest.MonkeyPatch.context() as patch:
+        recipe = recipes.RECIPES["demo"]
+        phases = tuple(replace(phase, steps=4, warmup_steps=1) for phase in recipe.phases)
+        short = replace(
+            recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
+        )
+        patch.setitem(recipes.RECIPES, "demo", short)
+        for task in registry.TASKS.values():
+            patch.setitem(task.PRESETS, "demo", replace(task.PRESETS["demo"], epochs=1))
+        patch.setattr(cells, "run", run_here)
+        yield

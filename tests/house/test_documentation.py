@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from tests.workflows.stages.test_stages import quick_training, run_in_process  # noqa: F401  a fixture
+from tests.support.stages import run_in_process
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
 import generated  # docs/_ext, which is no package
@@ -170,7 +170,7 @@ def test_a_wrong_command_is_noticed() -> None:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:  # noqa: F811
+def demo(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
     """A work directory with the demo's stages up to the export, where pretraining has a few steps."""
     from workflows import ExportHuggingFace
 

@@ -20,7 +20,7 @@ from tasks.questions import cloze_format, extractive_format
 from tasks.typing_and_relations import relation_format
 from tests.support import ROOT
 from tests.support.fine_tuned import EXAMPLES, pretrained
-from tests.workflows.base.test_commandline import luigi
+from tests.support.stages import run_luigi as luigi
 from workflows import FineTune
 from workflows.stages.fine_tuning import data_identity
 

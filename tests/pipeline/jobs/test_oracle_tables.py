@@ -18,7 +18,7 @@ from tests.support import DATA
 from tests.support import oracle_tables as oracle
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer, is_held_out
 from tests.support.oracle_tables import Pages, Row
-from tests.workflows.stages.test_stages import run_in_process
+from tests.support.stages import run_in_process
 from workflows import (
     BuildEntityVocab,
     BuildMentionTable,

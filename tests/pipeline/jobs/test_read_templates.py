@@ -13,7 +13,7 @@ from pipeline.dump.containers import Block
 from pipeline.dump.pages import Rejected, read_pages, read_site_info
 from pipeline.jobs.read_templates import TemplatePages, TemplateReader, template_row
 from pipeline.storage.failures import PageGate
-from tests.workflows.stages.test_stages import run_in_process
+from tests.support.stages import run_in_process
 from workflows import ExtractPages, ReadTemplates
 
 HEAD = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10" xml:lang="{language}">

@@ -7,27 +7,15 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support import DATA
+from tests.support.stages import DUMP
+from tests.support.stages import run_luigi as luigi
 
 pytestmark = pytest.mark.slow
-
-LUIGI = str(Path(sys.executable).with_name("luigi"))
-DUMP = DATA / "wiki-40.xml.bz2"
-
-
-def luigi(
-    *arguments: object, cwd: Path, env: dict[str, str] | None = None, timeout: int = 120
-) -> subprocess.CompletedProcess[str]:
-    """Run the installed command, from a folder that is not the project's."""
-    command = [LUIGI, "--module", "workflows", *map(str, arguments)]
-    return subprocess.run(
-        command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False
-    )
 
 
 def one_line(result: subprocess.CompletedProcess[str]) -> str:

@@ -28,8 +28,7 @@ from pipeline.dump.pages import read_site_info
 from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
 from tests.support.killed import ended, family
-from tests.workflows.base.test_commandline import LUIGI
-from tests.workflows.stages.test_stages import SEVERAL_BLOCKS, manifests, wait_for
+from tests.support.stages import LUIGI, SEVERAL_BLOCKS, manifests, wait_for
 from workflows import ExtractPages, ResolveRedirects
 from workflows.engines import cluster
 

@@ -21,7 +21,7 @@ from tests.support import DATA
 from tests.support import oracle_tables as oracle
 from tests.support.mentions import write_mentions, write_tables
 from tests.support.oracle_tables import Pages
-from tests.workflows.stages.test_stages import quick_training, run_in_process  # noqa: F401  a fixture
+from tests.support.stages import run_in_process
 from workflows import BuildEntityVocab, BuildMentionTable, ExtractPages, Report, ResolveRedirects
 from workflows.base.stage import Result
 from workflows.report import corpus as corpus_view
@@ -72,7 +72,7 @@ def build_mention_table(stage: BuildMentionTable) -> Result:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:  # noqa: F811
+def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
     """The folder of a report on the hand-written dump and a page that means no good."""
     folder = tmp_path_factory.mktemp("report")
     text = (

@@ -1,19 +1,15 @@
 """Stages as a user runs them: what is done stays done, what is missing is made, and a kill costs only time."""
 
-import contextlib
 import json
 import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-import luigi
 import pytest
 
 from pipeline import storage
@@ -21,10 +17,18 @@ from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.shards import HELD_OUT, SEEN, is_held_out
 from tests.support import DATA, ROOT
-from tests.support.grid import run_here
 from tests.support.killed import ended, family
-from tests.workflows.base.test_commandline import DUMP, LUIGI
-from tests.workflows.base.test_commandline import luigi as run_luigi
+from tests.support.stages import (
+    BLOCK_SIZE,
+    DUMP,
+    SEVERAL_BLOCKS,
+    folders,
+    manifests,
+    run_in_process,
+    run_luigi,
+    started,
+    wait_for,
+)
 from workflows import (
     BuildEntityVocab,
     BuildMentionTable,
@@ -40,47 +44,11 @@ from workflows.base.stage import Stage
 pytestmark = pytest.mark.slow
 
 BEFORE_TRAINING = ("BuildSequences", "BuildMentionTable")
-BLOCK_SIZE = 4096
-SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--block-size", str(BLOCK_SIZE)]
-
-
-def folders(workdir: Path) -> dict[str, Path]:
-    """The finished stages' folders by name."""
-    return {path.parent.name.rsplit("-", 1)[0]: path.parent for path in workdir.glob("*/manifest.json")}
 
 
 def written(workdir: Path) -> dict[str, int]:
     """When each stage was committed."""
     return {name: (folder / "manifest.json").stat().st_mtime_ns for name, folder in folders(workdir).items()}
-
-
-def run_in_process(stage: Stage) -> None:
-    """Run a stage in this process, so that one Spark session serves many tests."""
-    for each in (stage, *stage.upstream()):
-        each._is_complete = False
-    assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
-
-
-@pytest.fixture(scope="module")
-def quick_training() -> Iterator[None]:
-    """The demo's recipes with a few steps, to run every stage in seconds."""
-    from dataclasses import replace
-
-    from model.pretraining import recipes
-    from tasks.finetuning import registry
-    from workflows.engines import workers as cells
-
-    with pytest.MonkeyPatch.context() as patch:
-        recipe = recipes.RECIPES["demo"]
-        phases = tuple(replace(phase, steps=4, warmup_steps=1) for phase in recipe.phases)
-        short = replace(
-            recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
-        )
-        patch.setitem(recipes.RECIPES, "demo", short)
-        for task in registry.TASKS.values():
-            patch.setitem(task.PRESETS, "demo", replace(task.PRESETS["demo"], epochs=1))
-        patch.setattr(cells, "run", run_here)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -654,34 +622,8 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workdir
 
 
-def manifests(workdir: Path) -> dict[str, bytes]:
-    return {name: (folder / "manifest.json").read_bytes() for name, folder in folders(workdir).items()}
-
-
-@contextlib.contextmanager
-def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
-    """The command, running in the background."""
-    command = [LUIGI, "--module", "workflows", *map(str, arguments)]
-    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.stdout and process.stdout.read()
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
-
-
 # The folders of the stages that are killed, in their order, and what is run then.
-KILLED = dict.fromkeys(("pages", "titles", "links", "mentions"), "BuildMentionTable")
+KILLED = dict.fromkeys(("pages", "links", "mentions"), "BuildMentionTable")
 KILLED["sequences"] = "BuildSequences"
 
 

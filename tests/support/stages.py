@@ -1,0 +1,82 @@
+"""Stages as a user runs them, by the command or in this process."""
+
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import luigi
+import pytest
+
+from tests.support import DATA
+from workflows.base.stage import Stage
+from workflows.engines import spark as engine
+
+LUIGI = str(Path(sys.executable).with_name("luigi"))
+DUMP = DATA / "wiki-40.xml.bz2"
+BLOCK_SIZE = 4096
+SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--block-size", str(BLOCK_SIZE)]
+
+
+def run_luigi(
+    *arguments: object, cwd: Path, env: dict[str, str] | None = None, timeout: int = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run the installed command, from a folder that is not the project's."""
+    command = [LUIGI, "--module", "workflows", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False
+    )
+
+
+@contextlib.contextmanager
+def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """The command, running in the background."""
+    command = [LUIGI, "--module", "workflows", *map(str, arguments)]
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+def run_in_process(stage: Stage) -> None:
+    """Run a stage in this process, where one Spark session serves all tests.
+
+    Its start and its first plans take Java most of the time, so that it stays when a stage would end it.
+    """
+    for each in (stage, *stage.upstream()):
+        each._is_complete = False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "spark_session", lambda *_: spark_session())
+        patch.setattr(engine, "stop_spark", lambda: None)
+        assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
+
+
+def spark_session() -> Any:
+    """The Spark session of this process's tests."""
+    from pipeline.jobs import spark
+
+    return spark.session("local[2]", 1 << 30, is_short=True)
+
+
+def folders(workdir: Path) -> dict[str, Path]:
+    """The finished stages' folders by name."""
+    return {path.parent.name.rsplit("-", 1)[0]: path.parent for path in workdir.glob("*/manifest.json")}
+
+
+def manifests(workdir: Path) -> dict[str, bytes]:
+    return {name: (folder / "manifest.json").read_bytes() for name, folder in folders(workdir).items()}
