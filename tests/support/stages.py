@@ -1,8 +1,11 @@
 """Stages as a user runs them, by the command or in this process."""
 
 import contextlib
+import multiprocessing
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -29,6 +32,35 @@ def run_luigi(
     return subprocess.run(
         command, capture_output=True, text=True, cwd=cwd, env=env, timeout=timeout, check=False
     )
+
+
+def run_forked(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """As `run_luigi`, by a process that has imported everything before; for commands that end before a stage runs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "luigi.cmdline", "workflows"])
+    with tempfile.NamedTemporaryFile() as said:
+        process = context.Process(target=_command, args=([*map(str, arguments)], cwd, said.name))
+        process.start()
+        process.join(120)
+        assert process.exitcode is not None, "does not end"
+        text = Path(said.name).read_text()
+    return subprocess.CompletedProcess(arguments, process.exitcode, "", text)
+
+
+def _command(arguments: list[str], cwd: Path, output: str) -> None:
+    """What the installed command does, in a process of its own: its standard output and error go to a file."""
+    from luigi.cmdline import luigi_run
+
+    from workflows.base import commandline
+
+    with open(output, "ab", buffering=0) as stream:
+        for number in (1, 2):
+            os.dup2(stream.fileno(), number)
+    os.chdir(cwd)
+    sys.argv = [LUIGI, "--module", "workflows", *arguments]
+    assert commandline.is_luigi_command()
+    commandline.prepare(sys.argv[1:])
+    sys.exit(luigi_run())
 
 
 @contextlib.contextmanager

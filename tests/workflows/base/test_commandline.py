@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import DATA
-from tests.support.stages import DUMP
+from tests.support.stages import DUMP, run_forked
 from tests.support.stages import run_luigi as luigi
 
 pytestmark = pytest.mark.slow
@@ -119,8 +119,14 @@ def manifests(folder: Path) -> list[str]:
 def test_wrong_words_are_refused_before_anything_runs(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    assert message in one_line(luigi(*arguments, cwd=tmp_path))
+    assert message in one_line(run_forked(*arguments, cwd=tmp_path))
     assert manifests(tmp_path) == []
+
+
+def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
+    found, forked = (run("RunAll", "--seed", cwd=tmp_path) for run in (luigi, run_forked))
+    assert one_line(found) == one_line(forked)
+    assert found.returncode == forked.returncode
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU")
