@@ -191,6 +191,30 @@ def test_training_needs_few_packages(package: str) -> None:
         assert foreign <= TRAINING_MACHINE, path
 
 
+@pytest.mark.parametrize("package", ["model", "tasks"])
+def test_tests_of_training_need_few_packages(package: str) -> None:
+    """`make test-model` runs them on a machine that only trains. A module that skips itself there may import more."""
+    wanted = TRAINING_MACHINE | {"huggingface_hub", "pytest", "tests", "pipeline", "model", "tasks"}
+    for path in (ROOT / "tests" / package).rglob("*.py"):
+        if "\npytest.importorskip(" not in path.read_text(encoding="utf-8"):
+            used = {name.split(".")[0] for name in imports_with_support(path)}
+            assert used - set(sys.stdlib_module_names) <= wanted, path
+
+
+def imports_with_support(path: Path) -> Iterator[str]:
+    """What a test module imports, and those of tests/support that it does; `properties` does without hypothesis."""
+    for name in imports(path, top_level=True):
+        yield name
+        parts = name.split(".")
+        if parts[:3] == ["tests", "support", "properties"]:
+            continue
+        for module in (
+            ROOT.joinpath(*parts[:end]).with_suffix(".py") for end in (len(parts), len(parts) - 1)
+        ):
+            if name.startswith("tests.support.") and module.is_file():
+                yield from imports_with_support(module)
+
+
 def loaded(module: str, heavy: list[str]) -> str:
     code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
     return subprocess.run(

@@ -5,11 +5,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psutil
+import pytest
 
 from tests.support import ROOT
+
+if TYPE_CHECKING:
+    import psutil
 
 
 def kill_at_fsync(writes: int) -> None:
@@ -42,13 +45,14 @@ def run_killed(script: str, source: Path, output: Path, writes: int) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
 
 
-def family(process: subprocess.Popen[Any]) -> list[psutil.Process]:
+def family(process: subprocess.Popen[Any]) -> list["psutil.Process"]:
     """A process, first, and those that it and its children have started."""
-    parent = psutil.Process(process.pid)
+    parent = pytest.importorskip("psutil").Process(process.pid)
     return [parent, *parent.children(recursive=True)]
 
 
-def ended(processes: list[psutil.Process], seconds: float) -> bool:
+def ended(processes: list["psutil.Process"], seconds: float) -> bool:
     """Whether these have ended, at the latest after so many seconds."""
+    psutil = pytest.importorskip("psutil")
     _, alive = psutil.wait_procs([process for process in processes if process.is_running()], seconds)
     return not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]

@@ -119,7 +119,7 @@ def test_words_go_before_a_sentence_of_other_use(tmp_path: Path) -> None:
 
 def test_hugging_face_rows(tmp_path: Path, wiki80: list[Any]) -> None:
     """Parquet as the hub has it of few_rel and of sem_eval_2010_task_8, whose relations are numbers."""
-    import datasets
+    datasets = pytest.importorskip("datasets")
 
     rows = [
         {
