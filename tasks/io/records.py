@@ -123,15 +123,20 @@ def parse_file(path: Path, text: str, **hooks: Any) -> Any:
 
 
 def as_record(where: str, value: object, number: int = 0) -> Record:
-    """A value of JSON as a record. Raises: ValueError where it is no object, or has a text that is none in UTF-8."""
+    """A value of JSON as a record.
+
+    Raises: ValueError where it is no object, or has a text that is none in UTF-8, or a number that is too large.
+    """
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         raise ValueError(f"{where}: {half} is half of a surrogate pair; write both or leave it out") from None
     except RecursionError as error:
         raise _no_json(where, error) from None
+    except ValueError:  # 1e999 is read as infinity, which JSON has not
+        raise ValueError(f"{where}: a number above 1e308; write a smaller one or leave it out") from None
     if not isinstance(value, dict):
         raise ValueError(f"{where}: found {text[:40]}; wanted a JSON object")
     return Record(where, value, number)
