@@ -18,8 +18,11 @@ WHOLE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Over the kinds of characters: what is whole; words with joints inside them (3.5, AT&T, Jean-Paul, don't), hashtags
-# and names of users; single marks.
-WORD = re.compile(r"Uu*|(?:(?<!w)h)?w+(?:[ja]w+)*|[^ ]")
+# and names of users; single marks, and emoji that are joined. What shapes a character belongs to it.
+WORD = re.compile(r"Uu*[sz]*|(?:(?<!w)h)?w[wsz]*(?:[ja]w[wsz]*)*|[^ ]s*(?:z[^ ]s*)*")
+ZERO_WIDTH_JOINER = "\u200d"
+SHAPES = {"\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}  # of emoji: as text, in colour, of the skin
+BLANKS = {"\u200b", "\ufeff"}  # that str.isspace does not know: of no width, and the byte order mark
 
 
 def record_lines(record: Record) -> list[list[Word]]:
@@ -91,13 +94,21 @@ def kinds_of(text: str) -> str:
 
 
 def kind(character: str) -> str:
-    """w: part of a word; j: a mark that may join two; a: an apostrophe; h: # or @; p: another mark; or a blank."""
-    if character.isspace():
+    """w: part of a word; j: a mark that may join two; a: an apostrophe; h: # or @; p: another mark; or a blank.
+
+    s: what cannot be seen by itself, as a soft hyphen or the non-joiner of Persian; z: the joiner.
+    """
+    if character.isspace() or character in BLANKS:
         return " "
+    if character == ZERO_WIDTH_JOINER:
+        return "z"
     if character in "-.,&":
         return "j"
     if character in "'’":
         return "a"
     if character in "#@":
         return "h"
-    return "p" if character != "_" and unicodedata.category(character)[0] in "PSC" else "w"
+    category = unicodedata.category(character)
+    if category == "Cf" or character in SHAPES:
+        return "s"
+    return "p" if character != "_" and category[0] in "PSC" else "w"

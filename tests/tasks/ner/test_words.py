@@ -28,6 +28,11 @@ from tests.support.properties import given, st
             ["#COVID-19", ",", "@user_name", ":", "#हिन्दी", "C", "#", "a", "#", "b"],
         ]),
         ("In the U.S. J.K. Rowling", [["In", "the", "U.S.", "J.K.", "Rowling"]]),
+        ("می‌خواهم، Dampf\u00adschiff. (بله)\u200f", [
+            ["می‌خواهم", "،", "Dampf\u00adschiff", ".", "(", "بله", ")\u200f"],
+        ]),
+        ("Hi👩‍👩‍👧👍🏽❤️you 1️⃣ क्‍ष", [["Hi", "👩‍👩‍👧", "👍🏽", "❤️", "you", "1️⃣", "क्‍ष"]]),
+        ("\ufeffសួស្តី\u200bពិភពលោក", [["សួស្តី", "ពិភពលោក"]]),
         (" \n", []),
         ("", []),
     ],
@@ -36,7 +41,7 @@ def test_words(text: str, words: list[list[str]]) -> None:
     assert [[word for word, _, _ in line] for line in split_words(text)] == words
 
 
-@given(st.text(alphabet=" \nab.'-é,\u0301😀\x00", max_size=30))
+@given(st.text(alphabet=" \nab.'-é,\u0301😀\x00\u200d\u200c\ufe0f#", max_size=30))
 def test_every_character_but_blanks_is_in_one_word(text: str) -> None:
     found = [word for line in split_words(text) for word in line]
     assert all(text[start:end] == word for word, start, end in found)
