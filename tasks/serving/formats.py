@@ -3,9 +3,10 @@
 import html
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -130,19 +131,28 @@ CONLL = Format(columns, lambda place, error: f"{DOCUMENT_START} O\n\n", says_err
 
 
 def brat(labels: Sequence[str], output: Path, names: Mapping[str, str]) -> Format:
-    """NAME.txt and NAME.ann for each document, and annotation.conf with the classes; stdout names what is written."""
+    """NAME.txt and NAME.ann for each document, annotation.conf with the classes, and visual.conf where they look else.
+
+    stdout names what is written.
+    """
     output.mkdir(parents=True, exist_ok=True)
-    types = dict.fromkeys(map(brat_type, labels[1:]))
-    sections = [f"[{name}]\n" for name in ("relations", "events", "attributes")]
-    configuration = "\n".join(["[entities]", *types, "", *sections])
-    write_aside(output / "annotation.conf", partial(Path.write_text, data=configuration, encoding="utf-8"))
+    types = brat_types(labels[1:])
+
+    def put(name: str, text: str) -> None:
+        write_aside(output / name, partial(Path.write_bytes, data=text.encode()))
 
     def write(place: Place, values: Values) -> str:
         document = document_of(values)
         name = names[place["file"]] if "file" in place else f"line-{place['line']:06d}"
-        for suffix, text in ((".txt", document.text), (".ann", "".join(standoff(document)))):
-            write_aside(output / f"{name}{suffix}", partial(Path.write_bytes, data=text.encode()))
+        put(f"{name}.txt", document.text)
+        put(f"{name}.ann", "".join(standoff(document, types)))
         return f"{output / name}.ann\n"
+
+    sections = [f"[{name}]\n" for name in ("relations", "events", "attributes")]
+    put("annotation.conf", "\n".join(["[entities]", *types.values(), "", *sections]))
+    if shown := [f"{name} | {plain(label)}" for label, name in types.items() if name != label]:
+        drawn = "SPAN_DEFAULT\tfgColor:black, bgColor:lightgreen, borderColor:darken\n"
+        put("visual.conf", "\n".join(["[labels]", *shown, "", "[drawing]", drawn]))
 
     return Format(write, lambda place, error: "", says_errors=False)
 
@@ -161,8 +171,11 @@ def names_of_files(paths: Sequence[Path]) -> dict[str, str]:
 FRAGMENT = re.compile("[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")  # all that some reader takes for ends of lines
 
 
-def standoff(document: Document) -> Iterator[str]:
-    """A line of type and characters for each entity, and a note with its probability; ends of lines part fragments."""
+def standoff(document: Document, types: Mapping[str, str]) -> Iterator[str]:
+    """A line of type and characters for each entity, and a note with its probability; ends of lines part fragments.
+
+    `types` are brat's names of the classes.
+    """
     for number, entity in enumerate(document.entities, start=1):
         covered = document.text[entity["start"] : entity["end"]]
         pieces = [piece for piece in FRAGMENT.finditer(covered) if piece[0].strip()]
@@ -170,13 +183,23 @@ def standoff(document: Document) -> Iterator[str]:
             f"{entity['start'] + piece.start()} {entity['start'] + piece.end()}" for piece in pieces
         )
         text = " ".join(piece[0] for piece in pieces)
-        yield f"T{number}\t{brat_type(entity['label'])} {places}\t{text}\n"
-        yield f"#{number}\tAnnotatorNotes T{number}\t{likelihood(entity)}\n"
+        yield f"T{number}\t{types[entity['label']]} {places}\t{text}\n"
+        yield f"#{number}\tAnnotatorNotes T{number}\t{plain(likelihood(entity))}\n"
 
 
-def brat_type(label: str) -> str:
-    """A class as brat can name it: letters of ASCII, digits, - and _."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", label)
+def brat_types(labels: Iterable[str]) -> dict[str, str]:
+    """A name that brat takes for each class, of ASCII's letters, digits, - and _; equal ones get numbers."""
+    types: dict[str, str] = {}
+    for label in labels:
+        ascii_name = re.sub(r"[^A-Za-z0-9_-]", "_", label)
+        numbered = (f"{ascii_name}_{number}" for number in count(2))
+        types[label] = next(name for name in chain([ascii_name], numbered) if name not in types.values())
+    return types
+
+
+def plain(text: str) -> str:
+    """A text that ends no line and no field of brat's files."""
+    return re.sub(r"[|\s]+", " ", text)
 
 
 # HTML

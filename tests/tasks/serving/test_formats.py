@@ -10,7 +10,7 @@ import pytest
 from tasks.ner.columns import read_columns
 from tasks.serving.formats import (
     Document,
-    brat_type,
+    brat_types,
     document_of,
     find_format,
     marked,
@@ -152,7 +152,7 @@ def test_any_text_is_whole_in_html_and_brat(text: str, places: list[int]) -> Non
     assert found.texts == [text]
     assert [mark for mark, _ in found.marks] == [text[start:end] for start, end in spans]
     for (start, end), line in zip(
-        spans, [each for each in standoff(document) if each[0] == "T"], strict=True
+        spans, [each for each in standoff(document, {"A B": "A_B"}) if each[0] == "T"], strict=True
     ):
         _, places_of, covered = line.removesuffix("\n").split("\t", 2)
         name, _, numbers = places_of.partition(" ")
@@ -272,8 +272,27 @@ def test_folders_are_for_brat_alone(ask: Command, tmp_path: Path) -> None:
         assert ask("", *options, status=1)[1].startswith(message)
 
 
-def test_types_of_brat_are_ascii() -> None:
-    assert brat_type("Person/name é") == "Person_name__"
+def test_types_of_brat_are_ascii(tmp_path: Path) -> None:
+    """Classes stay apart, and are shown as they are called."""
+    labels = ["ПЕР", "ORG", "МЕС", "Person/a|\nb", "____2", "___"]
+    names = ["___", "ORG", "____2", "Person_a__b", "____2_2", "____3"]
+    assert brat_types(labels) == dict(zip(labels, names, strict=True))
+    form = find_format("brat", ["O", *labels], tmp_path)
+    entity = {"start": 0, "end": 3, "label": "МЕС", "probability": 0.5}
+    form.answer({"line": 1}, {"text": "Оша", "entities": [entity]})
+    assert (tmp_path / "line-000001.ann").read_text().splitlines() == [
+        "T1\t____2 0 3\tОша",
+        "#1\tAnnotatorNotes T1\tМЕС 50.0%",
+    ]
+    assert (tmp_path / "annotation.conf").read_text().split("\n")[1:7] == names
+    shown, drawn = (tmp_path / "visual.conf").read_text().split("\n\n")
+    assert shown.split("\n") == [
+        "[labels]", "___ | ПЕР", "____2 | МЕС", "Person_a__b | Person/a b", "____2_2 | ____2", "____3 | ___",
+    ]  # fmt: skip
+    assert drawn.startswith("[drawing]\nSPAN_DEFAULT\t")
+
+
+def test_names_of_files_are_those_of_annotations() -> None:
     assert names_of_files([Path("a/b.c.txt"), Path("x")]) == {"a/b.c.txt": "b.c", "x": "x"}
 
 
