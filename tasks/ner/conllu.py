@@ -52,12 +52,12 @@ class Layout:
 
 
 def numbers_words(path: Path) -> bool:
-    """Whether each line that is no comment begins with a number and a word, the first with 0 or 1.
+    """Whether each line that is no comment and begins no document has a number and a word, the first 0 or 1.
 
     A line before them may name the columns. There are at least three.
     """
     text = read_text(path, "a CoNLL column file")
-    lines = (line for line in text.split("\n") if line.strip() and not line.startswith("#"))
+    lines = (line for line in text.split("\n") if line.strip() and not line.startswith(("#", DOCUMENT_START)))
     first = next(lines, "")
     if not NUMBERED.match(first) and not HAS_TAG.search(first):
         first = next(lines, "")

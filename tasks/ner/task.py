@@ -181,13 +181,20 @@ def decode(
 ) -> list[list[Span]]:
     """The entities of every sentence: all passes of a sentence together, chosen greedily by their logits."""
     candidates: list[list[tuple[float, Span]]] = [[] for _ in dataset.sentences]
+    for sentence, span, scores in entity_spans(features, logits, labels):
+        candidates[sentence].append((float(scores.max()), span))
+    return [select_spans(scored) for scored in candidates]
+
+
+def entity_spans(
+    features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+) -> Iterator[tuple[int, Span, np.ndarray]]:
+    """The spans that are an entity each by itself: the sentence's number, the span, its logits."""
     for feature, scores in zip(features, logits, strict=True):
         best = scores.argmax(axis=1)
         for row in np.flatnonzero(best != NO_ENTITY_CLASS):
             start, end = feature.spans[row].tolist()
-            span = Span(start, end, labels[best[row]])
-            candidates[feature.sentence].append((float(scores[row, best[row]]), span))
-    return [select_spans(scored) for scored in candidates]
+            yield feature.sentence, Span(start, end, labels[best[row]]), scores[row]
 
 
 def choices(
@@ -239,22 +246,23 @@ def answers(
     With the `probability` that the span is such an entity and, with `top`, the `probabilities` of its likeliest
     classes.
     """
-    shares = {
-        (feature.sentence, *span): row
-        for feature, scores in zip(features, logits, strict=True)
-        for span, row in zip(feature.spans.tolist(), softmax(scores, temperature), strict=True)
-    }
+    scores = {(sentence, span): row for sentence, span, row in entity_spans(features, logits, labels)}
     left = iter(enumerate(decode(dataset, features, logits, labels)))
     found = []
     for document in dataset.documents:
         entities: list[dict[str, Any]] = []
         for sentence in document.sentences:
             number, spans = next(left)
-            for start, end, label in spans:
-                row = shares[number, start, end]
-                (first, _), (_, last) = sentence.places[start], sentence.places[end - 1]
-                entity = {"start": first, "end": last, "label": label, "probability": rounded(row.max())}
-                entities.append(entity | ({"probabilities": of_classes(labels, row, top)} if top else {}))
+            for span in spans:
+                shares = softmax(scores[number, span], temperature)
+                (first, _), (_, last) = sentence.places[span.start], sentence.places[span.end - 1]
+                entity = {
+                    "start": first,
+                    "end": last,
+                    "label": span.label,
+                    "probability": rounded(shares.max()),
+                }
+                entities.append(entity | ({"probabilities": of_classes(labels, shares, top)} if top else {}))
         found.append({"entities": entities})
     return found
 

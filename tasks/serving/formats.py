@@ -131,9 +131,9 @@ CONLL = Format(columns, lambda place, error: f"{DOCUMENT_START} O\n\n", says_err
 
 
 def brat(labels: Sequence[str], output: Path, names: Mapping[str, str]) -> Format:
-    """NAME.txt and NAME.ann for each document, annotation.conf with the classes, and visual.conf where they look else.
+    """NAME.txt and NAME.ann for each document, and annotation.conf with the classes; stdout names what is written.
 
-    stdout names what is written.
+    visual.conf has the names of classes that brat can only keep under others.
     """
     output.mkdir(parents=True, exist_ok=True)
     types = brat_types(labels[1:])

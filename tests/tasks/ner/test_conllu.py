@@ -147,6 +147,15 @@ def test_other_files_are_columns(tmp_path: Path, text: str) -> None:
     assert not numbers_words(path)
 
 
+def test_numbered_columns_have_documents_as_columns_do(tmp_path: Path) -> None:
+    text = "-DOCSTART- -X- O\n\n1\tAna\tB-PER\n\n1\tBob\tB-PER\n-DOCSTART- -X- O\n1\tyes\tO\n"
+    file = read(tmp_path, text)
+    assert [[each.words for each in document.sentences] for document in file.documents] == [
+        [("Ana",), ("Bob",)],
+        [("yes",)],
+    ]
+
+
 def test_predictions_are_columns_that_are_scored_against_it(tmp_path: Path) -> None:
     file = read(tmp_path, SEEN)
     spans = [sentence.spans for sentence in file.sentences]

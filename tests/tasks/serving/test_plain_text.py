@@ -166,31 +166,21 @@ def test_sentences_are_spans_in_order(parts: list[str]) -> None:
         assert "\n\n" not in text[start:end]
 
 
-@pytest.mark.parametrize("form", ["conll", "html"])
-def test_texts_are_answered_when_they_are_there(folder: Path, form: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tasks.predict",
-        folder / "ner-luke",
-        "--device",
-        "cpu",
-        "--text",
-        "--format",
-        form,
-    ]
+def test_texts_are_answered_when_they_are_there(folder: Path) -> None:
+    """On a page, whose begin is written before; what is flushed is the same for all formats."""
+    command = [sys.executable, "-m", "tasks.predict", folder / "ner-luke", "--device", "cpu"]
+    command += ["--text", "--format", "html"]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdin
         assert process.stdout
-        last = {"conll": "\n\n", "html": "</article>"}[form]
         for number in range(3):
             begin = time.monotonic()
             process.stdin.write(f"Ada met Bob{number}.\n")
             process.stdin.flush()
             found = ""
-            while f"Bob{number}" not in found or last not in found.split(f"Bob{number}")[1]:
+            while f"Bob{number}" not in found or "</article>" not in found.split(f"Bob{number}")[1]:
                 line = process.stdout.readline()
                 assert line
                 found += line
