@@ -1,6 +1,7 @@
 """What a user of transformers gives to an exported model, and how its answers are read: a part of the model's card."""
 
 from model.exchange.card import GIVEN_BY_HAND
+from tasks.questions.extractive_input import MAX_QUESTION
 
 LUKE = """import torch
 from transformers import {name}, LukeTokenizer
@@ -139,7 +140,10 @@ GIVEN = {
         "the text and the characters of its words, which end at blanks and around punctuation marks. It classifies all "
         "spans of up to 16 words; a LUKE is asked about at most 128 at once, and about the others again"
     ),
-    "LukeForQuestionAnswering": "the question and the passage, not longer than the model's input together",
+    "LukeForQuestionAnswering": (
+        f"the question, of at most {MAX_QUESTION} sub-words (`python -m tasks.predict` cuts a longer one), and the "
+        "passage, not longer than the model's input together"
+    ),
 }
 
 
