@@ -7,7 +7,7 @@ divide by the temperature that the folders carry.
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,13 +21,14 @@ from model.files import save_model
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning import finetune as finetuning
+from tasks.finetuning.inference import logits_of
 from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record
 from tasks.ner.columns import read_columns
 from tasks.ner.spans import enumerate_spans
 from tasks.ner.words import split_words
 from tasks.serving.export import export
-from tasks.serving.predict import Predictor, load
+from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bert
 
 COUNT = 300
@@ -83,15 +84,24 @@ def both(models: Path, kind: str, name: str) -> tuple[Predictor, dict[str, Any]]
     return load(models / kind / name, device="cpu"), program(models / "exported" / kind / name)
 
 
-def our_logits(predictor: Predictor, given: dict[str, Any]) -> tuple[Any, np.ndarray]:
-    """The one feature of an input of `tasks.predict`, and its logits."""
-    dataset = predictor.task.from_records([Record("x", given)])
-    [item] = predictor.task.featurize(dataset, predictor.inputs).items
-    pad_id = predictor.inputs.tokenizer.pad_id
-    with torch.inference_mode():
-        batch = predictor.task.collate([item], entities=predictor.entities, pad_id=pad_id)
-        [logits] = predictor.task.logits(predictor.module, batch)
-    return item, logits
+def our_features(predictor: Predictor, given: Sequence[dict[str, Any]]) -> Sequence[Any]:
+    """The features of inputs of `tasks.predict`, one of each."""
+    dataset = predictor.task.from_records([Record("x", each) for each in given])
+    items = predictor.task.featurize(dataset, predictor.inputs).items
+    assert len(items) == len(given)
+    return items
+
+
+def ours_of(
+    predictor: Predictor, given: Sequence[dict[str, Any]]
+) -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
+    """Of each input the feature, its logits, and the answer."""
+    items = our_features(predictor, given)
+    logits = logits_of(
+        predictor.task, predictor.module, items, entities=predictor.entities, device="cpu",
+        pad_id=predictor.inputs.tokenizer.pad_id, batch_size=BATCH_SIZE, tokens_per_batch=TOKENS_PER_BATCH,
+    )  # fmt: skip
+    return zip(items, logits, predictor.predict(given), strict=True)
 
 
 def semeval(shared: Path) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
@@ -123,11 +133,10 @@ def test_the_folder_loads_with_a_class_of_transformers(models: Path, kind: str, 
 def test_types_of_mentions(models: Path, shared: Path, kind: str) -> None:
     ours, theirs = both(models, kind, "entity_typing")
     found: set[str] = set()
-    for text, mention, _ in islice(semeval(shared), COUNT):
-        given = {"text": text, "start": mention[0], "end": mention[1]}
-        _, mine = our_logits(ours, given)
+    asked = [(text, mention) for text, mention, _ in islice(semeval(shared), COUNT)]
+    given = [{"text": text, "start": start, "end": end} for text, (start, end) in asked]
+    for (text, mention), (_, mine, answer) in zip(asked, ours_of(ours, given), strict=True):
         assert far(theirs["logits"](text, [mention]), mine, independent=True) < 1e-5
-        [answer] = ours.predict([given])
         wanted = theirs["answer"](text, mention)
         assert answer["labels"] == [*wanted]
         assert {name: answer["probabilities"][name] for name in wanted} == pytest.approx(wanted, abs=1e-5)
@@ -139,11 +148,10 @@ def test_types_of_mentions(models: Path, shared: Path, kind: str) -> None:
 def test_relations(models: Path, shared: Path, kind: str) -> None:
     ours, theirs = both(models, kind, "relation_classification")
     found: set[str] = set()
-    for text, head, tail in islice(semeval(shared), COUNT):
-        given = {"text": text, "head": [*head], "tail": [*tail]}
-        _, mine = our_logits(ours, given)
+    asked = [*islice(semeval(shared), COUNT)]
+    given = [{"text": text, "head": [*head], "tail": [*tail]} for text, head, tail in asked]
+    for (text, head, tail), (_, mine, answer) in zip(asked, ours_of(ours, given), strict=True):
         assert far(theirs["logits"](text, [head, tail]), mine) < 1e-5
-        [answer] = ours.predict([given])
         relation, probability = theirs["answer"](text, head, tail)
         assert answer == {"relation": relation, "probability": pytest.approx(probability, abs=1e-5)}
         found.add(answer["relation"])
@@ -164,12 +172,11 @@ def test_entities(models: Path, shared: Path, kind: str) -> None:
     texts = [*islice(short_sentences(shared), COUNT)]
     assert len(texts) == COUNT
     found: set[str] = set()
-    for text in texts:
+    given = [{"text": text} for text in texts]
+    for text, (item, mine, answer) in zip(texts, ours_of(ours, given), strict=True):
         words = [(start, end) for _, start, end in split_words(text)[0]]
-        item, mine = our_logits(ours, {"text": text})
         characters = [(words[first][0], words[last - 1][1]) for first, last in item.spans.tolist()]
         assert far(theirs["logits"](text, characters), mine) < 1e-5
-        [answer] = ours.predict([{"text": text}])
         wanted = [
             {"start": start, "end": end, "label": label, "probability": pytest.approx(probability, abs=1e-5)}
             for start, end, label, probability in theirs["answer"](text, words)
@@ -198,15 +205,14 @@ def test_answers_to_questions(models: Path, shared: Path, kind: str) -> None:
     fitting = (pair for pair in questions(shared) if len(tokenizer(*pair)["input_ids"]) <= room)
     asked = [*islice(fitting, COUNT)]
     assert len(asked) == COUNT
-    for question, text in asked:
+    given = [{"question": question, "text": text} for question, text in asked]
+    for (question, text), (item, mine, answer) in zip(asked, ours_of(ours, given), strict=True):
         inputs = tokenizer(question, text, return_tensors="pt")
         output = model(**inputs)
-        item, mine = our_logits(ours, {"question": question, "text": text})
         assert inputs["input_ids"][0].tolist() == item.word_ids.tolist()
         passage = slice(item.first, item.first + len(item.characters))
         logits = torch.stack([output.start_logits[0], output.end_logits[0]])
         assert far(logits[:, passage], mine[passage].T) < 1e-5
-        [answer] = ours.predict([{"question": question, "text": text}])
         found, probability = theirs["answer"](question, text)
         assert (answer["answer"], answer["probability"]) == (found, pytest.approx(probability, abs=1e-5))
 
@@ -239,7 +245,8 @@ def test_the_profile_paper_puts_a_blank_before_what_is_between_mentions(
     export(folder, tmp_path / "exported")
     ours, tokenizer = load(folder, device="cpu"), program(tmp_path / "exported")["tokenizer"]
     as_written = program(models / "exported" / "roberta-luke" / name)["tokenizer"]
-    for text, head, tail in islice(semeval(shared), COUNT):
-        item, _ = our_logits(ours, {"text": text, "head": [*head], "tail": [*tail]})
+    asked = [*islice(semeval(shared), COUNT)]
+    given = [{"text": text, "head": [*head], "tail": [*tail]} for text, head, tail in asked]
+    for (text, head, tail), item in zip(asked, our_features(ours, given), strict=True):
         assert tokenizer(text, entity_spans=[head, tail])["input_ids"] == item.word_ids.tolist()
         assert as_written(text, entity_spans=[head, tail])["input_ids"] != item.word_ids.tolist()
