@@ -43,7 +43,8 @@ def records_of(path: Path) -> list[Record]:
     """A record for each example. Raises: ValueError naming the file and the line or the example."""
     if not is_table(path):
         text = read_text(path, "relations with their texts")
-        if NUMBERED.match(text.lstrip()):
+        first = NUMBERED.search(text)
+        if first and not text[: first.start()].strip():
             return list(semeval_records(path, text))
         if by_relation := lists_by_relation(text):
             return fewrel_records(path, by_relation)

@@ -194,6 +194,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"dev.x": SEMEVAL % "<e1>a</e1> <e1>b</e1>"}, "dev.x:1: sentence has <e1> </e1> <e1> </e1>; wanted"),
     (RELATIONS, {"dev.x": SEMEVAL % "</e1>a<e1> <e2>b</e2>"}, "dev.x:1: <e1> spans 1 to 0; wanted at least one"),
     (RELATIONS, {"dev.x": SEMEVAL % "<e1> </e1> <e2>b</e2>"}, "dev.x:1: head spans blanks alone"),
+    (RELATIONS, {"dev.x": "\t" + 2 * (SEMEVAL % MARKED)}, "dev.x:1: not JSON"),
     (RELATIONS, {"dev.x": '1\t"<e1>a</e1> <e2>b</e2>"\n\n'}, "dev.x:1: no relation in the line after sentence 1; give"),
     # questions
     (CLOZE, {"dev.x": record(query="Who?")}, "qas[0]: query is 'Who?'; wanted a question with @placeholder in it"),
