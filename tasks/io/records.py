@@ -136,7 +136,9 @@ def as_record(where: str, value: object, number: int = 0) -> Record:
     except RecursionError as error:
         raise _no_json(where, error) from None
     except ValueError:  # 1e999 is read as infinity, which JSON has not
-        raise ValueError(f"{where}: a number above 1e308; write a smaller one or leave it out") from None
+        raise ValueError(
+            f"{where}: NaN or a number above 1e308, which JSON has not; correct it or leave it out"
+        ) from None
     if not isinstance(value, dict):
         raise ValueError(f"{where}: found {text[:40]}; wanted a JSON object")
     return Record(where, value, number)

@@ -151,7 +151,11 @@ def word_lines(lines: Sequence[Line], layout: Layout) -> Iterator[Line]:
             yield line
             continue
         identifier, tag = ID.fullmatch(line.columns[0]), layout.tag_of(line.columns)
-        assert identifier, line.where
+        if not identifier:
+            raise ValueError(
+                f"{line.where}: {line.columns[0]!r} is no number of a word; wanted 1, 2, ... or 2-3; put tabs between "
+                "columns"
+            )
         if identifier[2] and tag:
             skipped = int(identifier[2])
             yield word_line(line, layout.word, tag, blanks.get(line.number))

@@ -195,6 +195,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"dev.x": SEMEVAL % "</e1>a<e1> <e2>b</e2>"}, "dev.x:1: <e1> spans 1 to 0; wanted at least one"),
     (RELATIONS, {"dev.x": SEMEVAL % "<e1> </e1> <e2>b</e2>"}, "dev.x:1: head spans blanks alone"),
     (RELATIONS, {"dev.x": "\t" + 2 * (SEMEVAL % MARKED)}, "dev.x:1: not JSON"),
+    (NER, {"dev.x": "1\tAda\tO\n2 -3\tde la\tO\n"}, "dev.x:2: '2 -3' is no number of a word; wanted 1, 2, ... or 2-3"),
     (RELATIONS, {"dev.x": '1\t"<e1>a</e1> <e2>b</e2>"\n\n'}, "dev.x:1: no relation in the line after sentence 1; give"),
     # questions
     (CLOZE, {"dev.x": record(query="Who?")}, "qas[0]: query is 'Who?'; wanted a question with @placeholder in it"),
@@ -332,7 +333,7 @@ SCORING: list[tuple[str, Content, Content, str]] = [
     (CLOZE, [ROW], [{"idx": 0, "label": 1}, {"idx": 1, "label": "a"}], "predictions.x:1: label is 1; wanted a text"),
     (QUESTIONS, squad(), {"2": "Ada"}, "predictions.x: none of the 1 questions is answered (found '2', wanted ids"),
     (QUESTIONS, squad(), {}, "predictions.x: none of the 1 questions is answered (found 'nothing'"),
-    (QUESTIONS, squad(), '{"1": NaN}', "predictions.x: 1 is NaN; wanted a text"),
+    (QUESTIONS, squad(), '{"1": NaN}', "predictions.x: NaN or a number above 1e308, which JSON has not"),
     (QUESTIONS, squad(), '{"1": ' + DEEP, "predictions.x: nested too deep"),
     (QUESTIONS, squad(), '{"1": ' + "9" * 5000 + "}", "predictions.x: not JSON (Exceeds the limit"),
     (QUESTIONS, squad(), b'{"1": "\\ud800"}', "predictions.x: \\ud800 is half of a surrogate pair"),
