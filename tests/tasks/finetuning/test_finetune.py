@@ -172,7 +172,9 @@ def test_what_is_written_fits_together(folder: Path, tmp_path: Path) -> None:
 def test_a_small_training_set_is_learnt(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(ner.PRESETS, "thorough", replace(QUICK, learning_rate=5e-3, batch_size=2, epochs=35))
+    monkeypatch.setitem(
+        ner.PRESETS, "thorough", replace(QUICK, learning_rate=5e-3, batch_size=2, epochs=35, patience=10)
+    )
     documents = (EXAMPLES / "train.txt").read_text().split("-DOCSTART- -X- O O\n")
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.txt").write_text("-DOCSTART-\n".join(documents[:4]))
@@ -250,7 +252,7 @@ def test_an_annotator_is_for_extractive_questions_alone(folder: Path, tmp_path: 
 def test_extractive_questions_are_learnt_by_heart(
     folder: Path, tmp_path: Path, mentions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    thorough = replace(QUICK, learning_rate=3e-3, batch_size=4, epochs=30)
+    thorough = replace(QUICK, learning_rate=3e-3, batch_size=4, epochs=30, patience=10)
     monkeypatch.setitem(extractive.PRESETS, "thorough", thorough)
     data = json.loads((EXAMPLES.parent / "extractive_qa" / "train.json").read_text())
     data["data"] = data["data"][:3]
@@ -307,7 +309,9 @@ def test_marked_mentions_are_learnt(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: ModuleType
 ) -> None:
     name = name_of(task)
-    thorough = replace(QUICK, learning_rate=3e-3, head_learning_rate=6e-3, batch_size=4, epochs=60)
+    thorough = replace(
+        QUICK, learning_rate=3e-3, head_learning_rate=6e-3, batch_size=4, epochs=60, patience=10
+    )
     monkeypatch.setitem(task.PRESETS, "thorough", thorough)
     for split in ("train", "dev", "test"):
         shutil.copy(EXAMPLES.parent / name / "dev.json", tmp_path / f"{split}.json")
