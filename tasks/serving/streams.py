@@ -24,6 +24,7 @@ Parse = Callable[[str, str], Record]
 Item = TypeVar("Item")
 ON_ERROR = ("report", "skip", "stop")
 AT_ONCE = 256  # lines
+BYTES_AT_ONCE = 1 << 16  # of lines, so that long ones are not all answered before the first is written
 WAIT = 0.05  # seconds that a line waits for others to be answered with
 
 
@@ -88,7 +89,7 @@ def lines_of(stream: Any) -> Iterator[bytes]:
 
 
 def batches(given: Iterable[Given], size: int = AT_ONCE, wait: float = WAIT) -> Iterator[list[Given]]:
-    """What came within `wait` seconds of the first, at most `size`.
+    """What came within `wait` seconds of the first: at most `size`, and no more once lines have BYTES_AT_ONCE.
 
     A thread reads ahead of the caller, by `size` at most. Raises: what reading raised, after all before it.
     """
@@ -106,10 +107,12 @@ def batches(given: Iterable[Given], size: int = AT_ONCE, wait: float = WAIT) -> 
     while True:
         found = waiting.get()
         batch: list[Given] = []
+        room = BYTES_AT_ONCE
         deadline = time.monotonic() + wait
         while isinstance(found, Given):
             batch.append(found)
-            if len(batch) == size:
+            room -= len(found.content) if isinstance(found.content, bytes) else 0
+            if len(batch) == size or room <= 0:
                 break
             try:
                 found = waiting.get(timeout=max(0.0, deadline - time.monotonic()))

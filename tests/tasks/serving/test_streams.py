@@ -17,7 +17,17 @@ import pytest
 from tasks.io.records import Record
 from tasks.predict import main
 from tasks.serving.predict import load
-from tasks.serving.streams import AT_ONCE, Given, Reply, answer_stream, batches, lines_of, numbered, replies
+from tasks.serving.streams import (
+    AT_ONCE,
+    BYTES_AT_ONCE,
+    Given,
+    Reply,
+    answer_stream,
+    batches,
+    lines_of,
+    numbered,
+    replies,
+)
 from tests.support import ROOT
 from tests.support.fine_tuned import fine_tune, pretrained
 from tests.support.properties import given, st
@@ -104,6 +114,8 @@ def test_batches_are_bounded_and_reading_fails_where_it_does() -> None:
         sizes.extend(len(batch) for batch in batches(numbered(lines()), size=2, wait=5))
     assert [len(batch) for batch in batches(numbered([b"x"] * 5), size=2, wait=5)] == [2, 2, 1]
     assert len(next(batches(numbered([b"x"] * (AT_ONCE + 1)), wait=5))) == AT_ONCE
+    long = [b"x" * (BYTES_AT_ONCE - 1), b"xx", b"x" * 3 * BYTES_AT_ONCE, b"x", b"x"]
+    assert [len(batch) for batch in batches(numbered(long), wait=5)] == [2, 1, 2]
 
 
 @pytest.mark.parametrize(("on_error", "written"), [("report", 3), ("skip", 2), ("stop", 1)])
