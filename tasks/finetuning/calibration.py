@@ -28,9 +28,9 @@ def calibration(task: Any, dataset: Any, features: Any, logits: Any) -> dict[str
 def fit_temperature(choices: Callable[[], Iterable[Choices]]) -> float:
     """The likeliest temperature, to three digits: that with the least negative log likelihood of what is right.
 
-    The logarithm of the temperature counts as one more observation, normal around 0 with a standard deviation of 1.
-    Among thousands of choices it weighs nothing. Where there are few, or all are right, it keeps the temperature near
-    1: without it the temperature would fall to 0, and the model call itself certain.
+    The logarithm of the temperature has a normal prior, with mean 0 and standard deviation 1. Among thousands of
+    choices it weighs nothing. Where there are few, or all are right, it keeps the temperature near 1: without it the
+    temperature would fall to 0, and the model call itself certain.
     """
     low, high = -math.log(LARGEST), math.log(LARGEST)
     while high - low > PRECISION:

@@ -18,7 +18,7 @@ WHOLE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Over the kinds of characters: what is whole; words with joints inside them (3.5, AT&T, Jean-Paul, don't), hashtags
-# and names of users; single marks, and emoji that are joined. What shapes a character belongs to it.
+# and user names; single marks, and emoji that are joined. What shapes a character belongs to it.
 WORD = re.compile(r"Uu*[sz]*|(?:(?<!w)h)?w[wsz]*(?:[ja]w[wsz]*)*|[^ ]s*(?:z[^ ]s*)*")
 ZERO_WIDTH_JOINER = "\u200d"
 SHAPES = {"\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}  # of emoji: as text, in colour, of the skin
