@@ -34,7 +34,9 @@ def read_token_records(path: Path, *, strict: bool = True, tag_column: str = "")
 def _lines(record: Record, names: ClassNames, field: str) -> list[Line]:
     words = record.texts("tokens")
     tags = record.field(
-        field, list, f"a list with a tag for each of tokens; its fields are {', '.join(record.values)}"
+        field,
+        list,
+        f"a list with a tag for each of tokens; --tag-column names another of {', '.join(record.values)}",
     )
     if len(words) != len(tags):
         raise record.error(f"{len(words)} tokens and {len(tags)} {field}; give one tag for each token")
