@@ -136,6 +136,12 @@ PAGE_NAMES = _table(
     ("ambiguous", pa.int32(), "mentions left out: from this page they link to several titles"),
 )
 
+TARGETS = _table(
+    ("title", pa.string(), "title of a page, or of another target of links, after redirects"),
+    ("page_id", pa.int64(), "the page's number in its wiki; -1 where the dump has no page"),
+    ("entity_id", pa.int32(), "the id in the entity vocabulary; none where it is not in it"),
+)
+
 # BuildSequences
 
 LOST_PAGES = _table(("page_id", pa.int64(), "the page's number in its wiki"), *_FAILURE)
@@ -196,7 +202,12 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
     "ResolveRedirects": {"titles": TITLES},
     "ResolveLinks": {"links": LINKS},
     "BuildEntityVocab": {"entity_vocab.parquet": ENTITIES},
-    "BuildMentionTable": {"mentions": MENTIONS, "page_names": PAGE_NAMES, "candidates.arrow": CANDIDATES},
+    "BuildMentionTable": {
+        "mentions": MENTIONS,
+        "page_names": PAGE_NAMES,
+        "targets": TARGETS,
+        "candidates.arrow": CANDIDATES,
+    },
     "BuildSequences": {
         "sequences": sequences(1 << 16),
         "held_out": sequences(1 << 16),

@@ -1,4 +1,4 @@
-"""BuildMentionTable: every anchor text with its targets, link probability and commonness; each page's own names."""
+"""BuildMentionTable: every anchor text with its targets and how common they are; names by page; targets by title."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
 from pipeline.jobs.spark import SparkJob, keep
-from pipeline.lookup import mentions, names, page_names
+from pipeline.lookup import mentions, names, page_names, targets
 from pipeline.lookup.counting import NO_LINKS, Links, NameKeys, Positions, find_keys, keys_of, write_keys
 from pipeline.lookup.entities import EntityVocab
 
@@ -26,7 +26,7 @@ _NAMES_TYPE = "array<struct<mention: string, title: string>>"
 
 
 def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -> storage.Result:
-    """Write the tables `mentions` and `page_names`, and the look-ups by mention and by page.
+    """Write the tables `mentions`, `page_names` and `targets`, and the look-ups by mention, page and title.
 
     Args:
         job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab.
@@ -57,13 +57,24 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
         group_rows=page_names.GROUP_ROWS,
     )
 
-    result = storage.merge_blocks(written)
-    mention_files, page_files = (
-        [storage.join(job.folder, entry.path) for entry in result.files if entry.path.startswith(f"{name}/")]
-        for name in ("mentions", page_names.TABLE)
+    written |= job.write(
+        link_targets(anchors, entities, pages),
+        schemas.TARGETS.schema,
+        targets.TABLE,
+        by="title",
+        order=["title"],
+        first=2 * job.parts,
     )
+
+    result = storage.merge_blocks(written)
+    mention_files, page_files, target_files = (
+        [storage.join(job.folder, entry.path) for entry in result.files if entry.path.startswith(f"{name}/")]
+        for name in ("mentions", page_names.TABLE, targets.TABLE)
+    )
+    title_files = job.paths("ResolveRedirects", "titles/")
     lookup = mentions.write_lookup(job.folder, mention_files)
-    titles = page_names.write_pages(job.folder, page_files, job.paths("ResolveRedirects", "titles/"))
+    names_of_titles = page_names.write_pages(job.folder, page_files, title_files)
+    titles = targets.write_targets(job.folder, target_files, title_files)
     drops = {
         # Too long for a mention, or linked too rarely.
         "links:no_mention": job.manifest("ResolveLinks").rows["links"]
@@ -78,8 +89,8 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
         "entities": len(vocab),
         "entities_sha256": vocab.digest(),
     }
-    rows = {**result.rows, "names": lookup[-1].rows or 0, "titles_of_pages": titles.rows or 0}
-    return storage.Result((*result.files, *lookup, titles), rows, +Counter(drops), facts)
+    rows = {**result.rows, "names": lookup[0].rows or 0, "titles_of_pages": names_of_titles.rows or 0}
+    return storage.Result((*result.files, *lookup, names_of_titles, *titles), rows, +Counter(drops), facts)
 
 
 def select_mentions(links: DataFrame, profile: str, max_characters: int) -> DataFrame:
@@ -211,6 +222,14 @@ def mention_table(anchors: DataFrame, entities: DataFrame) -> DataFrame:
         .withColumn("link_probability", probability)
         .withColumn("commonness", F.col("link_count") / F.col("total_links"))
     )
+
+
+def link_targets(anchors: DataFrame, entities: DataFrame, pages: DataFrame) -> DataFrame:
+    """The table `targets`: each page, entity, and title that a mention links to, once; of two pages the lower id."""
+    once = pages.groupBy("title").agg(F.min("page_id").alias("page_id"))
+    linked = anchors.select("title").distinct()
+    found = once.join(linked, "title", "full").join(entities, "title", "full")
+    return found.withColumn("page_id", F.coalesce("page_id", F.lit(-1)))
 
 
 def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:

@@ -5,4 +5,5 @@ names       what a name is, and where names occur in a text
 counting    how often names occur, in many texts at once
 mentions    the mention table: candidates of a name, link probability, commonness
 page_names  the names by which a page links to others
+targets     what links can lead to, by title and redirect
 """

@@ -12,11 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline import schemas, storage
-from pipeline.lookup.names import fold_in_place, longest_names
+from pipeline.lookup.names import alike, fold_in_place, longest_names, write_alike
 from pipeline.lookup.page_names import PageNames
+from pipeline.lookup.targets import Targets
 from pipeline.storage.tries import TextMap, write_numbers
 
 LOOKUP = "lookup.tries"
+ALIKE = "alike.tries"
 CANDIDATES = "candidates.arrow"
 _ROWS_PER_BATCH = 4096
 
@@ -75,9 +77,18 @@ class MentionTable:
         return name in self._rows
 
     @cached_property
+    def _alike(self) -> TextMap:
+        return TextMap(storage.join(self.folder, ALIKE))
+
+    @cached_property
     def pages(self) -> PageNames:
         """The names by which each page links."""
         return PageNames(self.folder, self.manifest)
+
+    @cached_property
+    def targets(self) -> Targets:
+        """What names can lead to: every page, and every title that is linked."""
+        return Targets(self.folder)
 
     def prefixes(self, text: str) -> list[str]:
         """The names with which the text begins, the shortest first."""
@@ -96,19 +107,29 @@ class MentionTable:
 
     def names(self) -> Iterator[str]:
         """All names, in the order of their rows."""
-        for batch in storage.open_arrow(storage.join(self.folder, CANDIDATES)).to_batches():
-            yield from batch.column(0).to_pylist()
+        return _names(self.folder)
 
     def number(self, name: str) -> int | None:
         """The number of a name's row, or None."""
         return self._rows.get(name)
 
-    def candidates(self, number: int) -> Iterator[Candidate]:
-        """The candidates of the name whose row has this number."""
+    def alike(self, name: str) -> list[int]:
+        """The numbers of the names that differ from this one in case, accents, punctuation and blanks at most."""
+        return alike(self._alike, name)
+
+    def total_links(self, number: int) -> int:
+        """How many links the name has whose row has this number."""
+        batch, row = divmod(number, _ROWS_PER_BATCH)
+        total: int = self._columns[batch][0][row].as_py()
+        return total
+
+    def candidates(self, number: int, most: int | None = None) -> Iterator[Candidate]:
+        """The candidates of the name whose row has this number, the `most` common ones where that is given."""
         batch, row = divmod(number, _ROWS_PER_BATCH)
         total_links, _, _, offsets, entity_ids, titles, link_counts = self._columns[batch]
         total = total_links[row].as_py()
-        for place in range(offsets[row].as_py(), offsets[row + 1].as_py()):
+        first, end = offsets[row].as_py(), offsets[row + 1].as_py()
+        for place in range(first, end if most is None else min(end, first + most)):
             entity_id, title, link_count = (
                 column[place].as_py() for column in (entity_ids, titles, link_counts)
             )
@@ -142,7 +163,14 @@ def write_lookup(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
         pa.ipc.new_stream(temporary, schemas.CANDIDATES.schema) as writer,
     ):
         count = write_numbers(storage.join(folder, LOOKUP), _write_candidates(tables, writer))
-    return [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
+    written = [storage.describe(folder, name, count) for name in (CANDIDATES, LOOKUP)]
+    rows = ((name, number) for number, name in enumerate(_names(folder)))
+    return [*written, storage.describe(folder, ALIKE, write_alike(storage.join(folder, ALIKE), rows))]
+
+
+def _names(folder: str) -> Iterator[str]:
+    for batch in storage.open_arrow(storage.join(folder, CANDIDATES)).to_batches():
+        yield from batch.column(0).to_pylist()
 
 
 def _write_candidates(

@@ -6,10 +6,12 @@ names each count.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import regex
+
+from pipeline.storage.tries import TextMap, write_numbers
 
 _MAX_PAPER_TOKENS = 20
 
@@ -22,6 +24,8 @@ UNSPACED = (
 MARKS = r"[\p{M}]"
 WORD_CHARACTERS = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{UNSPACED}]"
 _TOKEN = regex.compile(rf"{WORD_CHARACTERS}+|{UNSPACED}{MARKS}*|[^\s\x1c-\x1f]", regex.V1)
+_ASCII_NO_LETTER = str.maketrans("", "", "".join(chr(c) for c in range(128) if not chr(c).isalnum()))
+_END = "\x1f"  # of the letters of a name, behind which stands the name; tries end a text at \0
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 
 
@@ -94,3 +98,28 @@ def fold_in_place(text: str) -> tuple[str, Sequence[int]]:
     folded = [fold(character) for character in text]
     places = [position for position, part in enumerate(folded) for _ in part]
     return "".join(folded), [*places, len(text)]
+
+
+# Names that are alike
+
+
+def letters_of(text: str) -> str:
+    """What is left of a name without case, accents, punctuation and blanks: "U.S.A." and "usa" have the same."""
+    if text.isascii():
+        return text.lower().translate(_ASCII_NO_LETTER)
+    return "".join(each for each in fold(text.casefold()) if unicodedata.category(each)[0] in "LMN")
+
+
+def write_alike(path: str, rows: Iterable[tuple[str, int]]) -> int:
+    """Write names, each there once, with their numbers, to be found by their letters; returns how many there are.
+
+    A name of signs alone is left out.
+    """
+    keys = ((f"{letters}{_END}{name}", number) for name, number in rows if (letters := letters_of(name)))
+    return write_numbers(path, keys)
+
+
+def alike(names: TextMap, name: str) -> list[int]:
+    """The numbers of the names that `write_alike` wrote with the same letters, by name."""
+    letters = letters_of(name)
+    return [number for _, number in sorted(names.beginning_with(letters + _END))] if letters else []

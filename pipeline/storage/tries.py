@@ -67,6 +67,13 @@ class TextMap:
         first = [text[0]] if text and text[0] in self._tries[_SHORT] else []
         return first + self._tries[_group(text)].prefixes(text) if len(text) > 1 else first
 
+    def beginning_with(self, beginning: str) -> Iterator[tuple[str, int]]:
+        """The texts that begin with this one, of two characters or more, and their numbers, in no order."""
+        group = _group(beginning)
+        trie, numbers = self._tries[group], self._numbers[group]
+        for text in trie.keys(beginning):
+            yield text, numbers[trie[text]]
+
     def __contains__(self, text: str) -> bool:
         return text in self._tries[_group(text)]
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, read_pages, read_site_info
-from pipeline.lookup import mentions, page_names
+from pipeline.lookup import mentions, page_names, targets
 from pipeline.lookup.entities import EntityVocab
 from pipeline.wikitext.extract import extract
 from tests.support import oracle_tables as oracle
@@ -27,6 +27,8 @@ class Table:
     profile: str
     mentions: list[Row]
     page_names: list[Row]
+    targets: list[Row]
+    titles: dict[str, Row]
     vocab: EntityVocab
 
 
@@ -58,9 +60,11 @@ def write_mentions(folder: Path, pages: Pages, profile: str = "fixed", size: int
     lookup = mentions.write_lookup(str(folder), [str(folder / each.path) for each in files])
     named_files = write_tables(folder, page_names.TABLE, _split(named, "page"), schemas.PAGE_NAMES.schema)
     title_files = write_tables(folder, "titles", [list(titles.values())])
-    listed = page_names.write_pages(
-        str(folder), *([str(folder / each.path) for each in some] for some in (named_files, title_files))
-    )
+    ends = oracle.targets(pages, rows, table)
+    end_files = write_tables(folder, targets.TABLE, _split(ends, "title"), schemas.TARGETS.schema)
+    paths = [[str(folder / each.path) for each in some] for some in (named_files, end_files, title_files)]
+    listed = [page_names.write_pages(str(folder), paths[0], paths[2])]
+    listed += targets.write_targets(str(folder), paths[1], paths[2])
     facts = {
         "longest_mention": max((len(row["mention"]) for row in table), default=0),
         "dump": [DUMP],
@@ -69,10 +73,15 @@ def write_mentions(folder: Path, pages: Pages, profile: str = "fixed", size: int
         "entities_sha256": vocab.digest(),
     }
     manifest = storage.Manifest(
-        "BuildMentionTable", 4, {"profile": profile}, {}, (*files, *named_files, *lookup, listed), facts=facts
+        "BuildMentionTable",
+        4,
+        {"profile": profile},
+        {},
+        (*files, *named_files, *end_files, *lookup, *listed),
+        facts=facts,
     )
     storage.write_manifest(str(folder), manifest)
-    return Table(profile, table, named, vocab)
+    return Table(profile, table, named, ends, titles, vocab)
 
 
 def _split(rows: list[Row], by: str) -> list[list[Row]]:

@@ -309,6 +309,26 @@ def page_names(
     return rows
 
 
+def targets(pages: Pages, vocab: Iterable[Row], mentions: Iterable[Row]) -> list[Row]:
+    """Each page, entity, and title that a mention links to, by title."""
+    page_ids: dict[str, int] = {}
+    for page in pages.pages:
+        page_ids[page["title"]] = min(page["page_id"], page_ids.get(page["title"], page["page_id"]))
+    ids = entity_ids(vocab)
+    found = {*page_ids, *ids, *(row["title"] for row in mentions)}
+    return [
+        {"title": title, "page_id": page_ids.get(title, -1), "entity_id": ids.get(title)}
+        for title in sorted(found)
+    ]
+
+
+def letters_of(text: str) -> str:
+    """A text without case, accents, and all that is no letter, digit or mark."""
+    decomposed = unicodedata.normalize("NFD", text.casefold().lower())
+    kinds = ((each, unicodedata.category(each)) for each in decomposed)
+    return "".join(each for each, kind in kinds if kind != "Mn" and kind[0] in "LMN")
+
+
 def longest_spans(text: str, names: Collection[str]) -> list[tuple[int, int]]:
     """Names between word boundaries from left to right, at each place the longest; none begins with white space."""
     spans: list[tuple[int, int]] = []

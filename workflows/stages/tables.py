@@ -176,7 +176,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
     """Every anchor text with its targets, link probability and commonness; and the names that each page links by."""
 
     FOLDER = "mentions"
-    VERSION = 5
+    VERSION = 6
     NEED = Need(written=1.2, scratch=2)
 
     def requires(self) -> dict[str, Stage]:

@@ -14,6 +14,7 @@ import pytest
 from pipeline import schemas, storage
 from pipeline.dump.pages import read_site_info
 from pipeline.lookup.page_names import PageNames
+from pipeline.lookup.targets import Targets
 from tests.support import DATA
 from tests.support import oracle_tables as oracle
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer, is_held_out
@@ -222,6 +223,30 @@ def test_page_names(made: Made) -> None:
     for title, row in made.titles.items():
         reached = row["canonical"] if row["status"] in ("page", "redirect") else None
         assert titles_of(names, title) == (titles_of(names, reached) if reached else None)
+
+
+def test_targets(made: Made) -> None:
+    """Every page, and whatever else is linked; by title, by redirect, and by their letters."""
+    stage = made.stages[BuildMentionTable]
+    found = parquet_rows(made.paths(BuildMentionTable, "targets/"), "title")
+    mentions = parquet_rows(made.paths(BuildMentionTable, "mentions/"), "mention", "title")
+    expected = oracle.targets(made.pages, made.vocab, mentions)
+    assert same(found, expected)
+    assert {row["page_id"] < 0 for row in found} == {True, False}
+    rows, targets = {row["title"]: row for row in expected}, Targets(stage.folder)
+    ends = {title: oracle.follow(title, made.titles)[0] for title in {*made.titles, *rows}}
+    alike: dict[str, set[str]] = {}
+    for title, end in ends.items():
+        if end in rows and (letters := oracle.letters_of(title)):
+            alike.setdefault(letters, set()).add(end)
+    for title, end in ends.items():
+        target = targets.get(title)
+        row = rows.get(end)
+        assert (target and (target.title, target.page_id or -1, target.entity_id)) == (
+            row and (*row.values(),)
+        )
+        reached = {each.title for each in targets.alike(title)}
+        assert reached == alike.get(oracle.letters_of(title), set()), title
 
 
 def titles_of(names: PageNames, page: str) -> Mapping[str, str] | None:

@@ -4,7 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lookup.names import fold, longest_names, normalize_mention, tokens
+from pipeline.lookup.names import (
+    alike,
+    fold,
+    letters_of,
+    longest_names,
+    normalize_mention,
+    tokens,
+    write_alike,
+)
+from pipeline.storage.tries import TextMap
+from tests.support import oracle_tables as oracle
 from tests.support.oracle_tables import NameFinder, word_boundaries
 
 TEXTS = st.text(alphabet="ab A.-'日本éß\u0301😀1", max_size=30)
@@ -69,3 +79,36 @@ def test_mention_of_an_anchor_in_the_papers_profile(anchor: str, mention: str) -
 
 def test_fold() -> None:
     assert fold("ÀÉÎõü Straße") == "aeiou straße"
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("U.S.A.", "usa", "U S A"),
+        ("Spider-Man", "spiderman"),
+        ("Groß", "GROSS"),
+        ("Éire", "eire"),
+        ("日本", "日 本"),
+    ],
+)
+def test_names_are_alike_whose_letters_are(names: tuple[str, ...]) -> None:
+    assert len({letters_of(name) for name in names}) == 1
+
+
+def test_other_letters_are_other_names() -> None:
+    assert (
+        len({letters_of(name) for name in ("C", "C4", "Cc", "日", "ก\u0e49า", "กา")}) == 5
+    )  # marks above are accents
+
+
+@given(st.lists(TEXTS, unique=True, max_size=12), st.lists(TEXTS, max_size=6))
+def test_names_are_found_by_their_letters(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], others: list[str]
+) -> None:
+    path = str(tmp_path_factory.mktemp("alike") / "alike.tries")
+    written = write_alike(path, ((name, number) for number, name in enumerate(names)))
+    assert written == sum(oracle.letters_of(name) != "" for name in names)
+    for text in [*names, *others]:
+        letters = oracle.letters_of(text)
+        expected = [name for name in names if letters and oracle.letters_of(name) == letters]
+        assert [names[number] for number in alike(TextMap(path), text)] == sorted(expected)

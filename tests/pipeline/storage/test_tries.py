@@ -22,6 +22,9 @@ def test_a_file_of_tries_is_a_dictionary(
         assert (text in mapped) == (text in numbers)
         found = {text[:end] for end in range(1, len(text) + 1)} & set(numbers)
         assert mapped.prefixes(text) == sorted(found, key=len)
+        if len(text) > 1:
+            longer = {each: number for each, number in numbers.items() if each.startswith(text)}
+            assert dict(mapped.beginning_with(text)) == longer
 
 
 def test_the_order_of_texts_does_not_matter(tmp_path: Path) -> None:

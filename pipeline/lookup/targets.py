@@ -1,0 +1,107 @@
+"""What links can lead to: every page of a dump, and every other title that is linked; by title and by redirect.
+
+`targets/*.parquet` has a row for each; `targets.arrow` has the same to be mapped, in the same order.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pipeline import schemas, storage
+from pipeline.lookup.entities import alias_rows
+from pipeline.lookup.names import alike, write_alike
+from pipeline.storage.tries import TextMap, write_numbers
+
+TABLE = "targets"
+ROWS, NUMBERS, ALIKE = "targets.arrow", "targets.tries", "targets_alike.tries"
+_ROWS_PER_BATCH = 4096
+
+
+class Target(NamedTuple):
+    """A title, after redirects; the page's number, and the entity's id where it is in the vocabulary."""
+
+    title: str
+    page_id: int | None
+    entity_id: int | None
+
+
+class Targets:
+    """Looks titles up; all of it stays on disk, memory-mapped."""
+
+    def __init__(self, folder: str) -> None:
+        """Open what BuildMentionTable wrote into its folder.
+
+        Raises:
+            ValueError: a file is missing, or not a whole one.
+        """
+        self._folder = folder
+        self._numbers = TextMap(storage.join(folder, NUMBERS))
+        self._alike: TextMap | None = None
+        batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
+        self._columns = [batch.columns for batch in batches]
+
+    def get(self, title: str) -> Target | None:
+        """The target of a title or redirect, also where its first letter is written small; None for no such title."""
+        number = self._numbers.get(title)
+        if number is None and title[:1].islower():
+            number = self._numbers.get(title[0].upper() + title[1:])
+        return None if number is None else self._row(number)
+
+    def alike(self, title: str) -> list[Target]:
+        """The targets of titles and redirects that differ in case, accents, punctuation and blanks at most."""
+        if self._alike is None:
+            self._alike = TextMap(storage.join(self._folder, ALIKE))
+        return [self._row(number) for number in dict.fromkeys(alike(self._alike, title))]
+
+    def _row(self, number: int) -> Target:
+        batch, row = divmod(number, _ROWS_PER_BATCH)
+        title, page_id, entity_id = (column[row].as_py() for column in self._columns[batch])
+        return Target(title, None if page_id < 0 else page_id, entity_id)
+
+
+def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> list[storage.FileEntry]:
+    """Write what `Targets` reads.
+
+    Args:
+        folder: the stage's folder.
+        tables: the table's files, in the order in which their rows are numbered; no title is there twice.
+        titles: the files of the titles table.
+    """
+    own = storage.join(folder, f"own_{NUMBERS}")
+    rows = write_numbers(own, _write_rows(folder, tables))
+    known = TextMap(own)
+
+    def all_titles() -> Iterator[tuple[str, int]]:
+        """Titles without a page, which the titles table lacks or has as loops, then pages and redirects."""
+        for number, (title, page_id) in enumerate(_read(tables)):
+            if page_id < 0:
+                yield title, number
+        yield from alias_rows((row for path in titles for row in storage.read_rows(path)), known)
+
+    count = write_numbers(storage.join(folder, NUMBERS), all_titles())
+    found = write_alike(storage.join(folder, ALIKE), all_titles())
+    storage.remove(own)
+    return [
+        storage.describe(folder, name, number)
+        for name, number in ((ROWS, rows), (NUMBERS, count), (ALIKE, found))
+    ]
+
+
+def _read(tables: Sequence[str]) -> Iterator[tuple[str, int]]:
+    for path in tables:
+        for row in storage.read_rows(path, ["title", "page_id"]):
+            yield row["title"], row["page_id"]
+
+
+def _write_rows(folder: str, tables: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Write the tables as one mapped one; gives each title with its row's number."""
+    rows, number = chain.from_iterable(map(storage.read_rows, tables)), 0
+    schema = schemas.TARGETS.schema
+    with storage.atomic_path(storage.join(folder, ROWS)) as path, pa.ipc.new_stream(path, schema) as writer:
+        while batch := list(islice(rows, _ROWS_PER_BATCH)):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema))
+            for row in batch:
+                yield row["title"], number
+                number += 1

@@ -1,0 +1,51 @@
+"""What links can lead to, looked up by title, by redirect, and by letters."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from pipeline.lookup.mentions import MentionTable
+from pipeline.lookup.targets import Target
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> MentionTable:
+    write_mentions(tmp_path, small_pages(ARTICLES), size=4)
+    return MentionTable(str(tmp_path))
+
+
+def test_titles_and_redirects_are_looked_up(table: MentionTable) -> None:
+    found = Target("A", 0, 3)
+    assert [table.targets.get(title) for title in ("A", "a", "To a", "to a")] == [found] * 4
+    assert table.targets.get("B") == Target("B", 1, None)
+    assert table.targets.get("None") == Target("None", None, None)  # linked, and no page
+    assert [table.targets.get(title) for title in ("", "D", "To", "TO A")] == [None] * 4
+
+
+def test_titles_are_found_by_their_letters(table: MentionTable) -> None:
+    assert table.targets.alike("TO-A!") == [Target("A", 0, 3)]
+    assert table.targets.alike("NONE") == [Target("None", None, None)]
+    assert table.targets.alike("?") == table.targets.alike("toad") == []
+
+
+def test_names_are_found_by_their_letters(table: MentionTable) -> None:
+    names = list(table.names())
+    assert [names[number] for number in table.alike("ANN")] == ["Ann", "ann"]
+    assert [names[number] for number in table.alike("a.b.")] == ["ab"]
+    assert table.alike("...") == []
+
+
+def test_the_commonest_candidates_are_read_alone(table: MentionTable) -> None:
+    number = table.number("Ann")
+    assert number is not None
+    assert table.total_links(number) == 2
+    everything = list(table.candidates(number))
+    assert len(everything) == 2
+    assert [list(table.candidates(number, most)) for most in (1, 2, 9)] == [
+        everything[:1],
+        everything,
+        everything,
+    ]
