@@ -82,11 +82,14 @@ def _text_records(path: Path) -> Iterator[Record]:
     return _array_records(path, text) if is_array else _line_records(path, text)
 
 
-def read_text(path: Path, wanted: str = "a text file") -> str:
-    """The text of a UTF-8 file. Raises: ValueError naming it, and what is `wanted` where there is none."""
+def read_text(path: Path, wanted: str = "a text file", *, keeps_ends: bool = False) -> str:
+    """The text of a UTF-8 file; its lines end in \\n, or with `keeps_ends` as they do in the file.
+
+    Raises: ValueError naming it, and what is `wanted` where there is none.
+    """
     try:
         content = path.read_bytes()
-        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        text = content.decode("utf-8-sig")
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; expected {wanted}") from None
     except IsADirectoryError:
@@ -99,7 +102,7 @@ def read_text(path: Path, wanted: str = "a text file") -> str:
         raise ValueError(f"{path}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
     if (place := content.find(0)) >= 0:
         raise ValueError(f"{path}: byte {place} is 0, as in UTF-16; convert the file to UTF-8")
-    return text
+    return text if keeps_ends else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 # JSON

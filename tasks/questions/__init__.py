@@ -3,5 +3,5 @@
 cloze, extractive                   the tasks: their heads, decoding and scores
 cloze_format, extractive_format     the files of ReCoRD and SQuAD
 cloze_input, extractive_input       questions with the windows of their passages as batches
-windows   tokens and windows of a passage     answers   texts, files of predictions, the official scores
+windows   tokens of both, and how they are joined    answers   texts, files of predictions, the official scores
 """

@@ -11,6 +11,7 @@ import torch
 from model.luke.batch import IGNORED, Batch, lengths_mask, mention_positions, pad
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.windows import token_spans, widest_windows, windows
 from tasks.questions.extractive_format import Dataset, Example
 from tasks.questions.windows import (
     Integers,
@@ -20,9 +21,6 @@ from tasks.questions.windows import (
     marks_apart,
     passage_room,
     question_limit,
-    token_spans,
-    widest_windows,
-    windows,
 )
 from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, LabelledBatch
 

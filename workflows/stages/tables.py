@@ -177,7 +177,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
 
     FOLDER = "mentions"
     VERSION = 6
-    NEED = Need(written=1.2, scratch=2)
+    NEED = Need(written=2, scratch=2)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab)

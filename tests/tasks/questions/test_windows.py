@@ -10,17 +10,14 @@ import pytest
 from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.annotations import Mention
+from tasks.io.windows import STRIDE, token_spans, widest_windows, windows
 from tasks.questions.windows import (
-    STRIDE,
     encode,
     joined,
     marks_apart,
     passage_room,
     question_limit,
-    token_spans,
     tokens_of,
-    widest_windows,
-    windows,
 )
 from tests.support.properties import given, settings, st
 

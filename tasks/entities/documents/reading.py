@@ -1,0 +1,62 @@
+"""A file of documents in any of the formats, told from its first characters."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tasks.entities.documents.aida import START, read_aida
+from tasks.entities.documents.document import Document
+from tasks.entities.documents.json_lines import FORMATS, read_document
+from tasks.entities.documents.wned import read_wned
+from tasks.io.records import read_records
+from tasks.io.tables import is_table
+
+WANTED = (
+    "JSON objects with text and mentions, index and wikipedia_titles (ZELDA), or labels (ELEVANT), "
+    f"columns that begin with {START} (AIDA-CoNLL), or XML (WNED)"
+)
+
+
+def read_documents(path: Path, left_out: list[str] | None = None) -> list[Document]:
+    """The documents of a file, whose ids differ.
+
+    Raises: ValueError naming file and line of what is none, or has no mentions. Where `left_out` is given, single
+    mentions of JSON objects that are wrong are left out instead, and what is wrong is added there.
+    """
+    documents = list(_read(path, left_out))
+    if not documents:
+        raise ValueError(f"{path}: no document; wanted {WANTED}")
+    for document in documents:
+        if document.mentions is None:
+            raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
+    check_ids(documents)
+    return documents
+
+
+def check_ids(documents: Iterable[Document]) -> None:
+    """Raises: ValueError naming the second document of an id."""
+    seen = Counter[str]()
+    for document in documents:
+        if seen[document.id]:
+            raise document.error(f"the id {document.id!r} is there twice; wanted one for each document")
+        seen[document.id] += 1
+
+
+def _read(path: Path, left_out: list[str] | None) -> Iterator[Document]:
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; wanted {WANTED}")
+    if is_table(path):
+        beginning = b"{"
+    else:
+        with path.open("rb") as stream:
+            beginning = stream.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if beginning.startswith(b"<"):
+        yield from read_wned(path)
+    elif beginning.startswith(START.encode()):
+        yield from read_aida(path)
+    elif beginning.startswith((b"{", b"[")):
+        for number, record in enumerate(read_records(path), start=1):
+            yield read_document(record, number, left_out)
+    else:
+        found = beginning.split(b"\n")[0][:40].decode(errors="replace")
+        raise ValueError(f"{path}: begins with {found!r}; wanted {WANTED}")

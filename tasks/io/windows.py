@@ -1,0 +1,48 @@
+"""The windows in which long texts are seen, and the tokens of spans of characters."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+STRIDE = 128
+
+Integers = NDArray[np.int64]
+
+
+def windows(length: int, room: int, stride: int = STRIDE) -> list[tuple[int, int]]:
+    """Half-open windows of at most `room` tokens that cover a text of `length`; none where that is 0.
+
+    They begin `stride` apart, and in a short model half a window apart: (0, 4), (2, 6), (4, 7) for 7 tokens and a room
+    of 4.
+    """
+    stride = min(stride, max(1, room // 2))
+    starts = range(0, max(length - room, 0) + stride, stride) if length else ()
+    return [(start, min(start + room, length)) for start in starts]
+
+
+def widest_windows(spans: Sequence[tuple[int, int]]) -> Integers:
+    """The number of the window in which each token has the most context, as BERT counts it.
+
+    That is the context on its shorter side and, between equals, the longer window, then the first. The windows (0, 4)
+    and (2, 6) both hold the tokens 2 and 3: 2 has a token on its right in the first window (and two on its left), none
+    on its left in the second; 3 is the last of the first window. So the result is 0 0 0 1 1 1.
+    """
+    length = spans[-1][1]
+    most, widest = np.full(length, -1.0), np.zeros(length, dtype=np.int64)
+    for number, (start, end) in enumerate(spans):
+        before = np.arange(end - start)
+        context = np.minimum(before, before[::-1]) + 0.01 * (end - start)
+        is_more = context > most[start:end]
+        most[start:end][is_more] = context[is_more]
+        widest[start:end][is_more] = number
+    return widest
+
+
+def token_spans(characters: Integers, spans: Integers) -> Integers:
+    """The tokens (spans, 2) that share a character with each span (spans, 2) of characters; both half open.
+
+    `characters` (tokens, 2) are those of each token.
+    """
+    first = np.searchsorted(characters[:, 1], spans[:, 0], side="right")
+    return np.stack([first, np.searchsorted(characters[:, 0], spans[:, 1], side="left")], axis=1)

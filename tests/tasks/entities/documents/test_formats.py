@@ -1,0 +1,195 @@
+"""Documents in five formats: what is read, and what is said of bad ones."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tasks.entities.documents.document import Document, to_json
+from tasks.entities.documents.json_lines import read_document
+from tasks.entities.documents.reading import read_documents
+from tasks.io.records import Record
+from tests.support import DATA
+from tests.support.properties import given, st
+
+FILES = DATA / "documents"
+TURING = [("Alan Turing", "Alan Turing"), ("Bletchley Park", "Bletchley Park")]
+LATER = [("Turing", "Alan Turing"), ("Manchester", "Manchester")]
+JOYCE = [("Zürich", "Zürich"), ("Joyce", "James Joyce"), ("Ulysses", "Ulysses (novel)")]
+NOBODY = [("Frau Keller", None)]
+
+
+def named(document: Document) -> list[tuple[str, str | None]]:
+    return [(document.text[each.start : each.end], each.title) for each in document.mentions or ()]
+
+
+@pytest.mark.parametrize(
+    ("file", "ids", "first", "second"),
+    [
+        ("ours.jsonl", ["turing", "zürich 😀"], TURING + LATER, JOYCE + NOBODY),
+        ("zelda.jsonl", ["7", "8"], TURING + LATER, JOYCE),
+        ("elevant.jsonl", ["0", "1"], TURING + LATER, JOYCE + NOBODY),
+        ("aida.tsv", ["1 Codes", "2 Books"], [*TURING, ("London", "London"), LATER[1]], JOYCE + NOBODY),
+        ("wned.xml", ["turing.txt", "zurich.txt"], TURING + LATER, JOYCE + NOBODY),
+    ],
+)
+def test_formats_are_told_by_their_content(
+    file: str, ids: list[str], first: list[tuple[str, str]], second: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    documents = read_documents(FILES / file)
+    assert [each.id for each in documents] == ids
+    assert [named(each) for each in documents] == [first, second]
+    # What was read is the same once it is written in our format.
+    rewritten = tmp_path / "documents"
+    lines = [json.dumps(to_json(each), ensure_ascii=False) for each in documents]
+    rewritten.write_text("\n".join(lines), encoding="utf-8")
+    again = read_documents(rewritten)
+    assert [(each.id, each.text, each.mentions, each.annotated) for each in again] == [
+        (each.id, each.text, each.mentions, each.annotated) for each in documents
+    ]
+
+
+def test_the_text_of_columns_is_a_sentence_a_line() -> None:
+    texts = [each.text for each in read_documents(FILES / "aida.tsv")]
+    assert texts[0] == "Alan Turing worked at Bletchley Park .\nLondon Manchester called"
+    assert texts[1] == "In Zürich , Joyce wrote Ulysses\nFrau Keller sold him paper ."
+
+
+def test_elevant_says_what_part_is_annotated() -> None:
+    assert [each.annotated for each in read_documents(FILES / "elevant.jsonl")] == [(0, 79), (0, 44)]
+
+
+def test_texts_of_wned_keep_their_ends_of_lines() -> None:
+    assert "Park.\r\nAfter" in read_documents(FILES / "wned.xml")[0].text
+
+
+def test_wned_wiki_is_read_whole(shared: Path) -> None:
+    """One of its 6,765 mentions ends behind the text."""
+    path, left_out = shared / "data/entity-linking/wned-wiki.jsonl", list[str]()
+    documents = read_documents(path, left_out)
+    assert len(documents) == 319
+    assert sum(len(each.mentions or ()) for each in documents) == 6764
+    [said] = left_out
+    assert said.startswith(f"{path}:243: mentions[27]: start, end spans 1897 to 1934; wanted at least one of the 1931")
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_documents(path)
+    assert all(each.title for document in documents for each in document.mentions or ())
+
+
+# Bad input
+
+LINE = {"text": "Ada met Bob.", "mentions": [{"start": 0, "end": 3, "title": "Ada"}]}
+
+
+def mention(**values: object) -> dict[str, object]:
+    return {**LINE, "mentions": [*LINE["mentions"], {"start": 8, "end": 11, "title": "Bob", **values}]}
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"mentions": []}, r"no field 'text'; wanted a text"),
+        ({"text": 3}, "text is 3; wanted a text"),
+        ({**LINE, "id": 1.5}, r"id is 1\.5; wanted a text or a whole number"),
+        ({**LINE, "mentions": [3]}, r"mentions\[0\] is 3; wanted an object"),
+        (mention(end=13), r"mentions\[1\]: start, end spans 8 to 13; wanted at least one of the 12 characters"),
+        (mention(start=-1), r"mentions\[1\]: start, end spans -1 to 11"),
+        (mention(start=11), r"mentions\[1\]: start, end spans 11 to 11"),
+        (mention(start="8"), r"mentions\[1\]: start, end is \[\"8\", 11\]; wanted two whole numbers"),
+        (mention(title=4), r"mentions\[1\]: title is 4; wanted a title, or null"),
+        ({**LINE, "annotated": [0, 99]}, "annotated spans 0 to 99; wanted at least one of the 12 characters"),
+        (
+            {"text": "Ada", "index": [[0, 3]], "wikipedia_titles": []},
+            "index has 1 places, wikipedia_titles 0 titles",
+        ),
+        ({"text": "Ada", "wikipedia_titles": []}, r"no field 'index'; wanted a list of \[start, end\]"),
+        ({"text": "Ada", "index": [[0, 4]], "wikipedia_titles": ["A"]}, r"index\[0\] spans 0 to 4"),
+        ({"text": "Ada", "index": [[0, 3]], "wikipedia_titles": [3]}, r"wikipedia_titles\[0\] is 3"),
+        ({"text": "Ada", "labels": [{"span": [0, 9], "entity_id": "Q7"}]}, r"labels\[0\]: span spans 0 to 9"),
+        ({"text": "Ada", "labels": [{"span": [0, 3]}]}, r"labels\[0\]: no field 'entity_id'; wanted a text"),
+        ({"text": "Ada"}, "no field mentions or wikipedia_titles or labels"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, record: dict[str, object], message: str) -> None:
+    path = tmp_path / "gold.jsonl"
+    path.write_text(f"{json.dumps(LINE)}\n\n{json.dumps(record)}\n")
+    with pytest.raises(ValueError, match=rf"gold\.jsonl:3: {message}") as error:
+        read_documents(path)
+    assert "\n" not in str(error.value)
+
+
+def edited(tmp_path: Path, file: str, change: Callable[[str], str]) -> Path:
+    """A copy of a file with its texts, changed."""
+    shutil.copytree(FILES, tmp_path / "copy")
+    path = tmp_path / "copy" / file
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("aida.tsv", "worked\tO", "worked\tX", r":5: found the token 'worked' with 'X'; .* B, I or O"),
+        ("aida.tsv", "sold\n", "\tO\n", r":25: found the token '' with 'O'"),
+        ("aida.tsv", "Frau\tB\tFrau Keller\t--NME--", "Frau\tB", r":23: 2 columns; wanted the token, B, the mention"),
+        ("aida.tsv", "http://en.wikipedia.org/wiki/London", "London", r":11: the address is 'London'; .*/wiki/"),
+        ("aida.tsv", "(2 Books)", "(1 Codes)", r":15: the id '1 Codes' is there twice"),
+        ("wned.xml", "<offset>22</offset>", "<offset>-1</offset>", r":10: offset is '-1'; wanted a whole number"),
+        ("wned.xml", "<offset>22</offset>", "", r":10: the annotation has no offset"),
+        ("wned.xml", "<offset>22</offset>", "<offset>70</offset>", r":10: 'anchester\.' stands at the offset 70; "),
+        ("wned.xml", 'docName="turing.txt"', 'docName="../ours.jsonl"', r":3: docName is '\.\./ours\.jsonl'"),
+        ("wned.xml", 'docName="turing.txt"', 'docName="none"', r"RawText/none: no such file; .*wned\.xml:3"),
+        ("wned.xml", ' docName="turing.txt"', "", r":3: a document without docName"),
+        ("wned.xml", "</annotation>", "</annotations>", r":9: no XML \(mismatched tag\)"),
+        (
+            "wned.xml",
+            "<isles.entityAnnotation>",
+            '<!DOCTYPE x [<!ENTITY a "b">]>\n<isles.entityAnnotation>',
+            r":2: declares an entity",
+        ),
+        ("wned.xml", "document", "doc", r": no element 'document'|:5: mention stands outside"),
+    ],
+)
+def test_a_bad_place_is_named(tmp_path: Path, file: str, old: str, new: str, message: str) -> None:
+    def change(text: str) -> str:
+        assert old in text
+        return text.replace(old, new)
+
+    with pytest.raises(ValueError, match=message) as error:
+        read_documents(edited(tmp_path, file, change))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("", "begins with ''; wanted JSON objects"), ("token O\n", "begins with 'token O'; wanted JSON")],
+)
+def test_other_files_are_refused(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "gold"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_documents(path)
+    with pytest.raises(ValueError, match="nowhere: no such file"):
+        read_documents(tmp_path / "nowhere")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("start end title span".split()), inner),
+    max_leaves=6,
+)
+FIELDS = ("text", "id", "mentions", "index", "wikipedia_titles", "labels", "annotated", "evaluation_span")
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON))
+def test_any_record_is_a_document_or_an_error_of_a_line(values: dict[str, object]) -> None:
+    try:
+        document = read_document(Record("f:1", values), 1)
+    except ValueError as error:
+        assert str(error).startswith("f:1: ")
+    else:
+        for each in document.mentions or ():
+            assert 0 <= each.start < each.end <= len(document.text)
