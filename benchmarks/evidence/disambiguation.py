@@ -27,6 +27,7 @@ from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import evaluating, read_pretrained
+from model.pretraining.ranking import candidate_logits
 from pipeline.sequences.commonest import held_out_counts
 from pipeline.sequences.shards import is_held_out
 
@@ -110,16 +111,16 @@ def model_scores(
             masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen]
             batch = collate(masked, max_mention_words=facts.max_mention_words, entities=True)
             states, labels = module.asked(batch)[ENTITY_LOSS]
-            logits = head(states.float(), table.weight).double().numpy()
-            rows = itertools.count()
+            rows, counter = dict[int, int](), itertools.count()
             for index, each in zip(chosen, masked, strict=True):
                 hidden = np.flatnonzero(each.entity_labels != IGNORED).tolist()
-                row_of = {place: next(rows) for place in hidden}
-                for number in of_sequence[index]:
-                    mention = mentions[number]
-                    row = row_of[mention.place]
-                    assert int(labels[row]) == mention.label
-                    found[number] = logits[row, mention.candidates]
+                row_of = {place: next(counter) for place in hidden}
+                rows |= {number: row_of[mentions[number].place] for number in of_sequence[index]}
+            candidates = [mentions[number].candidates for number in rows]
+            assert labels[[*rows.values()]].tolist() == [mentions[number].label for number in rows]
+            scores = candidate_logits(head, states[[*rows.values()]], table.weight, candidates)
+            for number, score in zip(rows, scores, strict=True):
+                found[number] = score
     return found
 
 

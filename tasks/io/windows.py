@@ -10,14 +10,14 @@ STRIDE = 128
 Integers = NDArray[np.int64]
 
 
-def windows(length: int, room: int, stride: int = STRIDE) -> list[tuple[int, int]]:
+def windows(length: int, room: int, stride: int | None = None) -> list[tuple[int, int]]:
     """Half-open windows of at most `room` tokens that cover a text of `length`; none where that is 0.
 
-    They begin `stride` apart, and in a short model half a window apart: (0, 4), (2, 6), (4, 7) for 7 tokens and a room
-    of 4.
+    They begin `stride` apart, by itself STRIDE, and in a short model half a window: (0, 4), (2, 6), (4, 7) for 7 tokens
+    and a room of 4.
     """
-    stride = min(stride, max(1, room // 2))
-    starts = range(0, max(length - room, 0) + stride, stride) if length else ()
+    step = stride or min(STRIDE, max(1, room // 2))
+    starts = range(0, max(length - room, 0) + step, step) if length else ()
     return [(start, min(start + room, length)) for start in starts]
 
 
