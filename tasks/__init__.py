@@ -4,6 +4,6 @@ task        what a task offers; hyper-parameters       io          records, labe
 ner   typing_and_relations   questions   entities       the tasks, and Wikipedia's entities in any text
 finetuning  any task, from a data set to metrics       serving     fine-tuned models in use
 
-Commands: predict, export, annotate, and for the scores of two files ner, entity_typing,
+Commands: predict, export, annotate, entities, and for the scores of two files ner, entity_typing,
 relation_classification, cloze_qa, extractive_qa.
 """

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pipeline.lookup.entities import UNK_ID, EntityVocab
 from pipeline.lookup.mentions import Candidate, Mention, MentionTable
 from pipeline.lookup.names import NameSet, longest_names
+from tasks.entities.documents.document import page_title
 
 MIN_LINK_PROBABILITY = 0.01
 MIN_COMMONNESS = 0.5
@@ -105,7 +106,7 @@ class Annotator:
 
     def has_page(self, page: str) -> bool:
         """Whether the table knows the names of a page, by its title or a redirect to it."""
-        return _title(page) in self.table.pages
+        return page_title(page) in self.table.pages
 
     def annotate(self, text: str, page: str | None = None) -> list[Annotation]:
         """The entities of a text, in its order.
@@ -129,7 +130,7 @@ class Annotator:
         """The names to look for, and what each stands for."""
         if page is None:
             return self.table, self._anywhere
-        names = self._on_page(title := _title(page))
+        names = self._on_page(title := page_title(page))
         if names is None:
             raise ValueError(
                 f"{self.table.folder}: {_dump(self.table)} has no article or redirect {title!r}; "
@@ -159,11 +160,6 @@ class Annotator:
 def _sense(mention: Mention, target: Candidate) -> Sense:
     entity_id = UNK_ID if target.entity_id is None else target.entity_id
     return Sense(target.title, entity_id, mention.link_probability, target.commonness)
-
-
-def _title(page: str) -> str:
-    """A page's title as the dump has it, also where it comes from an address."""
-    return " ".join(page.replace("_", " ").split())
 
 
 def _dump(table: MentionTable) -> str:

@@ -13,15 +13,7 @@ from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.io.windows import token_spans, widest_windows, windows
 from tasks.questions.extractive_format import Dataset, Example
-from tasks.questions.windows import (
-    Integers,
-    Text,
-    encode,
-    joined,
-    marks_apart,
-    passage_room,
-    question_limit,
-)
+from tasks.questions.windows import Integers, Text, encode, joined, marks_apart, passage_room, question_limit
 from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, LabelledBatch
 
 MAX_QUESTION = 64

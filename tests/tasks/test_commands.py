@@ -17,6 +17,7 @@ COMMANDS = (
     "tasks.predict",
     "tasks.export",
     "tasks.annotate",
+    "tasks.entities",
 )
 
 

@@ -50,7 +50,9 @@ def read_aida(path: Path) -> Iterator[Document]:
             if reading:
                 yield reading.document()
             name = re.search(r"\((.*)\)", columns[0])
-            reading = _Reading(where, name[1] if name else columns[0].removeprefix(START).strip() or str(number))
+            reading = _Reading(
+                where, name[1] if name else columns[0].removeprefix(START).strip() or str(number)
+            )
         elif reading is None and columns != [""]:
             raise ValueError(f"{where}: found {line[:40]!r}; wanted {START} before the first token")
         elif reading:
@@ -67,7 +69,9 @@ def _read_line(reading: _Reading, columns: list[str], where: str) -> None:
             reading.text += "\n"
         return
     if not word or tag not in ("B", "I", "O"):
-        raise ValueError(f"{where}: found the token {word!r} with {tag!r}; wanted a token, and behind it B, I or O")
+        raise ValueError(
+            f"{where}: found the token {word!r} with {tag!r}; wanted a token, and behind it B, I or O"
+        )
     if tag != "O" and len(columns) < 4:
         raise ValueError(
             f"{where}: {len(columns)} columns; wanted the token, {tag}, the mention, and its entity or --NME--"
@@ -90,5 +94,7 @@ def _title(columns: list[str], where: str) -> str | None:
     if not address:
         return page_title(re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), entity))
     if not (title := title_of_address(address)):
-        raise ValueError(f"{where}: the address is {address!r}; wanted one of Wikipedia, with /wiki/ and a title")
+        raise ValueError(
+            f"{where}: the address is {address!r}; wanted one of Wikipedia, with /wiki/ and a title"
+        )
     return title

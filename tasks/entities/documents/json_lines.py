@@ -78,7 +78,9 @@ def _zelda(record: Record) -> Iterator[Found]:
 def _elevant(record: Record) -> Iterator[Found]:
     for each in children(record, "labels"):
         is_known = re.fullmatch(r"Q\d+", each.text("entity_id"))
-        yield Found(each, each.values.get("span"), each.values.get("name") if is_known else None, "span", "name")
+        yield Found(
+            each, each.values.get("span"), each.values.get("name") if is_known else None, "span", "name"
+        )
 
 
 # By the field that tells a format; what `link` answers has our `mentions` beside the fields of the question.

@@ -1,0 +1,328 @@
+"""Entity linking: `python -m tasks.entities link`, `score` and `convert`.
+
+    python -m tasks.entities link --mentions DIR --model DIR < text
+    python -m tasks.entities score GOLD PREDICTIONS --mentions DIR
+    python -m tasks.entities convert FILE > documents.jsonl
+
+`link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
+`page_id`, `entity_id`, `qid`, `probability` and `step`. Places are code points, ends are excluded.
+"""
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.annotate import share
+from tasks.entities.annotator import MIN_LINK_PROBABILITY, Annotator
+from tasks.entities.candidates import MOST, STEPS, CandidateFinder
+from tasks.entities.disambiguation import TOKENS_PER_BATCH, load_model
+from tasks.entities.documents.document import to_json
+from tasks.entities.documents.reading import read_documents
+from tasks.entities.linker import Linker
+from tasks.entities.scores import score_files
+from tasks.serving.predict import their_words
+from tasks.serving.streams import AT_ONCE, ON_ERROR, batches, lines_of, replies
+
+JSON_LINES, TEXT_LINES, FILES = "json", "lines", "files"
+STDIN = "-"
+TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    whole = argparse.ArgumentParser(
+        prog="python -m tasks.entities", description="Link mentions to pages of Wikipedia."
+    )
+    commands = whole.add_subparsers(required=True)
+    link = commands.add_parser("link", help="find the pages that documents mention")
+    link.set_defaults(run=run_link)
+    add_table(link, required=True)
+    link.add_argument(
+        "inputs", nargs="*", default=[STDIN], metavar="FILE", help="documents; - or none: those on stdin"
+    )
+    link.add_argument(
+        "--input",
+        choices=(JSON_LINES, TEXT_LINES, FILES),
+        help="what a document is: a JSON object a line (id, text, and mentions that are given), a line of text, or a "
+        "file of text (default: JSON where the first line begins with a brace, else a line of text)",
+    )
+    link.add_argument(
+        "--model",
+        type=Path,
+        help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json; "
+        "without one the commonest candidate is the answer",
+    )
+    link.add_argument(
+        "--tokenizer", type=Path, help="the model's tokenizer, where its folder has none (Pretrain)"
+    )
+    link.add_argument(
+        "--local", action="store_true", help="answer all mentions at once, each without the others"
+    )
+    link.add_argument(
+        "--prior-weight",
+        type=number,
+        default=1.0,
+        metavar="WEIGHT",
+        help="of log prior (default: %(default)s)",
+    )
+    link.add_argument(
+        "--longer-mentions",
+        action="store_true",
+        help="let names and acronyms take over what longer mentions of their document stand for",
+    )
+    link.add_argument(
+        "--find-mentions", action="store_true", help="find mentions, also where a document brings its own"
+    )
+    link.add_argument(
+        "--min-link-probability",
+        type=share,
+        default=MIN_LINK_PROBABILITY,
+        metavar="SHARE",
+        help="names that are links less often are not found (default: %(default)s)",
+    )
+    link.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
+    link.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    link.add_argument(
+        "--tokens-per-batch",
+        type=count,
+        default=TOKENS_PER_BATCH,
+        help="words and entities computed at once (default: %(default)s)",
+    )
+    link.add_argument(
+        "--on-error",
+        choices=ON_ERROR,
+        default=ON_ERROR[0],
+        help="a document that cannot be linked: report it in the answer's place as {error, line}, and end with status "
+        "1; skip it, with counts on stderr; or stop there (default: %(default)s)",
+    )
+    score = commands.add_parser("score", help="compare answers with gold documents")
+    score.set_defaults(run=run_score)
+    score.add_argument("gold", type=Path, help="documents with titles, in any of the formats")
+    score.add_argument("predictions", type=Path, help="what link wrote for them")
+    add_table(score, required=False)
+    score.add_argument(
+        "--leave-out-pages",
+        action="store_true",
+        help="leave out documents whose id is the title of a page of the dump, from which a model may know them",
+    )
+    add_mention_errors(score)
+    convert = commands.add_parser("convert", help="write documents of any format as JSON lines")
+    convert.set_defaults(run=run_convert)
+    convert.add_argument("file", type=Path, help="ours, ZELDA's, ELEVANT's, AIDA-CoNLL's or WNED's")
+    add_mention_errors(convert)
+    return whole
+
+
+def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
+    command.add_argument(
+        "--mentions",
+        type=Path,
+        required=required,
+        help="folder of BuildMentionTable"
+        + ("" if required else ": titles go through its redirects, and candidates are counted"),
+    )
+    command.add_argument(
+        "--most-candidates",
+        type=count,
+        default=MOST,
+        metavar="N",
+        help="of a mention, the commonest (default: %(default)s)",
+    )
+
+
+def add_mention_errors(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--on-error",
+        choices=("stop", "skip"),
+        default="stop",
+        help="a mention of a JSON line with a wrong place or title: stop there, or leave it out and say so on stderr "
+        "(default: %(default)s)",
+    )
+
+
+def number(text: str) -> float:
+    """A weight from the command line, 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 0 or more")
+    return value
+
+
+def count(text: str) -> int:
+    """A whole number from the command line, 1 or more."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text}: wanted a whole number, 1 or more")
+    return int(text)
+
+
+# link
+
+
+def run_link(options: argparse.Namespace) -> int:
+    """Link the inputs, one after another; the status."""
+    annotator = Annotator.open(
+        options.mentions, min_link_probability=options.min_link_probability, min_commonness=0.0
+    )
+    finder = CandidateFinder(annotator.table, options.most_candidates)
+    linker = Linker(
+        finder,
+        annotator,
+        is_global=not options.local,
+        prior_weight=options.prior_weight,
+        longer_mentions=options.longer_mentions,
+        finds_all=options.find_mentions,
+        shows_candidates=options.candidates,
+    )
+    if options.model:
+        words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(options.model)[0]
+        model = load_model(options.model, annotator.table, words, device=options.device)
+        linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
+    errors = Counter[str]()
+    size = max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE
+    for name in options.inputs:
+        source = "stdin" if name == STDIN else name
+        for batch in batches(documents_of(name, options.input), size):
+            errors += write_answers(linker, batch, source, options.on_error)
+    found = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
+    print(f"{linker.steps.total():,} mentions, candidates by: {found or 'none'}", file=sys.stderr)
+    if options.on_error != "skip":
+        return 1 if errors else 0
+    for reason, times in errors.most_common():
+        print(f"left out: {times}: {reason}", file=sys.stderr)
+    return 0
+
+
+def write_answers(
+    linker: Linker, batch: Sequence[tuple[int, bytes]], source: str, on_error: str
+) -> Counter[str]:
+    """Write the answers to some documents; the reasons of errors, counted.
+
+    Raises: ValueError for the first error with `stop`, after the answers before it.
+    """
+    errors = Counter[str]()
+    for reply in replies(linker.answer, batch, source):
+        if reply.error:
+            errors[reply.error.removeprefix(f"{source}:{reply.line}: ")] += 1
+        if reply.error and on_error == "stop":
+            sys.stdout.flush()
+            raise ValueError(reply.error)
+        if not reply.error or on_error == "report":
+            values = {"error": reply.error, "line": reply.line} if reply.error else reply.values
+            print(json.dumps(values, ensure_ascii=False))
+    sys.stdout.flush()
+    return errors
+
+
+def documents_of(name: str, kind: str | None) -> Iterator[bytes]:
+    """The documents of a file, or of stdin, as JSON lines; an input line is a line of these.
+
+    Raises: ValueError for no such file.
+    """
+    if name == STDIN:
+        yield from as_json(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "", kind)
+        return
+    if Path(name).is_dir():
+        raise ValueError(
+            f"{name}: a folder; wanted files of documents (do several fit the pattern of --mentions?)"
+        )
+    try:
+        with Path(name).open("rb", buffering=0) as stream:
+            yield from as_json(stream, name, kind)
+    except OSError as error:
+        raise ValueError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+def as_json(stream: Any, name: str, kind: str | None) -> Iterator[bytes]:
+    """The documents of a binary stream. A text's id is the name of its file, the line's number, or both."""
+    if kind == FILES:
+        yield as_document(b"".join(iter(lambda: stream.read(1 << 20), b"")), name or "stdin")
+        return
+    for line_number, line in enumerate(lines_of(stream), start=1):
+        if kind is None and line.strip():
+            kind = JSON_LINES if line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") else TEXT_LINES
+        is_text = kind == TEXT_LINES and line.strip()
+        identity = f"{name}:{line_number}" if name else line_number
+        yield as_document(line.removesuffix(b"\r"), identity) if is_text else line
+
+
+def as_document(text: bytes, identity: str | int) -> bytes:
+    """A text as a document; what is no UTF-8 stays as it is, to be refused where it is read."""
+    try:
+        return json.dumps({"id": identity, "text": text.decode("utf-8-sig")}, ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        return text
+
+
+# score and convert
+
+
+def run_score(options: argparse.Namespace) -> int:
+    """Print the scores."""
+    if options.leave_out_pages and not options.mentions:
+        raise ValueError("--leave-out-pages: the dump's pages are told by --mentions DIR")
+    finder = None
+    if options.mentions:
+        finder = CandidateFinder(Annotator.open(options.mentions).table, options.most_candidates)
+    left_out: list[str] | None = [] if options.on_error == "skip" else None
+    scores = score_files(
+        options.gold, options.predictions, finder, leaves_out_pages=options.leave_out_pages, left_out=left_out
+    )
+    print(json.dumps(scores | {"mentions_left_out": len(left_out or ())}, indent=2, ensure_ascii=False))
+    tell(left_out)
+    return 0
+
+
+def run_convert(options: argparse.Namespace) -> int:
+    """Write the documents as JSON lines."""
+    left_out: list[str] | None = [] if options.on_error == "skip" else None
+    for document in read_documents(options.file, left_out):
+        print(json.dumps(to_json(document), ensure_ascii=False))
+    tell(left_out)
+    return 0
+
+
+def tell(left_out: Sequence[str] | None) -> None:
+    """Say on stderr what is left out."""
+    for each in left_out or ():
+        print(f"left out: {each}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        status = run(options)
+    except (ValueError, OSError) as error:
+        stop(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if status:
+        sys.exit(status)
+
+
+def stop(error: Exception) -> NoReturn:
+    """End with what is wrong; where nobody reads any more, without a word."""
+    if not isinstance(error, BrokenPipeError):
+        sys.exit(f"error: {error}")
+    os.dup2(
+        os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+    )  # what Python would flush has nowhere to go
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Documents in, mentions with their pages out: finds mentions, their candidates, and which of these is meant."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tasks.entities.annotator import Annotator
+from tasks.entities.candidates import CandidateFinder, Candidates
+from tasks.entities.disambiguation import Asked, EntityModel, Floats, disambiguate
+from tasks.entities.documents.document import Mention
+from tasks.entities.documents.json_lines import read_document
+from tasks.io.records import Record
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Linker:
+    """Links documents.
+
+    Attributes:
+        finder: of candidates.
+        annotator: finds the mentions of documents that bring none.
+        model: without one the commonest candidate is the answer.
+        is_global: see `disambiguation`.
+        prior_weight: of the logarithm of the prior, beside the model's score.
+        longer_mentions: whether mentions take over what longer ones of their document stand for.
+        finds_all: whether mentions are found also where the document brings its own, which are then left out.
+        shows_candidates: whether an answer has all candidates.
+        steps: how many mentions had their candidates by each step, over all answers.
+    """
+
+    finder: CandidateFinder
+    annotator: Annotator
+    model: EntityModel | None = None
+    is_global: bool = True
+    prior_weight: float = 1.0
+    longer_mentions: bool = False
+    finds_all: bool = False
+    shows_candidates: bool = False
+    steps: Counter[str] = field(default_factory=Counter)
+
+    def answer(self, records: Sequence[Record]) -> list[Answer]:
+        """For each record its `mentions`, with their pages. Raises: ValueError naming the record."""
+        documents = [self._asked(record) for record in records]
+        if self.model:
+            shares = disambiguate(
+                self.model, documents, is_global=self.is_global, prior_weight=self.prior_weight
+            )
+        else:
+            shares = [[None] * len(each.mentions) for each in documents]
+        self.steps.update(candidates.step for each in documents for candidates in each.candidates)
+        return [{"mentions": self._answers(*pair)} for pair in zip(documents, shares, strict=True)]
+
+    def _asked(self, record: Record) -> Asked:
+        document = read_document(record, 0)
+        mentions = document.mentions
+        if mentions is None or self.finds_all:
+            mentions = tuple(Mention(each.start, each.end) for each in self.annotator.annotate(document.text))
+        texts = [document.text[each.start : each.end] for each in mentions]
+        return Asked(document.text, mentions, self.finder.of_document(texts, longer=self.longer_mentions))
+
+    def _answers(self, asked: Asked, shares: Sequence[Floats | None]) -> list[Answer]:
+        triples = zip(asked.mentions, asked.candidates, shares, strict=True)
+        return [self._answer(asked.text, *each) for each in triples]
+
+    def _answer(self, text: str, mention: Mention, found: Candidates, shares: Floats | None) -> Answer:
+        """What is said of a mention; of equal candidates the commoner one."""
+        of_each = [each.prior for each in found.items] if shares is None else shares.tolist()
+        best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
+        chosen = None if best is None else found.items[best]
+        target = chosen and self.finder.table.targets.get(chosen.title)
+        answer: Answer = {
+            "mention": text[mention.start : mention.end],
+            "start": mention.start,
+            "end": mention.end,
+            "title": chosen.title if chosen else None,
+            "page_id": target.page_id if target else None,
+            "entity_id": chosen.entity_id if chosen else None,
+            "qid": None,
+            "probability": None if best is None else round(of_each[best], 6),
+            "step": found.step,
+        }
+        if self.shows_candidates:
+            answer["candidates"] = [
+                {"title": each.title, "entity_id": each.entity_id, "prior": each.prior, "probability": share}
+                for each, share in zip(found.items, of_each, strict=True)
+            ]
+        return answer

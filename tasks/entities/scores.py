@@ -1,0 +1,201 @@
+"""Scores of linked documents: disambiguation of gold mentions, and linking by strong match, as neleval defines them.
+
+A gold mention is in the knowledge base where it has a title that the dump has, after redirects. Where no mention table
+is given, every title counts, as it is written.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.entities.candidates import CandidateFinder
+from tasks.entities.documents.document import Document, Mention, page_title
+from tasks.entities.documents.json_lines import read_document
+from tasks.entities.documents.reading import check_ids, read_documents
+from tasks.io.metrics import precision_recall_f1
+from tasks.io.records import read_records
+
+Figures = dict[str, Any]
+Link = tuple[int, int, str]  # start, end and title
+Resolve = Callable[[str], str | None]
+"""A title after redirects; None for one that the dump lacks."""
+EXAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A document with its gold mentions and those that are scored, whose titles went through redirects."""
+
+    gold: Sequence[Mention]
+    found: Sequence[Mention]
+    text: str
+
+    @classmethod
+    def of(cls, gold: Document, found: Sequence[Mention], resolve: Resolve) -> "Pair":
+        """The mentions of both inside the annotated part; a title of `found` that the dump lacks stays as it is."""
+        first, last = gold.annotated
+        inside = [each for each in found if first <= each.start and each.end <= last]
+        return cls(
+            [Mention(m.start, m.end, resolve(m.title) if m.title else None) for m in gold.mentions or ()],
+            [Mention(m.start, m.end, m.title and (resolve(m.title) or page_title(m.title))) for m in inside],
+            gold.text,
+        )
+
+
+def score_files(
+    gold: Path,
+    predictions: Path,
+    finder: CandidateFinder | None = None,
+    *,
+    leaves_out_pages: bool = False,
+    left_out: list[str] | None = None,
+) -> Figures:
+    """The scores of the answers of `link` to the documents of a file.
+
+    Args:
+        gold: documents in any of the formats.
+        predictions: what `link` wrote, or any documents of the same ids and texts.
+        finder: of candidates; without one titles are compared as they are, and there is no recall of candidates.
+        leaves_out_pages: leave out the documents whose id is the title of a page of the dump.
+        left_out: see `read_documents`; of the gold documents.
+
+    Raises:
+        ValueError: naming file and line of what cannot be read, and for answers to other documents.
+    """
+    documents = read_documents(gold, left_out)
+    answers, failed = read_answers(predictions)
+    check_answers(documents, answers)
+    kept = [each for each in documents if not (leaves_out_pages and is_page(each.id, finder))]
+    resolve = resolver(finder)
+    unknown = Counter(
+        page_title(m.title) for each in kept for m in each.mentions or () if m.title and not resolve(m.title)
+    )
+    nothing: tuple[Mention, ...] = ()
+    pairs = [
+        Pair.of(each, answers[each.id].mentions or nothing if each.id in answers else nothing, resolve)
+        for each in kept
+    ]
+    mentions = [(pair, mention) for pair in pairs for mention in pair.gold]
+    titled = sum(bool(m.title) for each in kept for m in each.mentions or ())
+    return {
+        "documents": len(kept),
+        "documents_of_pages": len(documents) - len(kept),
+        "documents_without_answer": sum(each.id not in answers for each in kept),
+        "answers_with_error": failed,
+        "mentions": {
+            "gold": len(mentions),
+            "in_knowledge_base": titled - unknown.total(),
+            "without_title": len(mentions) - titled,
+            "title_not_in_dump": unknown.total(),
+        },
+        "titles_not_in_dump": dict(sorted(unknown.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
+        "disambiguation": disambiguation_scores(pairs, finder),
+        "linking": linking_scores(pairs),
+    }
+
+
+# Reading
+
+
+def read_answers(path: Path) -> tuple[dict[str, Document], int]:
+    """The answers of `link` by the documents' ids, and how many lines of them report an error instead."""
+    documents, failed = [], 0
+    for number, record in enumerate(read_records(path), start=1):
+        if "error" in record.values and "text" not in record.values:
+            failed += 1
+        else:
+            documents.append(read_document(record, number))
+    check_ids(documents)
+    return {each.id: each for each in documents}, failed
+
+
+def check_answers(documents: Iterable[Document], answers: Mapping[str, Document]) -> None:
+    """Raises: ValueError naming an answer to a document that is not there, or has another text."""
+    texts = {each.id: each for each in documents}
+    for identity, answer in answers.items():
+        if identity not in texts:
+            raise answer.error(f"no gold document has the id {identity!r}; wanted answers to those documents")
+        if texts[identity].text != answer.text:
+            raise answer.error(f"the text of {identity!r} differs from that in {texts[identity].where}")
+        if answer.mentions is None:
+            raise answer.error("no field 'mentions'; wanted what link answers")
+
+
+def is_page(identity: str, finder: CandidateFinder | None) -> bool:
+    """Whether a document's id is the title of a page of the dump, or of a redirect to one."""
+    target = finder.table.targets.get(page_title(identity)) if finder else None
+    return target is not None and target.page_id is not None
+
+
+def resolver(finder: CandidateFinder | None) -> Resolve:
+    """What titles end at."""
+    if finder is None:
+        return page_title
+    targets = finder.table.targets
+
+    def resolve(title: str) -> str | None:
+        target = targets.get(page_title(title))
+        return target.title if target else None
+
+    return resolve
+
+
+# Scores
+
+
+def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None) -> Figures:
+    """Of the gold mentions in the knowledge base how many have the right title.
+
+    Beside that, by the candidates of their texts: how many could have it (`candidate_recall`), and how many the
+    commonest candidate is right for (`prior`). Ambiguous are those with two candidates or more, the right one among
+    them.
+    """
+    rows = []
+    for pair in pairs:
+        answers = {(each.start, each.end): each.title for each in pair.found}
+        for each in pair.gold:
+            if each.title:
+                titles = (
+                    [one.title for one in finder.of(pair.text[each.start : each.end]).items] if finder else []
+                )
+                is_right = answers.get((each.start, each.end)) == each.title
+                rows.append((is_right, each.title in titles, titles[:1] == [each.title], len(titles) > 1))
+    figures = {"overall": shares_of(rows, finder)}
+    if finder:
+        figures["ambiguous"] = shares_of([row for row in rows if row[1] and row[3]], finder)
+    return figures
+
+
+def shares_of(rows: Sequence[tuple[bool, bool, bool, bool]], finder: CandidateFinder | None) -> Figures:
+    """Of mentions (right, reachable, right by the prior, several candidates) the shares of the first three."""
+    names = ("accuracy", "candidate_recall", "prior") if finder else ("accuracy",)
+    counts = {name: sum(row[number] for row in rows) for number, name in enumerate(names)}
+    return {"mentions": len(rows)} | {
+        name: count / len(rows) if rows else 0.0 for name, count in counts.items()
+    }
+
+
+def linking_scores(pairs: Sequence[Pair]) -> Figures:
+    """Precision, recall and F1 of links: those of the right place and title, micro, and macro over documents.
+
+    neleval's `strong_link_match`. A link at a mention whose title is not in the knowledge base is wrong. In the macro
+    scores a document without gold links, or without links found, has the recall or the precision 0; one without any
+    mention does not count.
+    """
+    counts = []
+    for pair in (each for each in pairs if each.gold or each.found):
+        gold, found = links_of(pair.gold), links_of(pair.found)
+        counts.append((len(gold), len(found), len(gold & found)))
+    each = [precision_recall_f1(*row) for row in counts]
+    names = ("precision", "recall", "f1")
+    return {
+        "micro": precision_recall_f1(*(sum(row[place] for row in counts) for place in range(3))),
+        "macro": {name: sum(one[name] for one in each) / max(1, len(each)) for name in names},
+    }
+
+
+def links_of(mentions: Iterable[Mention]) -> set[Link]:
+    """The mentions that have a title."""
+    return {(each.start, each.end, each.title) for each in mentions if each.title}

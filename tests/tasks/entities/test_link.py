@@ -1,0 +1,280 @@
+"""The command: documents in, links out, line by line; and what it says of bad input."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from model.exchange.export import export
+from model.files import save_model
+from model.luke.heads import LukeForPretraining
+from pipeline.sequences.tokenizer_training import train_tokenizer
+from tasks.entities.__main__ import main
+from tasks.entities.linker import Linker
+from tests.support import DATA
+from tests.support.fine_tuned import CONFIG
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+
+SENTENCE = "Ann met Bob."
+ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "entity_id": 3, "qid": None}
+BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "entity_id": None, "qid": None}
+FOUND = [{**ANN, "probability": 0.5, "step": "exact"}, {**BOB, "probability": 1.0, "step": "exact"}]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mentions")
+    write_mentions(folder, small_pages(ARTICLES), size=4).vocab.write(str(folder / "vocabulary"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
+    """A random model as Pretrain leaves it (`pretrain`), its tokenizer, and its export (`export`)."""
+    folder = tmp_path_factory.mktemp("models")
+    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
+    words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
+    torch.manual_seed(0)
+    config = {**vars(CONFIG), "vocab_size": words, "entity_vocab_size": 4}
+    save_model(folder / "pretrain", LukeForPretraining(type(CONFIG)(**config)).eval())
+    vocabulary = table / "vocabulary/entity_vocab.json"
+    export(folder / "pretrain", folder / "export", tokenizer=folder / "tokenizer", entity_vocab=vocabulary)
+    return folder
+
+
+class Command:
+    """Runs the command in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object, data: bytes = b"") -> tuple[list[dict[str, Any]], str, object]:
+        """The lines of stdout as JSON, stderr, and the status."""
+        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
+        status: object = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            status = ended.code
+        out, err = self.capsys.readouterr()
+        return [json.loads(line) for line in out.splitlines() if line.startswith("{")], err, status
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+def test_a_line_of_text_is_a_document(run: Command, table: Path) -> None:
+    lines, err, status = run(
+        "link", "--mentions", table, data=f"\ufeff{SENTENCE}\r\n\n{SENTENCE} é😀 Bob".encode()
+    )
+    assert lines[0] == {"id": 1, "text": SENTENCE, "mentions": FOUND}
+    assert [lines[1]["id"], len(lines)] == [3, 2]
+    last = lines[1]["mentions"][-1]
+    assert (last["start"], last["end"]) == (16, 19)
+    assert err == "5 mentions, candidates by: 5 exact\n"
+    assert status == 0
+
+
+def test_a_file_can_be_a_document(run: Command, table: Path, tmp_path: Path) -> None:
+    for name, text in (("a.txt", "Ann\nAnn"), ("{b", "{Bob}")):
+        (tmp_path / name).write_text(text)
+    lines, _, _ = run("link", tmp_path / "a.txt", tmp_path / "{b", "--input", "files", "--mentions", table)
+    assert [(line["id"], line["text"], len(line["mentions"])) for line in lines] == [
+        (f"{tmp_path}/a.txt", "Ann\nAnn", 2),
+        (f"{tmp_path}/{{b", "{Bob}", 1),
+    ]
+    [stdin], _, _ = run("link", "--input", "files", "--mentions", table, data=b"Ann\nAnn")
+    assert (stdin["id"], stdin["text"]) == ("stdin", "Ann\nAnn")
+
+
+def test_lines_of_several_files_have_ids_of_their_own(run: Command, table: Path, tmp_path: Path) -> None:
+    for name, text in (("a.txt", "Ann\n\nAnn\n"), ("b.jsonl", '{"id": 7, "text": "Bob"}')):
+        (tmp_path / name).write_text(text)
+    lines, _, _ = run("link", tmp_path / "a.txt", tmp_path / "b.jsonl", "-", "--mentions", table, data=b"Ann")
+    assert [line["id"] for line in lines] == [f"{tmp_path}/a.txt:1", f"{tmp_path}/a.txt:3", 7, 1]
+
+
+def test_answers_do_not_wait_for_all_documents(
+    run: Command, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a model, which takes its time, some are answered together, and written."""
+    sizes, answer = list[int](), Linker.answer
+    monkeypatch.setattr(
+        Linker, "answer", lambda self, records: sizes.append(len(records)) or answer(self, records)
+    )
+    arguments = ("link", "--mentions", table, "--model", models / "export", "--tokens-per-batch", 640)
+    lines, _, _ = run(*arguments, data=b"Ann met Bob.\n" * 12)
+    assert max(sizes) <= 5
+    assert sum(sizes) == 12
+    assert [line["mentions"] for line in lines] == [lines[0]["mentions"]] * 12
+
+
+def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
+    """What a record holds beside stays, and a title that is given is no help."""
+    record = {"id": "x", "text": SENTENCE, "more": [1], "mentions": [{"start": 8, "end": 11, "title": "A"}]}
+    data = json.dumps(record).encode()
+    [given], _, _ = run("link", "--mentions", table, data=data)
+    assert given == {**record, "mentions": FOUND[1:]}
+    [found], _, _ = run("link", "--find-mentions", "--mentions", table, data=data)
+    assert found == {**record, "mentions": FOUND}
+    zelda = {"text": SENTENCE, "index": [[0, 3], [4, 7]], "wikipedia_titles": ["B", "B"]}
+    [answer], err, _ = run("link", "--mentions", table, data=json.dumps(zelda).encode())
+    nothing = dict.fromkeys(("title", "page_id", "entity_id", "qid", "probability"))
+    assert answer["mentions"] == [
+        FOUND[0],
+        {"mention": "met", "start": 4, "end": 7, **nothing, "step": "none"},
+    ]
+    assert err == "2 mentions, candidates by: 1 exact, 1 none\n"
+
+
+def test_candidates_are_shown_on_request(run: Command, table: Path) -> None:
+    [answer], _, _ = run("link", "--candidates", "--mentions", table, data=b"ab")
+    assert answer["mentions"][0]["candidates"] == [
+        {"title": "A", "entity_id": 3, "prior": 0.75, "probability": 0.75},
+        {"title": "B", "entity_id": None, "prior": 0.25, "probability": 0.25},
+    ]
+    [answer], _, _ = run("link", "--candidates", "--most-candidates", 1, "--mentions", table, data=b"ab")
+    assert len(answer["mentions"][0]["candidates"]) == 1
+
+
+def test_names_that_are_rarely_links_are_not_found(run: Command, table: Path) -> None:
+    [answer], _, _ = run("link", "--min-link-probability", 0.5, "--mentions", table, data=SENTENCE.encode())
+    assert [each["mention"] for each in answer["mentions"]] == ["Ann"]
+
+
+def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
+    """Of A and B it knows A alone, so that the priors stay; a folder of Pretrain and its export say the same."""
+    arguments = ("link", "--mentions", table, "--candidates")
+    exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
+    ours = run(
+        *arguments, "--model", models / "pretrain", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
+    )
+    assert exported == ours
+    [answer], _, status = ours
+    assert status == 0
+    shares = [each["probability"] for each in answer["mentions"][0]["candidates"]]
+    assert shares == pytest.approx([0.75, 0.25])
+    [weighted], _, _ = run(
+        *arguments, "--model", models / "export", "--prior-weight", 2, "--local", data=b"ab"
+    )
+    assert weighted["mentions"][0]["candidates"][0]["probability"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"text": 3}', "text is 3; wanted a text"),
+        (b'{"text": "Ann", "mentions": [{"start": 2, "end": 9}]}', "mentions[0]: start, end spans 2 to 9"),
+        (b"\xff\xfe", "byte 0 is not UTF-8"),
+        (b"{", "not JSON"),
+    ],
+)
+def test_a_bad_line_costs_no_other_its_answer(run: Command, table: Path, line: bytes, message: str) -> None:
+    record = json.dumps({"text": "Ann"}).encode()
+    data = b"\n".join([record, line, record])
+    for on_error, count, ends in (
+        ("report", 3, 1),
+        ("skip", 2, 0),
+        ("stop", 1, f"error: stdin:2: {message}"),
+    ):
+        lines, err, status = run("link", "--mentions", table, "--on-error", on_error, data=data)
+        assert len(lines) == count
+        assert lines[0]["mentions"][0]["title"] == "A"
+        assert str(status).startswith(str(ends))
+        if on_error == "report":
+            assert lines[1]["line"] == 2
+            assert lines[1]["error"].startswith(f"stdin:2: {message}")
+            assert lines[2] == lines[0]
+        if on_error == "skip":
+            assert f"left out: 1: {message}" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], r"error: nowhere: cannot be read \(No such file"),
+        (["."], r"error: \.: a folder; wanted files of documents"),
+        (["--model", "nowhere"], "error: nowhere"),
+        (["--model", "export", "--device", "cuda:99"], "error: device 'cuda:99' is not there"),
+        (["--model", "pretrain"], "error: pretrain.*found no vocab.json"),
+    ],
+)
+def test_what_cannot_be_read_is_named(
+    run: Command,
+    table: Path,
+    models: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(models)
+    _, _, status = run("link", *arguments, "--mentions", table, data=b"Ann")
+    assert isinstance(status, str)
+    assert "\n" not in status
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(status)
+
+
+@pytest.mark.parametrize(
+    "option", [("--prior-weight", "-1"), ("--most-candidates", "0"), ("--tokens-per-batch", "x")]
+)
+def test_impossible_options_are_refused(run: Command, table: Path, option: tuple[str, str]) -> None:
+    _, err, status = run("link", *option, "--mentions", table)
+    assert status == 2
+    assert f"argument {option[0]}: {option[1]}: wanted" in err
+
+
+# convert and score
+
+
+def test_documents_are_converted_linked_and_scored(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold = tmp_path / "gold.tsv"
+    link = "http://en.wikipedia.org/wiki/"
+    gold.write_text(
+        f"-DOCSTART- (1)\nAnn\tB\tAnn\tTo_a\t{link}To_a\nmet\nBob\tB\tBob\tC\t{link}C\nmet\nab\tB\tab\tX\t{link}X\n"
+    )
+    converted, _, status = run("convert", gold)
+    assert status == 0
+    titles = [(each["start"], each["title"]) for each in converted[0]["mentions"]]
+    assert titles == [(0, "To a"), (8, "C"), (16, "X")]
+    answers, _, _ = run("link", "--mentions", table, data=json.dumps(converted[0]).encode())
+    found = tmp_path / "found.jsonl"
+    found.write_text(json.dumps(answers[0]))
+    main(["score", str(gold), str(found), "--mentions", str(table)])
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["mentions"] == {
+        "gold": 3,
+        "in_knowledge_base": 2,
+        "without_title": 0,
+        "title_not_in_dump": 1,
+    }
+    assert scores["titles_not_in_dump"] == {"X": 1}
+    overall = {"mentions": 2, "accuracy": 0.5, "candidate_recall": 0.5, "prior": 0.5}
+    assert scores["disambiguation"]["overall"] == overall
+    assert scores["disambiguation"]["ambiguous"]["mentions"] == 1
+
+
+def test_wrong_mentions_are_left_out_and_told(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "gold.jsonl"
+    path.write_text('{"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3}, {"start": 2, "end": 4}]}')
+    _, _, status = run("convert", path)
+    assert str(status).startswith(f"error: {path}:1: mentions[1]: start, end spans 2 to 4")
+    lines, err, status = run("convert", "--on-error", "skip", path)
+    assert lines == [{"id": "1", "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": None}]}]
+    assert err.startswith(f"left out: {path}:1: mentions[1]: start, end spans 2 to 4")
+    assert status == 0
+
+
+def test_pages_are_left_out_by_the_table_alone(run: Command) -> None:
+    path = DATA / "documents/ours.jsonl"
+    _, _, status = run("score", path, path, "--leave-out-pages")
+    assert status == "error: --leave-out-pages: the dump's pages are told by --mentions DIR"

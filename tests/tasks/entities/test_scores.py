@@ -1,0 +1,160 @@
+"""Scores of linked documents, by brute force and beside neleval's."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from pipeline.lookup.mentions import MentionTable
+from tasks.entities.candidates import CandidateFinder
+from tasks.entities.documents.document import Mention
+from tasks.entities.scores import Pair, linking_scores, score_files
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+from tests.support.properties import given, st
+
+
+def test_links_are_scored_as_neleval_does() -> None:
+    """The figures that neleval 3.1.1 gives for `strong_link_match`, by document and overall."""
+    pairs = [
+        Pair(
+            [Mention(0, 3, "A"), Mention(4, 7, "B"), Mention(8, 9)],
+            [Mention(0, 3, "A"), Mention(4, 7, "C"), Mention(8, 9, "B")],
+            "",
+        ),
+        Pair([Mention(0, 3, "A")], [Mention(0, 2, "A"), Mention(4, 6)], ""),
+        Pair([Mention(0, 2)], [], ""),
+    ]
+    scores = linking_scores([*pairs, Pair([], [], "")])
+    micro = {"precision": 0.25, "recall": 1 / 3, "f1": 2 / 7, "gold": 3, "predicted": 4, "correct": 1}
+    assert scores["micro"] == pytest.approx(micro)
+    assert scores["macro"] == pytest.approx({"precision": 1 / 9, "recall": 1 / 6, "f1": 2 / 15})
+    assert linking_scores([])["micro"]["f1"] == linking_scores([])["macro"]["f1"] == 0.0
+
+
+# Ann and Bob are names, "ab a" is linked to a title without a page; "D" is nothing that the dump has.
+TITLES = st.sampled_from([None, "A", "B", "To a", "to_a", "None", "D"])
+SPANS = [(0, 3), (4, 7), (8, 11), (12, 16)]
+TEXT = "Ann Bob abc ab a"
+DOCUMENTS = st.lists(st.tuples(st.sampled_from(SPANS), TITLES), max_size=4, unique_by=lambda each: each[0])
+ENDS = {"A": "A", "B": "B", "To a": "A", "to_a": "A", "None": "None", "D": None, None: None}
+# The candidates of each span by hand, the commonest first: "abc" is no name.
+CANDIDATES = {(0, 3): ["A", "B"], (4, 7): ["B"], (8, 11): [], (12, 16): ["None"]}
+
+
+@pytest.fixture(scope="module")
+def finder(tmp_path_factory: pytest.TempPathFactory) -> CandidateFinder:
+    folder = tmp_path_factory.mktemp("mentions")
+    write_mentions(folder, small_pages(ARTICLES), size=4)
+    return CandidateFinder(MentionTable(str(folder)))
+
+
+def write(path: Path, documents: list[list[tuple[tuple[int, int], str | None]]], **more: object) -> Path:
+    lines = [
+        {
+            "id": number,
+            "text": TEXT,
+            "mentions": [{"start": start, "end": end, "title": title} for (start, end), title in mentions],
+            **more,
+        }
+        for number, mentions in enumerate(documents)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return path
+
+
+@given(st.lists(st.tuples(DOCUMENTS, DOCUMENTS), min_size=1, max_size=3))
+def test_scores_are_those_of_loops(
+    tmp_path_factory: pytest.TempPathFactory, finder: CandidateFinder, documents: list[tuple[Any, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("scores")
+    gold = write(folder / "gold", [each for each, _ in documents])
+    found = write(folder / "found", [each for _, each in documents])
+    scores = score_files(gold, found, finder)
+    mentions = [(number, *each) for number, (each_gold, _) in enumerate(documents) for each in each_gold]
+    known = [(number, span, ENDS[title]) for number, span, title in mentions if ENDS[title]]
+    assert scores["mentions"] == {
+        "gold": len(mentions),
+        "in_knowledge_base": len(known),
+        "without_title": sum(title is None for _, _, title in mentions),
+        "title_not_in_dump": sum(title == "D" for _, _, title in mentions),
+    }
+    answers = {
+        (number, span): ENDS[title] or title
+        for number, (_, each_found) in enumerate(documents)
+        for span, title in each_found
+        if title
+    }
+    right = [answers.get((number, span)) == title for number, span, title in known]
+    reached = [title in CANDIDATES[span] for _, span, title in known]
+    ambiguous = [span == (0, 3) and title in ("A", "B") for _, span, title in known]
+    overall, several = scores["disambiguation"]["overall"], scores["disambiguation"]["ambiguous"]
+    count = max(1, len(known))
+    assert overall["mentions"] == len(known)
+    assert overall["accuracy"] == pytest.approx(sum(right) / count)
+    assert overall["candidate_recall"] == pytest.approx(sum(reached) / count)
+    assert overall["prior"] == pytest.approx(sum(CANDIDATES[s][:1] == [t] for _, s, t in known) / count)
+    assert several["mentions"] == sum(ambiguous)
+    hits = sum(one and other for one, other in zip(right, ambiguous, strict=True))
+    assert several["accuracy"] == pytest.approx(hits / max(1, sum(ambiguous)))
+    micro = scores["linking"]["micro"]
+    assert (micro["gold"], micro["predicted"], micro["correct"]) == (len(known), len(answers), sum(right))
+
+
+def test_titles_that_the_dump_lacks_are_told(tmp_path: Path, finder: CandidateFinder) -> None:
+    gold = write(tmp_path / "gold", [[((0, 3), "No_such#part"), ((4, 7), "B")]])
+    scores = score_files(gold, gold, finder)
+    assert scores["titles_not_in_dump"] == {"No such": 1}
+    assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
+    without = score_files(gold, gold)
+    assert without["disambiguation"] == {"overall": {"mentions": 2, "accuracy": 1.0}}
+    assert without["titles_not_in_dump"] == {}
+
+
+def test_documents_of_pages_can_be_left_out(tmp_path: Path, finder: CandidateFinder) -> None:
+    """B is a page, To_a a redirect to one; None is linked, and no page."""
+    lines = [{"id": name, "text": "Ann", "mentions": []} for name in ("B", "To_a", "None", "D")]
+    gold = tmp_path / "gold"
+    gold.write_text("\n".join(map(json.dumps, lines)))
+    scores = score_files(gold, gold, finder, leaves_out_pages=True)
+    assert (scores["documents"], scores["documents_of_pages"]) == (2, 2)
+
+
+def test_answers_outside_of_the_annotated_part_do_not_count(tmp_path: Path, finder: CandidateFinder) -> None:
+    gold = write(tmp_path / "gold", [[((0, 3), "A")]], annotated=[0, 4])
+    found = write(tmp_path / "found", [[((0, 3), "A"), ((4, 7), "B")]])
+    assert score_files(gold, found, finder)["linking"]["micro"]["predicted"] == 1
+    assert score_files(found, gold, finder)["linking"]["micro"]["recall"] == 0.5
+
+
+def test_documents_without_answer_are_misses_and_counted(tmp_path: Path, finder: CandidateFinder) -> None:
+    gold = write(tmp_path / "gold", [[((0, 3), "A")], [((0, 3), "A")]])
+    found = write(tmp_path / "found", [[((0, 3), "A")]])
+    found.write_text(found.read_text() + '\n{"error": "stdin:2: not JSON", "line": 2}\n')
+    scores = score_files(gold, found, finder)
+    assert (scores["documents_without_answer"], scores["answers_with_error"]) == (1, 1)
+    assert scores["disambiguation"]["overall"]["accuracy"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"id": 1, "text": TEXT, "mentions": []}, "no gold document has the id '1'"),
+        ({"id": 0, "text": "Ann", "mentions": []}, r"the text of '0' differs from that in .*gold:1"),
+        ({"id": 0, "text": TEXT}, "no field 'mentions'; wanted what link answers"),
+        (
+            {"id": 0, "text": TEXT, "mentions": [{"start": 0, "end": 99}]},
+            r"mentions\[0\]: start, end spans 0 to 99",
+        ),
+    ],
+)
+def test_answers_to_other_documents_are_refused(tmp_path: Path, answer: dict[str, Any], message: str) -> None:
+    gold, found = write(tmp_path / "gold", [[]]), tmp_path / "found"
+    found.write_text(json.dumps(answer))
+    with pytest.raises(ValueError, match=rf"found:1: {message}"):
+        score_files(gold, found)
+    found.write_text(f"{gold.read_text()}\n{gold.read_text()}")
+    with pytest.raises(ValueError, match=r"found:2: the id '0' is there twice"):
+        score_files(gold, found)
