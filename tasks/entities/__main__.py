@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from model.files import CONFIG
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.annotate import share
 from tasks.entities.annotator import MIN_LINK_PROBABILITY, Annotator
@@ -44,65 +45,8 @@ def parser() -> argparse.ArgumentParser:
     commands = whole.add_subparsers(required=True)
     link = commands.add_parser("link", help="find the pages that documents mention")
     link.set_defaults(run=run_link)
-    add_table(link, required=True)
-    link.add_argument(
-        "inputs", nargs="*", default=[STDIN], metavar="FILE", help="documents; - or none: those on stdin"
-    )
-    link.add_argument(
-        "--input",
-        choices=(JSON_LINES, TEXT_LINES, FILES),
-        help="what a document is: a JSON object a line (id, text, and mentions that are given), a line of text, or a "
-        "file of text (default: JSON where the first line begins with a brace, else a line of text)",
-    )
-    link.add_argument(
-        "--model",
-        type=Path,
-        help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json; "
-        "without one the commonest candidate is the answer",
-    )
-    link.add_argument(
-        "--tokenizer", type=Path, help="the model's tokenizer, where its folder has none (Pretrain)"
-    )
-    link.add_argument(
-        "--local", action="store_true", help="answer all mentions at once, each without the others"
-    )
-    link.add_argument(
-        "--prior-weight",
-        type=number,
-        default=1.0,
-        metavar="WEIGHT",
-        help="of log prior (default: %(default)s)",
-    )
-    link.add_argument(
-        "--longer-mentions",
-        action="store_true",
-        help="let names and acronyms take over what longer mentions of their document stand for",
-    )
-    link.add_argument(
-        "--find-mentions", action="store_true", help="find mentions, also where a document brings its own"
-    )
-    link.add_argument(
-        "--min-link-probability",
-        type=share,
-        default=MIN_LINK_PROBABILITY,
-        metavar="SHARE",
-        help="names that are links less often are not found (default: %(default)s)",
-    )
-    link.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
-    link.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
-    link.add_argument(
-        "--tokens-per-batch",
-        type=count,
-        default=TOKENS_PER_BATCH,
-        help="words and entities computed at once (default: %(default)s)",
-    )
-    link.add_argument(
-        "--on-error",
-        choices=ON_ERROR,
-        default=ON_ERROR[0],
-        help="a document that cannot be linked: report it in the answer's place as {error, line}, and end with status "
-        "1; skip it, with counts on stderr; or stop there (default: %(default)s)",
-    )
+    add_documents(link)
+    add_method(link)
     score = commands.add_parser("score", help="compare answers with gold documents")
     score.set_defaults(run=run_score)
     score.add_argument("gold", type=Path, help="documents with titles, in any of the formats")
@@ -119,6 +63,73 @@ def parser() -> argparse.ArgumentParser:
     convert.add_argument("file", type=Path, help="ours, ZELDA's, ELEVANT's, AIDA-CoNLL's or WNED's")
     add_mention_errors(convert)
     return whole
+
+
+def add_documents(link: argparse.ArgumentParser) -> None:
+    """What is linked, and how it is answered."""
+    link.add_argument(
+        "inputs", nargs="*", default=[STDIN], metavar="FILE", help="documents; - or none: those on stdin"
+    )
+    link.add_argument(
+        "--input",
+        choices=(JSON_LINES, TEXT_LINES, FILES),
+        help="what a document is: a JSON object a line (id, text, and mentions that are given), a line of text, or a "
+        "file of text (default: JSON where the first line begins with a brace, else a line of text)",
+    )
+    link.add_argument(
+        "--find-mentions", action="store_true", help="find mentions, also where a document brings its own"
+    )
+    link.add_argument(
+        "--min-link-probability",
+        type=share,
+        default=MIN_LINK_PROBABILITY,
+        metavar="SHARE",
+        help="names that are links less often are not found (default: %(default)s)",
+    )
+    link.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
+    link.add_argument(
+        "--on-error",
+        choices=ON_ERROR,
+        default=ON_ERROR[0],
+        help="a document that cannot be linked: report it in the answer's place as {error, line}, and end with status "
+        "1; skip it, with counts on stderr; or stop there (default: %(default)s)",
+    )
+
+
+def add_method(link: argparse.ArgumentParser) -> None:
+    """By what it is linked."""
+    add_table(link, required=True)
+    link.add_argument(
+        "--model",
+        type=Path,
+        help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json; "
+        "without one the commonest candidate is the answer",
+    )
+    link.add_argument(
+        "--tokenizer", type=Path, help="the model's tokenizer, where its folder has none (Pretrain)"
+    )
+    link.add_argument(
+        "--local", action="store_true", help="answer all mentions at once, each without the others"
+    )
+    link.add_argument(
+        "--prior-weight",
+        type=weight,
+        default=1.0,
+        metavar="WEIGHT",
+        help="of the logarithm of the prior (default: %(default)s)",
+    )
+    link.add_argument(
+        "--longer-mentions",
+        action="store_true",
+        help="let names and acronyms take over what longer mentions of their document stand for",
+    )
+    link.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
+    link.add_argument(
+        "--tokens-per-batch",
+        type=count,
+        default=TOKENS_PER_BATCH,
+        help="words and entities computed at once (default: %(default)s)",
+    )
 
 
 def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
@@ -148,7 +159,7 @@ def add_mention_errors(command: argparse.ArgumentParser) -> None:
     )
 
 
-def number(text: str) -> float:
+def weight(text: str) -> float:
     """A weight from the command line, 0 or more."""
     try:
         value = float(text)
@@ -185,8 +196,9 @@ def run_link(options: argparse.Namespace) -> int:
         shows_candidates=options.candidates,
     )
     if options.model:
-        words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(options.model)[0]
-        model = load_model(options.model, annotator.table, words, device=options.device)
+        folder = model_folder(options.model)
+        words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
+        model = load_model(folder, annotator.table, words, device=options.device)
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
     errors = Counter[str]()
     size = max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE
@@ -201,6 +213,12 @@ def run_link(options: argparse.Namespace) -> int:
     for reason, times in errors.most_common():
         print(f"left out: {times}: {reason}", file=sys.stderr)
     return 0
+
+
+def model_folder(folder: Path) -> Path:
+    """Where the model is: the folder itself or, in that of ExportHuggingFace, `model`."""
+    inner = folder / "model"
+    return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
 
 
 def write_answers(
@@ -318,9 +336,8 @@ def stop(error: Exception) -> NoReturn:
     """End with what is wrong; where nobody reads any more, without a word."""
     if not isinstance(error, BrokenPipeError):
         sys.exit(f"error: {error}")
-    os.dup2(
-        os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-    )  # what Python would flush has nowhere to go
+    # What Python would flush at its end has nowhere to go.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(1)
 
 

@@ -16,7 +16,7 @@ from tasks.entities.documents.document import page_title
 MOST = 30
 TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
 STEPS = (EXACT, TITLE, LETTERS, DOCUMENT, NONE)
-_TEXTS_AT_HAND = 1 << 16
+_TEXTS_AT_HAND = 1 << 14
 _LONGEST_ACRONYM = 8
 
 

@@ -13,8 +13,8 @@ Integers = NDArray[np.int64]
 def windows(length: int, room: int, stride: int | None = None) -> list[tuple[int, int]]:
     """Half-open windows of at most `room` tokens that cover a text of `length`; none where that is 0.
 
-    They begin `stride` apart, by itself STRIDE, and in a short model half a window: (0, 4), (2, 6), (4, 7) for 7 tokens
-    and a room of 4.
+    They begin `stride` apart. Unless that is given it is STRIDE, and in a short model half a window: (0, 4), (2, 6),
+    (4, 7) for 7 tokens and a room of 4.
     """
     step = stride or min(STRIDE, max(1, room // 2))
     starts = range(0, max(length - room, 0) + step, step) if length else ()

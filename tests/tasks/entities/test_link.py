@@ -35,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
-    """A random model as Pretrain leaves it (`pretrain`), its tokenizer, and its export (`export`)."""
+    """A random model as Pretrain leaves it (`pretrain`), its tokenizer, and its export (`export/model`)."""
     folder = tmp_path_factory.mktemp("models")
     train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
     words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
@@ -43,7 +43,9 @@ def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
     config = {**vars(CONFIG), "vocab_size": words, "entity_vocab_size": 4}
     save_model(folder / "pretrain", LukeForPretraining(type(CONFIG)(**config)).eval())
     vocabulary = table / "vocabulary/entity_vocab.json"
-    export(folder / "pretrain", folder / "export", tokenizer=folder / "tokenizer", entity_vocab=vocabulary)
+    export(
+        folder / "pretrain", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
+    )
     return folder
 
 
@@ -153,6 +155,7 @@ def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
     """Of A and B it knows A alone, so that the priors stay; a folder of Pretrain and its export say the same."""
     arguments = ("link", "--mentions", table, "--candidates")
     exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
+    assert run(*arguments, "--model", models / "export/model", data=b"ab met Bob.") == exported
     ours = run(
         *arguments, "--model", models / "pretrain", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
     )

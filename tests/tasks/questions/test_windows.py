@@ -34,6 +34,16 @@ def spans_of_bert(length: int, room: int) -> list[tuple[int, int]]:
     return found
 
 
+@given(st.integers(1, 60), st.integers(2, 9), st.integers(1, 9))
+def test_windows_of_a_stride_of_ones_own_cover_all(length: int, room: int, stride: int) -> None:
+    stride = min(stride, room)
+    found = windows(length, room, stride)
+    assert [start for start, _ in found] == [stride * number for number in range(len(found))]
+    assert {token for start, end in found for token in range(start, end)} == set(range(length))
+    assert all(end - start <= room for start, end in found)
+    assert len(found) == 1 or found[-2][1] < length == found[-1][1]
+
+
 @given(st.integers(0, 1500), st.integers(2 * STRIDE, 508))
 def test_windows_are_those_of_bert(length: int, room: int) -> None:
     assert windows(length, room) == spans_of_bert(length, room)
