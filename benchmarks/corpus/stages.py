@@ -35,7 +35,7 @@ STAGES = {
     "ResolveLinks": Stage("links", "ExtractPages.links ResolveRedirects.titles", "links"),
     "BuildEntityVocab": Stage("entity_vocab", "ResolveLinks.links", "entities aliases"),
     "BuildMentionTable": Stage(
-        "mentions", "ExtractPages.paragraphs ResolveLinks.links", "mentions page_names"
+        "mentions", "ExtractPages.paragraphs ResolveLinks.links", "mentions page_names targets"
     ),
     "TrainTokenizer": Stage("tokenizer", "ExtractPages.paragraphs", "word_types"),
     "BuildSequences": Stage("sequences", "ExtractPages.paragraphs", "sequences held_out"),

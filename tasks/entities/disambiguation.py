@@ -114,7 +114,8 @@ def rows_by_title(
 ) -> Callable[[Candidate], int]:
     """The rows of a model whose entities have these titles, which may be redirects in the table's dump.
 
-    Raises: ValueError for a vocabulary without [MASK], of special entities alone, or of more rows than the model's.
+    Raises: ValueError for a vocabulary without [MASK], of special entities alone, or of more rows than the model's, and
+    where the dump has none of the titles.
     """
     titles = sorted((row, title) for title, row in vocabulary.items() if title != SECOND_MASK)
     if MASK not in vocabulary or len(titles) <= SPECIAL_ENTITIES or titles[-1][0] >= size:
@@ -124,10 +125,12 @@ def rows_by_title(
         )
     if digest([title for _, title in titles]) == table.manifest.facts["entities_sha256"]:
         return rows_by_id(table, len(titles), source)
-    rows = dict[str, int]()
-    for row, title in titles:
-        target = table.targets.get(title)
-        rows.setdefault(target.title if target else title, row)
+    found = [(row, target.title) for row, title in titles if (target := table.targets.get(title))]
+    if not found:
+        raise ValueError(
+            f"{source}: entity_vocab.json has none of the titles of {table.folder}; wanted a model of the same language"
+        )
+    rows = {title: row for row, title in reversed(found)}  # of several redirects the commonest
     rows |= {title: row for row, title in titles}  # before one that is a redirect to it
     return lambda candidate: rows.get(candidate.title, UNKNOWN)
 

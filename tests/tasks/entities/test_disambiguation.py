@@ -261,8 +261,8 @@ def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, tab
 
 
 def test_titles_of_another_vocabulary_go_through_redirects(model: EntityModel) -> None:
-    rows = [model.row_of(Candidate(title, 7, 1.0)) for title in ("A", "To a", "B", "D", "[PAD]")]
-    assert rows == [3, 3, 4, -1, 0]
+    rows = [model.row_of(Candidate(title, 7, 1.0)) for title in ("A", "B", "C", "D")]
+    assert rows == [3, 4, 5, -1]
     assert model.mask_row == 2
 
 
@@ -272,6 +272,10 @@ def test_titles_of_another_vocabulary_go_through_redirects(model: EntityModel) -
         ({"[PAD]": 0, "[UNK]": 1, "A": 2, "B": 3}, r"wanted \[MASK\] among them"),
         ({"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}, "has 3 entities, the model 8 rows"),
         ({**VOCABULARY, "F": 99}, "has 8 entities, the model 8 rows; .* a row for each"),
+        (
+            {"[MASK]": 0, "[PAD]": 1, "[UNK]": 2, "en:A": 3},
+            "has none of the titles of .* of the same language",
+        ),
         ({}, "neither a folder of Pretrain nor a LUKE with its entity_vocab.json"),
     ],
 )
