@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from model.files import CONFIG
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -29,8 +29,9 @@ from tasks.entities.documents.document import to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import score_files
+from tasks.io.records import Record, parse_line
 from tasks.serving.predict import their_words
-from tasks.serving.streams import AT_ONCE, ON_ERROR, batches, lines_of, replies
+from tasks.serving.streams import AT_ONCE, ON_ERROR, Given, answer_stream, files, lines_of, numbered
 
 JSON_LINES, TEXT_LINES, FILES = "json", "lines", "files"
 STDIN = "-"
@@ -203,9 +204,14 @@ def run_link(options: argparse.Namespace) -> int:
     errors = Counter[str]()
     size = max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE
     for name in options.inputs:
-        source = "stdin" if name == STDIN else name
-        for batch in batches(documents_of(name, options.input), size):
-            errors += write_answers(linker, batch, source, options.on_error)
+        errors += answer_stream(
+            linker.answer,
+            documents_of(name, is_one=options.input == FILES),
+            sys.stdout,
+            parse=Parser(options.input),
+            on_error=options.on_error,
+            size=size,
+        )
     found = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
     print(f"{linker.steps.total():,} mentions, candidates by: {found or 'none'}", file=sys.stderr)
     if options.on_error != "skip":
@@ -221,65 +227,44 @@ def model_folder(folder: Path) -> Path:
     return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
 
 
-def write_answers(
-    linker: Linker, batch: Sequence[tuple[int, bytes]], source: str, on_error: str
-) -> Counter[str]:
-    """Write the answers to some documents; the reasons of errors, counted.
-
-    Raises: ValueError for the first error with `stop`, after the answers before it.
-    """
-    errors = Counter[str]()
-    for reply in replies(linker.answer, batch, source):
-        if reply.error:
-            errors[reply.error.removeprefix(f"{source}:{reply.line}: ")] += 1
-        if reply.error and on_error == "stop":
-            sys.stdout.flush()
-            raise ValueError(reply.error)
-        if not reply.error or on_error == "report":
-            values = {"error": reply.error, "line": reply.line} if reply.error else reply.values
-            print(json.dumps(values, ensure_ascii=False))
-    sys.stdout.flush()
-    return errors
-
-
-def documents_of(name: str, kind: str | None) -> Iterator[bytes]:
-    """The documents of a file, or of stdin, as JSON lines; an input line is a line of these.
-
-    Raises: ValueError for no such file.
-    """
-    if name == STDIN:
-        yield from as_json(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "", kind)
-        return
+def documents_of(name: str, *, is_one: bool) -> Iterator[Given]:
+    """The lines of a file, or of stdin; with `is_one` all of it. Raises: ValueError for no such file."""
+    stdin = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     if Path(name).is_dir():
         raise ValueError(
             f"{name}: a folder; wanted files of documents (do several fit the pattern of --mentions?)"
         )
-    try:
-        with Path(name).open("rb", buffering=0) as stream:
-            yield from as_json(stream, name, kind)
-    except OSError as error:
-        raise ValueError(f"{name}: cannot be read ({error.strerror})") from None
+    if is_one and name != STDIN:
+        yield from files([Path(name)])
+    elif is_one:
+        yield Given("stdin", {"file": "stdin"}, b"".join(iter(lambda: stdin.read(1 << 20), b"")))
+    elif name == STDIN:
+        yield from numbered(lines_of(stdin))
+    else:
+        try:
+            with Path(name).open("rb", buffering=0) as stream:
+                yield from numbered(lines_of(stream), name)
+        except OSError as error:
+            raise ValueError(f"{name}: cannot be read ({error.strerror})") from None
 
 
-def as_json(stream: Any, name: str, kind: str | None) -> Iterator[bytes]:
-    """The documents of a binary stream. A text's id is the name of its file, the line's number, or both."""
-    if kind == FILES:
-        yield as_document(b"".join(iter(lambda: stream.read(1 << 20), b"")), name or "stdin")
-        return
-    for line_number, line in enumerate(lines_of(stream), start=1):
-        if kind is None and line.strip():
-            kind = JSON_LINES if line.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{") else TEXT_LINES
-        is_text = kind == TEXT_LINES and line.strip()
-        identity = f"{name}:{line_number}" if name else line_number
-        yield as_document(line.removesuffix(b"\r"), identity) if is_text else line
+class Parser:
+    """Makes documents of lines or files; unless `kind` is given, the first line tells whether lines are JSON."""
 
+    def __init__(self, kind: str | None) -> None:
+        self.kind = kind
 
-def as_document(text: bytes, identity: str | int) -> bytes:
-    """A text as a document; what is no UTF-8 stays as it is, to be refused where it is read."""
-    try:
-        return json.dumps({"id": identity, "text": text.decode("utf-8-sig")}, ensure_ascii=False).encode()
-    except UnicodeDecodeError:
-        return text
+    def __call__(self, where: str, text: str) -> Record:
+        """The document at a place, which is the id of a text; of stdin that is the line's number."""
+        if self.kind is None:
+            self.kind = JSON_LINES if text.lstrip().startswith("{") else TEXT_LINES
+        if self.kind == JSON_LINES:
+            return parse_line(where, text)
+        source, _, line = where.rpartition(":")
+        identity: str | int = int(line) if source == "stdin" else where
+        return Record(
+            where, {"id": identity, "text": text.removesuffix("\r") if self.kind == TEXT_LINES else text}
+        )
 
 
 # score and convert
