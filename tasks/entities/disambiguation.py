@@ -8,6 +8,7 @@ scored again, one mention after the other.
 A candidate that the model does not know gets the mean logit of the mention's others, so that its prior alone speaks.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -206,22 +207,24 @@ def questions_of(model: EntityModel, asked: Asked) -> tuple[list[Question | None
         Window(start, end, np.array([special[0], *ids[start:end], special[1]], np.int64))
         for start, end in ends
     ]
+    starts = [window.start for window in found]
     for each in filter(None, questions):
-        own = max(found, key=lambda window: context(window, each.tokens))
+        first = each.tokens[0]
+        near = found[bisect_right(starts, first - model.room) : bisect_right(starts, first)]
+        own = max(near, key=lambda window: context(window, each.tokens))
         own.own.append(each)
-        for window in found:
-            if window is own or (window.start <= each.tokens[0] and each.tokens[1] <= window.end):
+        for window in near:
+            if window is own or each.tokens[1] <= window.end:
                 window.inside.append(each)
     return questions, [window for window in found if window.own]
 
 
-def context(window: Window, tokens: tuple[int, int]) -> tuple[bool, int, int]:
-    """How good a window is for a mention: whether it has the beginning, tokens on the shorter side, and its length.
+def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
+    """How good a window is that has a mention's first token: tokens on the shorter side, and its length.
 
     A mention that no window has as a whole is cut at the end of the one that has most of it.
     """
-    before, behind = tokens[0] - window.start, window.end - tokens[1]
-    return 0 <= before < window.end - window.start, min(before, behind), window.end - window.start
+    return min(tokens[0] - window.start, window.end - tokens[1]), window.end - window.start
 
 
 def question(model: EntityModel, tokens: tuple[int, int], candidates: Sequence[Candidate]) -> Question:
