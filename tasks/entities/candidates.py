@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import letters_of, tokens
-from tasks.entities.documents.document import page_title
 
 MOST = 30
 TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
@@ -73,7 +72,8 @@ class CandidateFinder:
         return tuple(Candidate(each.title, each.entity_id, each.commonness) for each in found)
 
     def _title(self, text: str) -> tuple[Candidate, ...]:
-        target = self.table.targets.get(page_title(text))
+        """A title has no underscores; what follows a "#" is part of a name, though not of a title: "C#" is not "C"."""
+        target = self.table.targets.get(" ".join(text.replace("_", " ").split()))
         return (Candidate(target.title, target.entity_id, 1.0),) if target else ()
 
     def _letters(self, text: str) -> tuple[Candidate, ...]:
@@ -81,7 +81,7 @@ class CandidateFinder:
         links, ids, total = Counter[str](), dict[str, int | None](), 0
         for number in self.table.alike(text):
             total += self.table.total_links(number)
-            for each in self.table.candidates(number, self.most):
+            for each in self.table.candidates(number):
                 links[each.title] += each.link_count
                 ids[each.title] = each.entity_id
         for target in self.table.targets.alike(text):

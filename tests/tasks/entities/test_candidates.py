@@ -1,6 +1,7 @@
 """Candidates of mentions, by brute force over the oracle's tables."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ from tasks.entities.candidates import (
 )
 from tests.support import DATA
 from tests.support import oracle_tables as oracle
-from tests.support.mentions import Table, pages_of_dump, write_mentions
+from tests.support.mentions import Table, pages_of_dump, small_pages, write_mentions
 from tests.support.properties import given, st
 
 
@@ -55,8 +56,7 @@ def by_force(table: Table, text: str, most: int) -> tuple[str, list[tuple[str, i
     }:
         rows = [row for row in table.mentions if row["mention"] == name]
         total += rows[0]["total_links"]
-        rows.sort(key=lambda row: (-row["link_count"], row["title"]))
-        links.update({row["title"]: row["link_count"] for row in rows[:most]})
+        links.update({row["title"]: row["link_count"] for row in rows})
     reached = {end for title, end in ends.items() if letters and oracle.letters_of(title) == letters}
     links.update(reached)
     total += len(reached)
@@ -82,6 +82,27 @@ def test_candidates_are_those_of_loops(made: tuple[Table, MentionTable], most: i
         steps[step] += 1
     assert set(steps) == set(STEPS) - {DOCUMENT}
     assert finder.of("   ") == finder.of("") == Candidates(NONE, ())
+
+
+def test_names_with_the_same_letters_are_counted_whole(tmp_path: Path) -> None:
+    """B is the second of each name, and the first of both together."""
+    links = {"nn": ["A", "A", "A", "B", "B"], "NN": ["C", "C", "C", "B", "B"]}
+    articles = [
+        (" ".join([name] * len(ends)), [(3 * place, 2, end) for place, end in enumerate(ends)])
+        for name, ends in links.items()
+    ]
+    write_mentions(tmp_path, small_pages([*articles, ("", [])]))
+    finder = CandidateFinder(MentionTable(str(tmp_path)), most=1)
+    assert [finder.of(name).items[0].title for name in ("nn", "NN", "N.N.")] == ["A", "C", "B"]
+
+
+def test_what_follows_a_hash_is_no_part_of_a_page(made: tuple[Table, MentionTable]) -> None:
+    """A link to "A#b" leads to A, but a text "A#b" does not name it; underscores are blanks."""
+    table, mentions = made
+    finder = CandidateFinder(mentions)
+    title = next(row["title"] for row in table.targets if " " in row["title"])
+    assert finder.of(title.replace(" ", "_")).step == TITLE
+    assert finder.of(f"{title}#part").step != TITLE
 
 
 WORDS = st.lists(
