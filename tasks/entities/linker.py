@@ -26,7 +26,7 @@ class Linker:
         is_global: see `disambiguation`.
         prior_weight: of the logarithm of the prior, beside the model's score.
         longer_mentions: whether mentions take over what longer ones of their document stand for.
-        finds_all: whether mentions are found also where the document brings its own, which are then left out.
+        finds_all: whether mentions are found also where the document brings its own, which are then not read.
         shows_candidates: whether an answer has all candidates.
         steps: how many mentions had their candidates by each step, over all answers.
     """
@@ -54,12 +54,12 @@ class Linker:
         return [{"mentions": self._answers(*pair)} for pair in zip(documents, shares, strict=True)]
 
     def _asked(self, record: Record) -> Asked:
-        document = read_document(record, 0)
-        mentions = document.mentions
-        if mentions is None or self.finds_all:
-            mentions = tuple(Mention(each.start, each.end) for each in self.annotator.annotate(document.text))
-        texts = [document.text[each.start : each.end] for each in mentions]
-        return Asked(document.text, mentions, self.finder.of_document(texts, longer=self.longer_mentions))
+        text = record.text("text")
+        mentions = None if self.finds_all else read_document(record, 0).mentions
+        if mentions is None:
+            mentions = tuple(Mention(each.start, each.end) for each in self.annotator.annotate(text))
+        texts = [text[each.start : each.end] for each in mentions]
+        return Asked(text, mentions, self.finder.of_document(texts, longer=self.longer_mentions))
 
     def _answers(self, asked: Asked, shares: Sequence[Floats | None]) -> list[Answer]:
         triples = zip(asked.mentions, asked.candidates, shares, strict=True)

@@ -126,6 +126,9 @@ def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
     assert given == {**record, "mentions": FOUND[1:]}
     [found], _, _ = run("link", "--find-mentions", "--mentions", table, data=data)
     assert found == {**record, "mentions": FOUND}
+    wrong = {**record, "mentions": [{"start": 8, "end": 99}]}
+    [found], _, status = run("link", "--find-mentions", "--mentions", table, data=json.dumps(wrong).encode())
+    assert (found, status) == ({**record, "mentions": FOUND}, 0)
     zelda = {"text": SENTENCE, "index": [[0, 3], [4, 7]], "wikipedia_titles": ["B", "B"]}
     [answer], err, _ = run("link", "--mentions", table, data=json.dumps(zelda).encode())
     nothing = dict.fromkeys(("title", "page_id", "entity_id", "qid", "probability"))
