@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pipeline.lookup.entities import UNK_ID
 from tasks.entities.annotator import MIN_COMMONNESS, MIN_LINK_PROBABILITY, Annotation, Annotator
-from tasks.io.arguments import OneFolder
+from tasks.io.arguments import OneFolder, share
 
 
 def to_json(text: str, annotations: Sequence[Annotation]) -> str:
@@ -29,17 +29,6 @@ def read_text() -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"stdin: byte {error.start} is no UTF-8; wanted a text in UTF-8") from None
-
-
-def share(text: str) -> float:
-    """A number between 0 and 1 from the command line."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text}: wanted a number from 0 to 1")
-    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,7 +2,6 @@
 
 import argparse
 import io
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -14,19 +13,12 @@ from model.files import CONFIG, read_json
 from model.pretraining.recipes import PRECISIONS
 from tasks.entities.annotations import open_annotator
 from tasks.finetuning.registry import TASKS
-from tasks.io.arguments import OneFolder
+from tasks.io.arguments import OneFolder, positive, stop
 from tasks.io.records import parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
 from tasks.serving.streams import AT_ONCE, ON_ERROR, answer_stream, files, lines_of, numbered
-
-
-def positive(text: str) -> int:
-    """A number from 1 on, from the command line."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 1 or more")
-    return int(text)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -96,13 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--tokens-per-batch: 0 or more")
     try:
         errors = answer(options)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
-    except BrokenPipeError:  # nobody reads any more; what Python would flush at its end has nowhere to go
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except OSError as error:
-        sys.exit(f"error: {error}")
+    except (ValueError, OSError) as error:
+        stop(error)
     except KeyboardInterrupt:
         sys.exit(130)
     if errors and options.on_error == "skip":

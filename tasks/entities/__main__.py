@@ -11,17 +11,13 @@
 import argparse
 import io
 import json
-import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from model.files import CONFIG
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.annotate import share
 from tasks.entities.annotator import MIN_LINK_PROBABILITY, Annotator
 from tasks.entities.candidates import MOST, STEPS, CandidateFinder
 from tasks.entities.disambiguation import TOKENS_PER_BATCH, load_model
@@ -29,12 +25,11 @@ from tasks.entities.documents.document import to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import score_files
-from tasks.io.records import Record, parse_line
+from tasks.io.arguments import positive, share, stop, weight
+from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.serving.predict import their_words
-from tasks.serving.streams import AT_ONCE, ON_ERROR, Given, answer_stream, files, lines_of, numbered
+from tasks.serving.streams import AT_ONCE, ON_ERROR, answer_stream
 
-JSON_LINES, TEXT_LINES, FILES = "json", "lines", "files"
-STDIN = "-"
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
 
@@ -73,7 +68,7 @@ def add_documents(link: argparse.ArgumentParser) -> None:
     )
     link.add_argument(
         "--input",
-        choices=(JSON_LINES, TEXT_LINES, FILES),
+        choices=KINDS,
         help="what a document is: a JSON object a line (id, text, and mentions that are given), a line of text, or a "
         "file of text (default: JSON where the first line begins with a brace, else a line of text)",
     )
@@ -127,7 +122,7 @@ def add_method(link: argparse.ArgumentParser) -> None:
     link.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     link.add_argument(
         "--tokens-per-batch",
-        type=count,
+        type=positive,
         default=TOKENS_PER_BATCH,
         help="words and entities computed at once (default: %(default)s)",
     )
@@ -143,7 +138,7 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
     )
     command.add_argument(
         "--most-candidates",
-        type=count,
+        type=positive,
         default=MOST,
         metavar="N",
         help="of a mention, the commonest (default: %(default)s)",
@@ -160,29 +155,12 @@ def add_mention_errors(command: argparse.ArgumentParser) -> None:
     )
 
 
-def weight(text: str) -> float:
-    """A weight from the command line, 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 0 or more")
-    return value
-
-
-def count(text: str) -> int:
-    """A whole number from the command line, 1 or more."""
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text}: wanted a whole number, 1 or more")
-    return int(text)
-
-
 # link
 
 
 def run_link(options: argparse.Namespace) -> int:
     """Link the inputs, one after another; the status."""
+    check_inputs(options.inputs)
     annotator = Annotator.open(
         options.mentions, min_link_probability=options.min_link_probability, min_commonness=0.0
     )
@@ -201,17 +179,14 @@ def run_link(options: argparse.Namespace) -> int:
         words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
         model = load_model(folder, annotator.table, words, device=options.device)
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
-    errors = Counter[str]()
-    size = max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE
-    for name in options.inputs:
-        errors += answer_stream(
-            linker.answer,
-            documents_of(name, is_one=options.input == FILES),
-            sys.stdout,
-            parse=Parser(options.input),
-            on_error=options.on_error,
-            size=size,
-        )
+    errors = answer_stream(
+        linker.answer,
+        documents_of(options.inputs, are_files=options.input == FILES),
+        sys.stdout,
+        parse=Parser(options.input),
+        on_error=options.on_error,
+        size=max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE,
+    )
     found = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
     print(f"{linker.steps.total():,} mentions, candidates by: {found or 'none'}", file=sys.stderr)
     if options.on_error != "skip":
@@ -225,46 +200,6 @@ def model_folder(folder: Path) -> Path:
     """Where the model is: the folder itself or, in that of ExportHuggingFace, `model`."""
     inner = folder / "model"
     return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
-
-
-def documents_of(name: str, *, is_one: bool) -> Iterator[Given]:
-    """The lines of a file, or of stdin; with `is_one` all of it. Raises: ValueError for no such file."""
-    stdin = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-    if Path(name).is_dir():
-        raise ValueError(
-            f"{name}: a folder; wanted files of documents (do several fit the pattern of --mentions?)"
-        )
-    if is_one and name != STDIN:
-        yield from files([Path(name)])
-    elif is_one:
-        yield Given("stdin", {"file": "stdin"}, b"".join(iter(lambda: stdin.read(1 << 20), b"")))
-    elif name == STDIN:
-        yield from numbered(lines_of(stdin))
-    else:
-        try:
-            with Path(name).open("rb", buffering=0) as stream:
-                yield from numbered(lines_of(stream), name)
-        except OSError as error:
-            raise ValueError(f"{name}: cannot be read ({error.strerror})") from None
-
-
-class Parser:
-    """Makes documents of lines or files; unless `kind` is given, the first line tells whether lines are JSON."""
-
-    def __init__(self, kind: str | None) -> None:
-        self.kind = kind
-
-    def __call__(self, where: str, text: str) -> Record:
-        """The document at a place, which is the id of a text; of stdin that is the line's number."""
-        if self.kind is None:
-            self.kind = JSON_LINES if text.lstrip().startswith("{") else TEXT_LINES
-        if self.kind == JSON_LINES:
-            return parse_line(where, text)
-        source, _, line = where.rpartition(":")
-        identity: str | int = int(line) if source == "stdin" else where
-        return Record(
-            where, {"id": identity, "text": text.removesuffix("\r") if self.kind == TEXT_LINES else text}
-        )
 
 
 # score and convert
@@ -315,15 +250,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
     if status:
         sys.exit(status)
-
-
-def stop(error: Exception) -> NoReturn:
-    """End with what is wrong; where nobody reads any more, without a word."""
-    if not isinstance(error, BrokenPipeError):
-        sys.exit(f"error: {error}")
-    # What Python would flush at its end has nowhere to go.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Arguments that the command lines of the tasks share."""
+"""What the command lines of the tasks share: kinds of arguments, and how they end."""
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 
 class OneFolder(argparse.Action):
@@ -25,3 +27,42 @@ class OneFolder(argparse.Action):
                 f"{option_string or self.metavar}: wanted one folder, found {', '.join(map(str, folders))}"
             )
         setattr(namespace, self.dest, folders[0])
+
+
+def positive(text: str) -> int:
+    """A number from 1 on, from the command line."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 1 or more")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1 from the command line."""
+    value = _number(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text}: wanted a number from 0 to 1")
+    return value
+
+
+def weight(text: str) -> float:
+    """A weight from the command line, 0 or more."""
+    value = _number(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: wanted a number, 0 or more")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
+
+
+def stop(error: Exception) -> NoReturn:
+    """End with what is wrong; where nobody reads any more, without a word."""
+    if not isinstance(error, BrokenPipeError):
+        sys.exit(f"error: {error}")
+    # What Python would flush at its end has nowhere to go.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(1)

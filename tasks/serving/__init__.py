@@ -3,4 +3,5 @@
 predict   answers to questions       export   folders for transformers
 usage     what their users give      streams  lines or files in, answers out
 plain_text   documents and their sentences   formats   JSON, CoNLL, brat, HTML
+documents    what entities are linked in
 """

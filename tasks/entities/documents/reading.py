@@ -8,7 +8,7 @@ from tasks.entities.documents.aida import START, read_aida
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.json_lines import FORMATS, read_document
 from tasks.entities.documents.wned import read_wned
-from tasks.io.records import read_records
+from tasks.io.records import read_records, read_text
 from tasks.io.tables import is_table
 
 WANTED = (
@@ -44,7 +44,7 @@ def check_ids(documents: Iterable[Document]) -> None:
 
 def _read(path: Path, left_out: list[str] | None) -> Iterator[Document]:
     if not path.is_file():
-        raise ValueError(f"{path}: no such file; wanted {WANTED}")
+        raise ValueError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}; wanted {WANTED}")
     if is_table(path):
         beginning = b"{"
     else:
@@ -58,5 +58,5 @@ def _read(path: Path, left_out: list[str] | None) -> Iterator[Document]:
         for number, record in enumerate(read_records(path), start=1):
             yield read_document(record, number, left_out)
     else:
-        found = beginning.split(b"\n")[0][:40].decode(errors="replace")
-        raise ValueError(f"{path}: begins with {found!r}; wanted {WANTED}")
+        found = read_text(path).lstrip().partition("\n")[0]
+        raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")

@@ -99,23 +99,36 @@ def test_a_file_can_be_a_document(run: Command, table: Path, tmp_path: Path) -> 
 def test_lines_of_several_files_have_ids_of_their_own(run: Command, table: Path, tmp_path: Path) -> None:
     for name, text in (("a.txt", "Ann\n\nAnn\n"), ("b.jsonl", '{"id": 7, "text": "Bob"}')):
         (tmp_path / name).write_text(text)
-    lines, _, _ = run("link", tmp_path / "a.txt", tmp_path / "b.jsonl", "-", "--mentions", table, data=b"Ann")
+    names = (tmp_path / "a.txt", tmp_path / "b.jsonl", "-")
+    lines, _, _ = run("link", *names, "--mentions", table, data=b"Ann")
     assert [line["id"] for line in lines] == [f"{tmp_path}/a.txt:1", f"{tmp_path}/a.txt:3", 7, 1]
+    lines, _, status = run("link", *names, tmp_path / "none", "--mentions", table, data=b"Ann")
+    assert (lines, status) == (
+        [],
+        f"error: {tmp_path}/none: no such file; wanted documents, or - for those on stdin",
+    )
 
 
 def test_answers_do_not_wait_for_all_documents(
-    run: Command, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch
+    run: Command, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With a model, which takes its time, some are answered together, and written."""
     sizes, answer = list[int](), Linker.answer
     monkeypatch.setattr(
         Linker, "answer", lambda self, records: sizes.append(len(records)) or answer(self, records)
     )
-    arguments = ("link", "--mentions", table, "--model", models / "export", "--tokens-per-batch", 640)
+    arguments: tuple[object, ...] = ("link", "--mentions", table, "--model", models / "export")
+    arguments += ("--tokens-per-batch", 640)
     lines, _, _ = run(*arguments, data=b"Ann met Bob.\n" * 12)
     assert max(sizes) <= 5
     assert sum(sizes) == 12
     assert [line["mentions"] for line in lines] == [lines[0]["mentions"]] * 12
+    names = [tmp_path / str(number) for number in range(5)]
+    for name in names:
+        name.write_text("Ann met Bob.")
+    sizes.clear()
+    run(*arguments, "--input", "files", *names)
+    assert max(sizes) > 1
 
 
 def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
@@ -205,7 +218,7 @@ def test_a_bad_line_costs_no_other_its_answer(run: Command, table: Path, line: b
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere"], r"error: nowhere: cannot be read \(No such file"),
+        (["nowhere"], "error: nowhere: no such file; wanted documents"),
         (["."], r"error: \.: a folder; wanted files of documents"),
         (["--model", "nowhere"], "error: nowhere"),
         (["--model", "export", "--device", "cuda:99"], "error: device 'cuda:99' is not there"),

@@ -1,11 +1,13 @@
 """Arguments that the command lines share."""
 
 import argparse
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tasks.io.arguments import OneFolder
+from tasks.io.arguments import OneFolder, positive, share, weight
 
 
 def test_one_folder_is_a_path_and_several_are_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,3 +17,20 @@ def test_one_folder_is_a_path_and_several_are_named(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         parser.parse_args(["--mentions", "a", "b"])
     assert "--mentions: wanted one folder, found a, b" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad", "wanted"),
+    [
+        (positive, {"1": 1, "20": 20}, ["0", "-1", "1.5", "", "x"], "a number, 1 or more"),
+        (share, {"0": 0.0, "0.5": 0.5, "1": 1.0}, ["-0.1", "1.1", "nan", "x"], "a number from 0 to 1"),
+        (weight, {"0": 0.0, "2.5": 2.5}, ["-1", "inf", "nan", "x"], "a number, 0 or more"),
+    ],
+)
+def test_numbers_are_those_that_are_wanted(
+    kind: Callable[[str], float], good: dict[str, float], bad: list[str], wanted: str
+) -> None:
+    assert {text: kind(text) for text in good} == good
+    for text in bad:
+        with pytest.raises(argparse.ArgumentTypeError, match=f"{re.escape(text)}: wanted {wanted}"):
+            kind(text)

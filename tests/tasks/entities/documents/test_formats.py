@@ -1,5 +1,6 @@
 """Documents in five formats: what is read, and what is said of bad ones."""
 
+import gzip
 import json
 import re
 import shutil
@@ -190,15 +191,22 @@ def test_a_bad_place_is_named(tmp_path: Path, file: str, old: str, new: str, mes
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "begins with ''; wanted JSON objects"), ("token O\n", "begins with 'token O'; wanted JSON")],
+    [
+        (b"", "begins with ''; wanted JSON objects"),
+        (b"token O\n", "begins with 'token O'; wanted JSON"),
+        (gzip.compress(b"{}"), r"packed \(gzip\); unpack it"),
+        ("{}".encode("utf-16"), "byte 0 is not UTF-8"),
+    ],
 )
-def test_other_files_are_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "gold"
-    path.write_text(content)
+    path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_documents(path)
     with pytest.raises(ValueError, match="nowhere: no such file"):
         read_documents(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"test_other_files.*: a folder; wanted JSON objects"):
+        read_documents(tmp_path)
 
 
 JSON = st.recursive(

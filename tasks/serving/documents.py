@@ -1,0 +1,63 @@
+"""Documents as text or JSON lines, of files and of stdin: what is linked."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tasks.io.records import Record, parse_line
+from tasks.serving.streams import Given, files, lines_of, numbered
+
+JSON_LINES, TEXT_LINES, FILES = "json", "lines", "files"
+KINDS = JSON_LINES, TEXT_LINES, FILES
+STDIN = "-"
+
+
+def check_inputs(names: Sequence[str]) -> None:
+    """See that all inputs are there, before any is read. Raises: ValueError naming one that is not, or is a folder."""
+    for name in names:
+        path = Path(name)
+        if name != STDIN and not path.exists():
+            raise ValueError(f"{name}: no such file; wanted documents, or - for those on stdin")
+        if name != STDIN and path.is_dir():
+            raise ValueError(
+                f"{name}: a folder; wanted files of documents (do several fit the pattern of --mentions?)"
+            )
+
+
+def documents_of(names: Sequence[str], *, are_files: bool) -> Iterator[Given]:
+    """The lines of files and of stdin; with `are_files` each as a whole. Raises: ValueError for what cannot be read."""
+    stdin = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+    for name in names:
+        if are_files and name != STDIN:
+            yield from files([Path(name)])
+        elif are_files:
+            yield Given("stdin", {"file": "stdin"}, b"".join(iter(lambda: stdin.read(1 << 20), b"")))
+        elif name == STDIN:
+            yield from numbered(lines_of(stdin))
+        else:
+            try:
+                with Path(name).open("rb", buffering=0) as stream:
+                    yield from numbered(lines_of(stream), name)
+            except OSError as error:
+                raise ValueError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+class Parser:
+    """Makes records of lines or files; unless `kind` is given, a file's first line tells whether its lines are JSON."""
+
+    def __init__(self, kind: str | None) -> None:
+        self.kind = kind
+        self._kinds: dict[str, str] = {}  # of each file
+
+    def __call__(self, where: str, text: str) -> Record:
+        """The document at a place, which is the id of a text; of stdin that is the line's number."""
+        source, _, line = where.rpartition(":")
+        kind = self.kind or self._kinds.setdefault(
+            source, JSON_LINES if text.lstrip().startswith("{") else TEXT_LINES
+        )
+        if kind == JSON_LINES:
+            return parse_line(where, text)
+        identity: str | int = int(line) if source == "stdin" else where
+        return Record(
+            where, {"id": identity, "text": text.removesuffix("\r") if kind == TEXT_LINES else text}
+        )
