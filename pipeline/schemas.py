@@ -136,6 +136,7 @@ PAGE_NAMES = _table(
     ("ambiguous", pa.int32(), "mentions left out: from this page they link to several titles"),
 )
 
+# Beside the entity vocabulary, since a linker answers with pages that are not in it, too.
 TARGETS = _table(
     ("title", pa.string(), "title of a page, or of another target of links, after redirects"),
     ("page_id", pa.int64(), "the page's number in its wiki; -1 where the dump has no page"),

@@ -13,6 +13,7 @@ from tasks.entities.documents.json_lines import read_document
 from tasks.io.records import Record
 
 Answer = dict[str, Any]
+DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,17 @@ class Linker:
             "page_id": target.page_id if target else None,
             "entity_id": chosen.entity_id if chosen else None,
             "qid": None,
-            "probability": None if best is None else round(of_each[best], 6),
+            "probability": None if best is None else round(of_each[best], DIGITS),
             "step": found.step,
         }
         if self.shows_candidates:
             answer["candidates"] = [
-                {"title": each.title, "entity_id": each.entity_id, "prior": each.prior, "probability": share}
+                {
+                    "title": each.title,
+                    "entity_id": each.entity_id,
+                    "prior": round(each.prior, DIGITS),
+                    "probability": round(share, DIGITS),
+                }
                 for each, share in zip(found.items, of_each, strict=True)
             ]
         return answer

@@ -173,7 +173,7 @@ def _sha256(flag: str, path: str) -> str:
 
 
 class BuildMentionTable(MentionSettings, SparkStage):
-    """Every anchor text with its targets, link probability and commonness; and the names that each page links by."""
+    """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
     VERSION = 6
