@@ -14,6 +14,7 @@ import pyarrow as pa
 from pipeline import schemas, storage
 from pipeline.lookup.names import alike, fold_in_place, longest_names, write_alike
 from pipeline.lookup.page_names import PageNames
+from pipeline.lookup.targets import NUMBERS as TARGETS
 from pipeline.lookup.targets import Targets
 from pipeline.storage.tries import TextMap, write_numbers
 
@@ -87,7 +88,16 @@ class MentionTable:
 
     @cached_property
     def targets(self) -> Targets:
-        """What names can lead to: every page, and every title that is linked."""
+        """What names can lead to: every page, and every title that is linked.
+
+        Raises:
+            ValueError: the folder has none, since an earlier version of the stage wrote it.
+        """
+        if not any(entry.path == TARGETS for entry in self.manifest.files):
+            raise ValueError(
+                f"{self.folder}: has no {TARGETS}, for version {self.manifest.version} of BuildMentionTable wrote it; "
+                "run the stage again"
+            )
         return Targets(self.folder)
 
     def prefixes(self, text: str) -> list[str]:

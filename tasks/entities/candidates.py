@@ -47,7 +47,8 @@ class CandidateFinder:
     """Finds the candidates of mentions in a mention table, which stays on disk."""
 
     def __init__(self, table: MentionTable, most: int = MOST) -> None:
-        self.table, self.most = table, most
+        """Find the `most` common ones. Raises: ValueError for a table of an earlier version, which has no targets."""
+        self.table, self.targets, self.most = table, table.targets, most
         self.of = lru_cache(_TEXTS_AT_HAND)(self._of)
 
     def of_document(self, texts: Sequence[str], *, longer: bool) -> list[Candidates]:
@@ -73,7 +74,7 @@ class CandidateFinder:
 
     def _title(self, text: str) -> tuple[Candidate, ...]:
         """A title has no underscores; what follows a "#" is part of a name, though not of a title: "C#" is not "C"."""
-        target = self.table.targets.get(" ".join(text.replace("_", " ").split()))
+        target = self.targets.get(" ".join(text.replace("_", " ").split()))
         return (Candidate(target.title, target.entity_id, 1.0),) if target else ()
 
     def _letters(self, text: str) -> tuple[Candidate, ...]:
@@ -84,7 +85,7 @@ class CandidateFinder:
             for each in self.table.candidates(number):
                 links[each.title] += each.link_count
                 ids[each.title] = each.entity_id
-        for target in self.table.targets.alike(text):
+        for target in self.targets.alike(text):
             total += 1
             links[target.title] += 1
             ids[target.title] = target.entity_id

@@ -71,7 +71,7 @@ class Linker:
         of_each = [each.prior for each in found.items] if shares is None else shares.tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         chosen = None if best is None else found.items[best]
-        target = chosen and self.finder.table.targets.get(chosen.title)
+        target = chosen and self.finder.targets.get(chosen.title)
         answer: Answer = {
             "mention": text[mention.start : mention.end],
             "start": mention.start,

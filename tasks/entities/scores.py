@@ -125,7 +125,7 @@ def check_answers(documents: Iterable[Document], answers: Mapping[str, Document]
 
 def is_page(identity: str, finder: CandidateFinder | None) -> bool:
     """Whether a document's id is the title of a page of the dump, or of a redirect to one."""
-    target = finder.table.targets.get(page_title(identity)) if finder else None
+    target = finder.targets.get(page_title(identity)) if finder else None
     return target is not None and target.page_id is not None
 
 
@@ -133,7 +133,7 @@ def resolver(finder: CandidateFinder | None) -> Resolve:
     """What titles end at."""
     if finder is None:
         return page_title
-    targets = finder.table.targets
+    targets = finder.targets
 
     def resolve(title: str) -> str | None:
         target = targets.get(page_title(title))

@@ -1,11 +1,13 @@
 """What links can lead to, looked up by title, by redirect, and by letters."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
+from pipeline import storage
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.targets import Target
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
@@ -23,6 +25,14 @@ def test_titles_and_redirects_are_looked_up(table: MentionTable) -> None:
     assert table.targets.get("B") == Target("B", 1, None)
     assert table.targets.get("None") == Target("None", None, None)  # linked, and no page
     assert [table.targets.get(title) for title in ("", "D", "To", "TO A")] == [None] * 4
+
+
+def test_a_table_of_an_earlier_version_is_named(tmp_path: Path, table: MentionTable) -> None:
+    files = [each for each in table.manifest.files if not each.path.startswith("targets")]
+    storage.write_manifest(str(tmp_path), replace(table.manifest, files=(*files,), version=5))
+    earlier = MentionTable(str(tmp_path))
+    with pytest.raises(ValueError, match=r"has no targets\.tries, for version 5 of .* run the stage again"):
+        _ = earlier.targets
 
 
 def test_titles_are_found_by_their_letters(table: MentionTable) -> None:
