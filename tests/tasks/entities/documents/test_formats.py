@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.entities.documents.document import Document, to_json
+from tasks.entities.documents.document import Document, Mention, to_json
 from tasks.entities.documents.json_lines import read_document
 from tasks.entities.documents.reading import read_documents
 from tasks.io.records import Record
@@ -65,6 +65,27 @@ def test_elevant_says_what_part_is_annotated() -> None:
 
 def test_texts_of_wned_keep_their_ends_of_lines() -> None:
     assert "Park.\r\nAfter" in read_documents(FILES / "wned.xml")[0].text
+
+
+def test_places_of_wned_are_units_of_utf_16(tmp_path: Path) -> None:
+    """Thirty signs of two units each: counted as code points the place were far behind the mention."""
+    (tmp_path / "RawText").mkdir()
+    (tmp_path / "RawText/ada.txt").write_text("😀" * 30 + " Ada and Ada", encoding="utf-8")
+    fields = "<mention>Ada</mention><wikiName>Ada_Lovelace</wikiName><offset>69</offset><length>3</length>"
+    path = tmp_path / "ada.xml"
+    path.write_text(f'<x><document docName="ada.txt"><annotation>{fields}</annotation></document></x>')
+    [document] = read_documents(path)
+    assert document.mentions == (Mention(39, 42, "Ada Lovelace"),)
+
+
+def test_another_mention_in_columns_is_a_mention_of_its_own(tmp_path: Path) -> None:
+    """AIDA-CoNLL marks its first token with B; where a file does not, the third column tells."""
+    path = tmp_path / "aida.tsv"
+    rows = [("New", "New York"), ("York", "New York"), ("Paris", "Paris")]
+    lines = [f"{token}\tI\t{words}\t{words.replace(' ', '_')}" for token, words in rows]
+    path.write_text("\n".join(["-DOCSTART- (1)", *lines]))
+    [document] = read_documents(path)
+    assert named(document) == [("New York", "New York"), ("Paris", "Paris")]
 
 
 def test_wned_wiki_is_read_whole(shared: Path) -> None:
