@@ -7,8 +7,6 @@ import os
 import random
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -34,7 +32,7 @@ from model.training.metrics_log import read_lines
 from model.training.optimizer import UncorrectedAdamW, linear_schedule
 from model.training.ranks import Ranks
 from model.training.signals import Stopped
-from tests.support import ROOT
+from tests.support import forked
 from tests.support.killed import run_killed
 from tests.support.models import TINY, flat_of, random_batch, transformers_values
 from tests.support.pretraining import SHORT, contents, interrupt_at, rows_of, run
@@ -222,7 +220,6 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
 SIGNALLED = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
 from model.luke.config import PRESETS
 from model.pretraining.recipes import RECIPES
 from model.pretraining.phases import PhaseTraining, Settings
@@ -232,7 +229,7 @@ PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
 loss = PhaseTraining.loss
 def first_loss(self, part):
     PhaseTraining.loss = loss
-    print("begun", flush=True)
+    Path(sys.argv[4]).touch()
     return loss(self, part)
 PhaseTraining.loss = first_loss
 run(Path(sys.argv[1]), Path(sys.argv[2]), settings=Settings(workers=int(sys.argv[3])))
@@ -254,22 +251,17 @@ def test_signals_from_outside_at_random_moments(
     monkeypatch.setattr(PhaseTraining, "loss", loss)
     run(sequences, tmp_path / "whole")
     moments = random.Random(seed := random.randrange(10**6))
-    script = SIGNALLED.format(tests=str(ROOT))
     ends: list[tuple[signal.Signals, int]] = []
     for sent, workers in [(signal.SIGKILL, 0), (signal.SIGTERM, 2), (signal.SIGKILL, 2), (signal.SIGTERM, 0)]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, str(sequences), str(tmp_path / "broken"), str(workers)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        with process.stdout:
-            assert process.stdout.readline() in (b"begun\n", b"")  # nothing: it was finished already
-            time.sleep(moments.uniform(0, (times[-1] - times[0]) / 4))
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, sent)
-        ends.append((sent, process.wait(timeout=60)))
+        begun = tmp_path / f"begun-{len(ends)}"
+        process = forked.start(SIGNALLED, sequences, tmp_path / "broken", workers, begun)
+        while process.is_alive() and not begun.exists():  # it may be finished already
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, (times[-1] - times[0]) / 4))
+        assert process.pid is not None
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, sent)
+        ends.append((sent, forked.end(process, 60)))
     # Whoever is stopped says so; a run may also have ended before.
     assert all(end in (0, -sent) for sent, end in ends), (seed, ends)
     run(sequences, tmp_path / "broken")
@@ -857,9 +849,9 @@ def test_a_step_of_two_thousand_sequences_takes_few_open_files(sequences: Path, 
         "2",
     ]
     options += ["--layers", "1", "--hidden-size", "64", "--device", "cpu"]
-    command = [sys.executable, "-c", FEW_FILES, str(sequences), str(tmp_path / "output"), *options]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
+    errors = tmp_path / "errors.txt"
+    process = forked.start(FEW_FILES, sequences, tmp_path / "output", *options, errors=errors)
+    assert forked.end(process) == 0, errors.read_text()
     assert (tmp_path / "output" / "model.safetensors").is_file()
 
 
