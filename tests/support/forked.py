@@ -1,4 +1,4 @@
-"""Processes that begin with torch imported: they are forked from one that has done nothing else.
+"""Processes that begin with torch and Luigi imported: they are forked from one that has done nothing else.
 
 Each is a process as `python -c SCRIPT` makes it, some two seconds earlier.
 """
@@ -12,9 +12,10 @@ from pathlib import Path
 
 from tests.support import ROOT
 
-# What a run of training imports, sooner or later, of other projects: the code of this one is imported by each process.
+# What a run of training imports, sooner or later, and what a command of Luigi does; what is not there is left out.
 PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.utils.tensorboard"]
-PRELOADED += ["pandas", "pyarrow.parquet", "safetensors.torch"]
+PRELOADED += ["pandas", "pyarrow.parquet", "safetensors.torch", "luigi.cmdline", "workflows"]
+# There is one such process for each of the tests' processes.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(PRELOADED)
 
