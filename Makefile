@@ -34,9 +34,10 @@ test: $(INSTALLED) check ## check, then run the whole test suite
 test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine
 	$(PYTHON) -m pytest -rs tests/model tests/tasks
 
-# The same packages. SEQUENCES=DIR is a corpus, OUTPUT=FILE.json the results, MINUTES=5 for them; DEVICE=cpu TINY=1 rehearses it without a GPU.
+# The same packages. SEQUENCES=DIR is a corpus, OUTPUT=FILE.json the results, MINUTES=5 for them; DEVICE=cpu TINY=1 rehearses it without a GPU, with all processors or THREADS=1.
 gpu: ## run the tests that need a GPU, and measure there, with the current python (nine minutes)
-	$(PYTHON) -m benchmarks.model.gpu --tests --device $(DEVICE) $(if $(TINY),--tiny) $(if $(MINUTES),--minutes $(MINUTES)) \
+	$(PYTHON) -m benchmarks.model.gpu --tests --device $(DEVICE) $(if $(TINY),--tiny) $(if $(THREADS),--threads $(THREADS)) \
+	    $(if $(MINUTES),--minutes $(MINUTES)) \
 	    $(if $(SEQUENCES),--sequences '$(SEQUENCES)') $(if $(OUTPUT),--output '$(OUTPUT)')
 
 check: $(INSTALLED) ## ruff and mypy

@@ -4,6 +4,8 @@ import os
 
 # Test processes share few cores: a thread each is faster than all threads in each other's way.
 os.environ["OMP_NUM_THREADS"] = "1"
+# Where a test wants several, those that wait sleep: beside other processes they would hold up the one that works.
+os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -3,13 +3,12 @@
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import forked
 
 if TYPE_CHECKING:
     import psutil
@@ -34,15 +33,14 @@ def run_killed(script: str, source: Path, output: Path, writes: int) -> None:
     lines = [
         "import sys",
         "from pathlib import Path",
-        f"sys.path.insert(0, {str(ROOT)!r})",
         "from tests.support.killed import kill_at_fsync",
         "source, output, writes = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])",
         "kill_at_fsync(writes)",
         script,
     ]
-    command = [sys.executable, "-c", "\n".join(lines), str(source), str(output), str(writes)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    errors = output.with_name(f"{output.name}-errors.txt")
+    process = forked.start("\n".join(lines), source, output, writes, errors=errors)
+    assert forked.end(process, 300) == -signal.SIGKILL, errors.read_text()
 
 
 def family(process: subprocess.Popen[Any]) -> list["psutil.Process"]:

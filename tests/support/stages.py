@@ -1,7 +1,6 @@
 """Stages as a user runs them, by the command or in this process."""
 
 import contextlib
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import luigi
 import pytest
 
 from tests.support import DATA
+from tests.support.forked import FORKS
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
 
@@ -36,10 +36,8 @@ def run_luigi(
 
 def run_forked(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """As `run_luigi`, by a process that has imported everything before; for commands that end before a stage runs."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__, "luigi.cmdline", "workflows"])
     with tempfile.NamedTemporaryFile() as said:
-        process = context.Process(target=_command, args=([*map(str, arguments)], cwd, said.name))
+        process = FORKS.Process(target=_command, args=([*map(str, arguments)], cwd, said.name))
         process.start()
         process.join(120)
         assert process.exitcode is not None, "does not end"

@@ -6,8 +6,9 @@ Bernstein's bound: masks that are right would miss it with a probability below C
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +67,19 @@ def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return Corpus(folder)
 
 
-def masked(corpus: Corpus, profile: str = "fixed") -> Iterator[Masked]:
-    masker = Masker(corpus.facts, corpus.word_starts, profile=profile, seed=1)
-    for epoch, index in itertools.product(range(EPOCHS), range(len(corpus))):
-        yield corpus[index], masker.mask(corpus[index], epoch=epoch, index=index)
+@pytest.fixture(scope="module")
+def masked(corpus: Corpus) -> Callable[..., list[Masked]]:
+    """What a profile's masks make of every sequence in every epoch, drawn once."""
+
+    @cache
+    def drawn(profile: str = "fixed") -> list[Masked]:
+        masker = Masker(corpus.facts, corpus.word_starts, profile=profile, seed=1)
+        return [
+            (corpus[index], masker.mask(corpus[index], epoch=epoch, index=index))
+            for epoch, index in itertools.product(range(EPOCHS), range(len(corpus)))
+        ]
+
+    return drawn
 
 
 def bound(count: int, share: float) -> float:
@@ -92,11 +102,11 @@ def test_the_shard_is_real(corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("profile", ["fixed", "paper"])
 def test_15_percent_of_the_tokens_are_chosen_and_never_more_than_the_budget(
-    corpus: Corpus, profile: str
+    masked: Callable[..., list[Masked]], profile: str
 ) -> None:
     """The budget is a count, not a chance: in sub-words it is met, and by whole words all but met."""
     tokens = chosen = 0
-    for sequence, found in masked(corpus, profile):
+    for sequence, found in masked(profile):
         budget = max(1, round(0.15 * len(sequence.word_ids)))
         count = int((found.word_labels != IGNORED).sum())
         assert count == budget if profile == "paper" else count <= budget or budget == 1
@@ -105,9 +115,11 @@ def test_15_percent_of_the_tokens_are_chosen_and_never_more_than_the_budget(
     assert chosen / tokens == pytest.approx(0.15, abs=1e-3)
 
 
-def test_whole_words_are_never_split_and_share_one_draw_of_80_10_10(corpus: Corpus) -> None:
+def test_whole_words_are_never_split_and_share_one_draw_of_80_10_10(
+    corpus: Corpus, masked: Callable[..., list[Masked]]
+) -> None:
     hidden, same = [], []
-    for sequence, found in masked(corpus):
+    for sequence, found in masked():
         starts = corpus.word_starts[sequence.word_ids]
         starts[0] = True
         first = np.flatnonzero(starts)
@@ -131,9 +143,9 @@ def test_whole_words_are_never_split_and_share_one_draw_of_80_10_10(corpus: Corp
     assert_share(~np.concatenate(hidden) & ~np.concatenate(same), 0.1)
 
 
-def test_80_10_10_of_sub_words(corpus: Corpus) -> None:
+def test_80_10_10_of_sub_words(corpus: Corpus, masked: Callable[..., list[Masked]]) -> None:
     hidden, same = [], []
-    for sequence, found in masked(corpus, "paper"):
+    for sequence, found in masked("paper"):
         chosen = found.word_labels[1:-1] != IGNORED
         hidden.append((found.word_ids[1:-1] == corpus.facts.mask_id)[chosen])
         same.append((found.word_ids[1:-1] == sequence.word_ids)[chosen])
@@ -141,9 +153,11 @@ def test_80_10_10_of_sub_words(corpus: Corpus) -> None:
     assert_share(np.concatenate(same), 0.1)
 
 
-def test_random_words_are_never_special_and_come_from_the_whole_vocabulary(corpus: Corpus) -> None:
+def test_random_words_are_never_special_and_come_from_the_whole_vocabulary(
+    corpus: Corpus, masked: Callable[..., list[Masked]]
+) -> None:
     drawn = []
-    for sequence, found in masked(corpus):
+    for sequence, found in masked():
         words = found.word_ids[1:-1]
         drawn.append(words[(words != sequence.word_ids) & (words != corpus.facts.mask_id)])
     ids = np.concatenate(drawn)
@@ -152,8 +166,10 @@ def test_random_words_are_never_special_and_come_from_the_whole_vocabulary(corpu
         assert_share(ids < 4 + part * 5026, part / 10)
 
 
-def test_what_is_not_chosen_and_the_ends_are_left_as_they_are(corpus: Corpus) -> None:
-    for sequence, found in masked(corpus):
+def test_what_is_not_chosen_and_the_ends_are_left_as_they_are(
+    corpus: Corpus, masked: Callable[..., list[Masked]]
+) -> None:
+    for sequence, found in masked():
         assert (found.word_ids[0], found.word_ids[-1]) == (corpus.facts.cls_id, corpus.facts.sep_id)
         assert (found.word_labels[[0, -1]] == IGNORED).all()
         labels = found.word_labels[1:-1]
@@ -162,10 +178,12 @@ def test_what_is_not_chosen_and_the_ends_are_left_as_they_are(corpus: Corpus) ->
         assert (labels == sequence.word_ids)[is_chosen].all()
 
 
-def test_15_percent_of_the_entities_at_least_one_always_mask_and_each_as_often(corpus: Corpus) -> None:
+def test_15_percent_of_the_entities_at_least_one_always_mask_and_each_as_often(
+    masked: Callable[..., list[Masked]],
+) -> None:
     first: list[np.ndarray] = []
     expected: list[float] = []
-    for sequence, found in masked(corpus):
+    for sequence, found in masked():
         count = len(sequence.entity_ids)
         is_chosen = found.entity_labels != IGNORED
         assert is_chosen.sum() == max(1, round(0.15 * count))
@@ -179,9 +197,9 @@ def test_15_percent_of_the_entities_at_least_one_always_mask_and_each_as_often(c
     assert_share(np.concatenate(first), float(np.mean(expected)))
 
 
-def test_a_masked_entity_s_words_are_masked_no_more_than_others(corpus: Corpus) -> None:
+def test_a_masked_entity_s_words_are_masked_no_more_than_others(masked: Callable[..., list[Masked]]) -> None:
     outcomes: dict[bool, list[bool]] = {True: [], False: []}
-    for _, found in masked(corpus):
+    for _, found in masked():
         is_word_chosen = found.word_labels[found.entity_starts] != IGNORED
         for is_entity_chosen, is_chosen in zip(found.entity_labels != IGNORED, is_word_chosen, strict=True):
             outcomes[bool(is_entity_chosen)].append(bool(is_chosen))

@@ -7,13 +7,11 @@ import os
 import random
 import resource
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +32,7 @@ from model.training.metrics_log import read_lines
 from model.training.optimizer import UncorrectedAdamW, linear_schedule
 from model.training.ranks import Ranks
 from model.training.signals import Stopped
-from tests.support import ROOT
+from tests.support import forked
 from tests.support.killed import run_killed
 from tests.support.models import TINY, flat_of, random_batch, transformers_values
 from tests.support.pretraining import SHORT, contents, interrupt_at, rows_of, run
@@ -54,6 +52,19 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Eleven sequences: an epoch ends within a batch, several times a run."""
     return write_sequences(tmp_path_factory.mktemp("sequences"), random_rows(11))
+
+
+@pytest.fixture(scope="module")
+def whole(sequences: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., dict[str, bytes]]:
+    """What a run with these changes writes that nothing comes between, made once."""
+
+    @cache
+    def made(**changes: Any) -> dict[str, bytes]:
+        output = tmp_path_factory.mktemp("whole")
+        run(sequences, output, **changes)
+        return contents(output)
+
+    return made
 
 
 def lines_of(folder: Path) -> list[dict[str, float]]:
@@ -109,9 +120,13 @@ def test_the_same_again_is_done_already(
 @pytest.mark.parametrize("step", [0, 1, 2, 3, 6, 7, 8, 9, 12])
 @pytest.mark.parametrize("profile", ["fixed", "paper"])
 def test_resumed_run_has_the_same_bits(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, profile: str
+    sequences: Path,
+    whole: Callable[..., dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    profile: str,
 ) -> None:
-    run(sequences, tmp_path / "whole", profile=profile)
     undo = interrupt_at(monkeypatch, step)
     with pytest.raises(KeyboardInterrupt):
         run(sequences, tmp_path / "broken", profile=profile)
@@ -124,7 +139,7 @@ def test_resumed_run_has_the_same_bits(
     # A checkpoint stands at every second step and at the end of a phase.
     first = 7 if step == 7 else step - step % 2
     assert visited == list(range(first, 13))
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "broken") == whole(profile=profile)
 
 
 @pytest.fixture
@@ -177,15 +192,16 @@ run(source, output)
 
 
 @pytest.mark.usefixtures("short")
-def test_killed_in_the_middle_of_writing(sequences: Path, tmp_path: Path) -> None:
-    run(sequences, tmp_path / "whole")
+def test_killed_in_the_middle_of_writing(
+    sequences: Path, whole: Callable[..., dict[str, bytes]], tmp_path: Path
+) -> None:
     # Forced writes: one for the metrics, five for each of eight checkpoints (four files and their folder), three for
     # the result. Killed within the third checkpoint, just after the fourth is there, and before the weights are.
     for writes in (14, 11, 24):
         run_killed(KILLED, sequences, tmp_path / "broken", writes)
         assert not (tmp_path / "broken" / "model.safetensors").exists()
     run(sequences, tmp_path / "broken")
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "broken") == whole()
 
 
 @pytest.mark.usefixtures("short")
@@ -222,7 +238,6 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
 SIGNALLED = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {tests!r})
 from model.luke.config import PRESETS
 from model.pretraining.recipes import RECIPES
 from model.pretraining.phases import PhaseTraining, Settings
@@ -232,7 +247,7 @@ PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
 loss = PhaseTraining.loss
 def first_loss(self, part):
     PhaseTraining.loss = loss
-    print("begun", flush=True)
+    Path(sys.argv[4]).touch()
     return loss(self, part)
 PhaseTraining.loss = first_loss
 run(Path(sys.argv[1]), Path(sys.argv[2]), settings=Settings(workers=int(sys.argv[3])))
@@ -254,22 +269,17 @@ def test_signals_from_outside_at_random_moments(
     monkeypatch.setattr(PhaseTraining, "loss", loss)
     run(sequences, tmp_path / "whole")
     moments = random.Random(seed := random.randrange(10**6))
-    script = SIGNALLED.format(tests=str(ROOT))
     ends: list[tuple[signal.Signals, int]] = []
     for sent, workers in [(signal.SIGKILL, 0), (signal.SIGTERM, 2), (signal.SIGKILL, 2), (signal.SIGTERM, 0)]:
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, str(sequences), str(tmp_path / "broken"), str(workers)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-        assert process.stdout is not None
-        with process.stdout:
-            assert process.stdout.readline() in (b"begun\n", b"")  # nothing: it was finished already
-            time.sleep(moments.uniform(0, (times[-1] - times[0]) / 4))
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, sent)
-        ends.append((sent, process.wait(timeout=60)))
+        begun = tmp_path / f"begun-{len(ends)}"
+        process = forked.start(SIGNALLED, sequences, tmp_path / "broken", workers, begun)
+        while process.is_alive() and not begun.exists():  # it may be finished already
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, (times[-1] - times[0]) / 4))
+        assert process.pid is not None
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, sent)
+        ends.append((sent, forked.end(process, 60)))
     # Whoever is stopped says so; a run may also have ended before.
     assert all(end in (0, -sent) for sent, end in ends), (seed, ends)
     run(sequences, tmp_path / "broken")
@@ -286,6 +296,7 @@ def test_batches_are_prepared_beside_a_gpu() -> None:
     assert found == [0, 0, 5, 2, 0, 5]
 
 
+@pytest.mark.usefixtures("short")
 def test_workers_change_no_bit(sequences: Path, tmp_path: Path) -> None:
     for workers in (0, 1, 3):
         run(sequences, tmp_path / str(workers), settings=Settings(workers=workers))
@@ -362,9 +373,12 @@ def json_lines(path: Path) -> int:
 
 @pytest.mark.usefixtures("short")
 def test_damaged_checkpoint_is_passed_over(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    sequences: Path,
+    whole: Callable[..., dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    run(sequences, tmp_path / "whole")
     undo = interrupt_at(monkeypatch, 5)
     with pytest.raises(KeyboardInterrupt):
         run(sequences, tmp_path / "broken")
@@ -375,12 +389,12 @@ def test_damaged_checkpoint_is_passed_over(
     damaged.write_bytes(damaged.read_bytes()[:100])
     run(sequences, tmp_path / "broken")
     assert "step-00000004: incomplete, the checkpoint before it is used" in caplog.text
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "broken") == whole()
 
 
 @pytest.mark.usefixtures("short")
 def test_full_disk_leaves_the_last_good_checkpoint(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sequences: Path, whole: Callable[..., dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from model.training import checkpoints as resume
 
@@ -398,13 +412,16 @@ def test_full_disk_leaves_the_last_good_checkpoint(
     assert resume.checkpoint_folders(tmp_path / "broken" / "checkpoints")[0].name == "step-00000004"
     monkeypatch.setattr(resume, "optimizer_tensors", original)
     run(sequences, tmp_path / "broken")
-    run(sequences, tmp_path / "whole")
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "broken") == whole()
 
 
 @pytest.mark.usefixtures("short")
 def test_a_file_that_cannot_grow_is_an_error_for_people_and_the_last_good_checkpoint_survives(
-    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    sequences: Path,
+    whole: Callable[..., dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The system refuses to write more than 20 kB of the optimiser's state, as a full disk would."""
     from model.training import checkpoints as resume
@@ -431,8 +448,7 @@ def test_a_file_that_cannot_grow_is_an_error_for_people_and_the_last_good_checkp
     assert kept == ["step-00000002", "step-00000004"]
     monkeypatch.setattr(resume, "optimizer_tensors", original)
     assert pretrain.main(call) == 0
-    run(sequences, tmp_path / "whole")
-    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "broken") == whole()
 
 
 @pytest.mark.usefixtures("short")
@@ -857,9 +873,9 @@ def test_a_step_of_two_thousand_sequences_takes_few_open_files(sequences: Path, 
         "2",
     ]
     options += ["--layers", "1", "--hidden-size", "64", "--device", "cpu"]
-    command = [sys.executable, "-c", FEW_FILES, str(sequences), str(tmp_path / "output"), *options]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stderr
+    errors = tmp_path / "errors.txt"
+    process = forked.start(FEW_FILES, sequences, tmp_path / "output", *options, errors=errors)
+    assert forked.end(process) == 0, errors.read_text()
     assert (tmp_path / "output" / "model.safetensors").is_file()
 
 

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,13 @@ from model.data.shards import Corpus
 from model.pretraining.loader import Loader
 from model.training.metrics_log import read_lines
 from model.training.ranks import ALONE
-from tests.support import ROOT
+from tests.support import ROOT, forked
 from tests.support.models import words_of_transformers
 from tests.support.pretraining import SHORT, rows_of
 from tests.support.shards import random_rows, write_sequences
 
 SCRIPT = """
-import json, os, signal, sys
-sys.path.insert(0, {tests!r})
+import json, os, sys
 from dataclasses import replace
 from pathlib import Path
 import torch
@@ -50,14 +50,14 @@ def step(self, *arguments):
     if not (output / "gradients.safetensors").exists() and rank == "0":
         output.mkdir(exist_ok=True)
         gradients = [p.grad for group in self.param_groups for p in group["params"]]
-        kept = {{str(n): g.clone() for n, g in enumerate(gradients) if g is not None}}
+        kept = {str(n): g.clone() for n, g in enumerate(gradients) if g is not None}
         save_file(kept, output / "gradients.safetensors")
     return step_of(self, *arguments)
 torch.optim.AdamW.step = step
 
 counted = PhaseTraining.counted
 def record_rows(self, parts):
-    with open(f"{{output}}-rows-{{rank}}", "a") as file:
+    with open(f"{output}-rows-{rank}", "a") as file:
         print(*sorted(row.hex() for row in rows_of(parts)), file=file)
     return counted(self, parts)
 PhaseTraining.counted = record_rows
@@ -69,7 +69,7 @@ def finish_step(self, phase, done, *rest):
     finish(self, phase, done, *rest)
 PhaseTraining.finish_step = finish_step
 
-run(sequences, output, **json.loads(os.environ.get("CHANGES", "{{}}")))
+run(sequences, output, **json.loads(os.environ.get("CHANGES", "{}")))
 """
 
 
@@ -84,29 +84,25 @@ def sequences(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start(
     sequences: Path, output: Path, count: int, dropout: float, *signals: int, **changes: object
-) -> list[subprocess.Popen[str]]:
+) -> list[ForkServerProcess]:
     """The processes of a run with these changes, as torchrun would start them; `signals`: see SCRIPT."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    script = SCRIPT.format(tests=str(ROOT))
-    command = [sys.executable, "-c", script, str(sequences), str(output), str(dropout), *map(str, signals)]
-    environment = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    environment["CHANGES"] = json.dumps(changes)
+    common = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    common["CHANGES"] = json.dumps(changes)
     return [
-        subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env={**os.environ, **environment, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
+        forked.start(
+            SCRIPT, sequences, output, dropout, *signals,
+            environment=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            errors=output.with_name(f"{output.name}-errors-{rank}.txt"),
         )
         for rank in range(count)
-    ]
+    ]  # fmt: skip
 
 
-def finish(processes: list[subprocess.Popen[str]]) -> list[int]:
-    return [process.wait(timeout=120) if process.communicate(timeout=120) else -1 for process in processes]
+def finish(processes: list[ForkServerProcess]) -> list[int]:
+    return [forked.end(process) for process in processes]
 
 
 @pytest.mark.parametrize("start_of_entities", ["random", "titles"])
@@ -195,10 +191,8 @@ def assert_ends_as(whole: Path, sequences: Path, broken: Path) -> None:
 
 def test_torchrun_ends_with_an_error_when_a_process_is_killed(sequences: Path, tmp_path: Path) -> None:
     """Nobody waits for the one that is gone, and nobody is left behind."""
-    script = (
-        # In one piece: both processes write to the same pipe.
-        f"import os; os.write(1, b'pid %d\\n' % os.getpid())\n{SCRIPT.format(tests=str(ROOT))}"
-    )
+    # In one piece: both processes write to the same pipe.
+    script = f"import os; os.write(1, b'pid %d\\n' % os.getpid())\n{SCRIPT}"
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
     call = [sys.executable, "-c", script, str(sequences), str(tmp_path / "out"), "0.1", "9", "1", "13"]
     done = subprocess.run(

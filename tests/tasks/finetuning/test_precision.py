@@ -19,7 +19,7 @@ from tasks.task import Hyperparameters
 # Three relations of SemEval-2010 task 8, which a small model learns from a few sentences.
 RELATIONS = ("Cause-Effect(e2,e1)", "Entity-Destination(e1,e2)", "Message-Topic(e1,e2)")
 FILES = {"train": ("train", 80), "dev": ("val", 40), "test": ("test", 40)}
-QUICK = Hyperparameters(2e-3, 2e-3, batch_size=16, epochs=6, max_words=96)
+QUICK = Hyperparameters(2e-3, 2e-3, batch_size=16, epochs=4, max_words=96)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,15 @@ from model.files import save_model
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning.inference import logits_of
+from tasks.finetuning import inference
 from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record
 from tasks.ner.columns import read_columns
 from tasks.ner.spans import enumerate_spans
 from tasks.ner.words import split_words
+from tasks.serving import predict as serving
 from tasks.serving.export import export
-from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
+from tasks.serving.predict import Predictor, load
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bert
 
 COUNT = 300
@@ -79,36 +81,53 @@ def program(folder: Path) -> dict[str, Any]:
     return space
 
 
-def both(models: Path, kind: str, name: str) -> tuple[Predictor, dict[str, Any]]:
-    """Our model, and what the card of its export defines."""
-    return load(models / kind / name, device="cpu"), program(models / "exported" / kind / name)
+@cache
+def both(models: Path, kind: str, name: str) -> tuple[Predictor, dict[str, Any], dict[str, Any]]:
+    """Our model, what the card of its export defines, and what that has last computed while it answered.
+
+    Of texts these are the `spans` and their `logits`, of questions the `inputs` and the `output` of the model.
+    """
+    ours, theirs = load(models / kind / name, device="cpu"), program(models / "exported" / kind / name)
+    seen: dict[str, Any] = {}
+    if known := theirs.get("logits"):
+
+        def logits(text: str, spans: Any) -> Any:
+            seen.update(spans=spans, logits=known(text, spans))
+            return seen["logits"]
+
+        theirs["logits"] = logits
+    else:
+        theirs["model"].register_forward_hook(
+            lambda module, _, inputs, output: seen.update(inputs=inputs, output=output), with_kwargs=True
+        )
+    return ours, theirs, seen
 
 
-def our_features(predictor: Predictor, given: Sequence[dict[str, Any]]) -> Sequence[Any]:
-    """The features of inputs of `tasks.predict`, one of each."""
-    dataset = predictor.task.from_records([Record("x", each) for each in given])
-    items = predictor.task.featurize(dataset, predictor.inputs).items
-    assert len(items) == len(given)
-    return items
-
-
-def ours_of(
+def our_answers(
     predictor: Predictor, given: Sequence[dict[str, Any]]
-) -> Iterator[tuple[Any, np.ndarray, dict[str, Any]]]:
-    """Of each input the feature, its logits, and the answer."""
-    items = our_features(predictor, given)
-    logits = logits_of(
-        predictor.task, predictor.module, items, entities=predictor.entities, device="cpu",
-        pad_id=predictor.inputs.tokenizer.pad_id, batch_size=BATCH_SIZE, tokens_per_batch=TOKENS_PER_BATCH,
-    )  # fmt: skip
-    return zip(items, logits, predictor.predict(given), strict=True)
+) -> Iterator[tuple[dict[str, Any], Any, np.ndarray]]:
+    """Answers to inputs that are asked about together, each with its one feature and the logits it was made of."""
+    seen: list[Any] = []
+
+    def logits_of(task: Any, module: Any, items: Any, **settings: Any) -> Any:
+        seen.extend((items, inference.logits_of(task, module, items, **settings)))
+        return seen[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serving, "logits_of", logits_of)
+        answers = predictor.predict(given)
+    assert len(answers) == len(given)
+    items, logits = seen
+    return zip(answers, items, logits, strict=True)
 
 
-def semeval(shared: Path) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
+@cache
+def semeval(shared: Path) -> list[tuple[str, tuple[int, int], tuple[int, int]]]:
     """Texts with the characters of head and tail."""
     path = shared / "data/relation/semeval2010-task8/test.txt"
-    for each in TASKS["relation_classification"].read(path).examples:
-        yield each.text, each.head, each.tail
+    examples = TASKS["relation_classification"].read(path).examples[:COUNT]
+    assert len(examples) == COUNT
+    return [(each.text, each.head, each.tail) for each in examples]
 
 
 def far(theirs: Any, ours: np.ndarray, *, independent: bool = False) -> float:
@@ -131,13 +150,13 @@ def test_the_folder_loads_with_a_class_of_transformers(models: Path, kind: str, 
 
 @KINDS
 def test_types_of_mentions(models: Path, shared: Path, kind: str) -> None:
-    ours, theirs = both(models, kind, "entity_typing")
+    ours, theirs, seen = both(models, kind, "entity_typing")
+    asked = [(text, mention) for text, mention, _ in semeval(shared)]
+    given = [{"text": text, "start": mention[0], "end": mention[1]} for text, mention in asked]
     found: set[str] = set()
-    asked = [(text, mention) for text, mention, _ in islice(semeval(shared), COUNT)]
-    given = [{"text": text, "start": start, "end": end} for text, (start, end) in asked]
-    for (text, mention), (_, mine, answer) in zip(asked, ours_of(ours, given), strict=True):
-        assert far(theirs["logits"](text, [mention]), mine, independent=True) < 1e-5
-        wanted = theirs["answer"](text, mention)
+    for each, (answer, _, mine) in zip(asked, our_answers(ours, given), strict=True):
+        wanted = theirs["answer"](*each)
+        assert far(seen["logits"], mine, independent=True) < 1e-5
         assert answer["labels"] == [*wanted]
         assert {name: answer["probabilities"][name] for name in wanted} == pytest.approx(wanted, abs=1e-5)
         found.update(answer["labels"])
@@ -146,41 +165,43 @@ def test_types_of_mentions(models: Path, shared: Path, kind: str) -> None:
 
 @KINDS
 def test_relations(models: Path, shared: Path, kind: str) -> None:
-    ours, theirs = both(models, kind, "relation_classification")
-    found: set[str] = set()
-    asked = [*islice(semeval(shared), COUNT)]
+    ours, theirs, seen = both(models, kind, "relation_classification")
+    asked = semeval(shared)
     given = [{"text": text, "head": [*head], "tail": [*tail]} for text, head, tail in asked]
-    for (text, head, tail), (_, mine, answer) in zip(asked, ours_of(ours, given), strict=True):
-        assert far(theirs["logits"](text, [head, tail]), mine) < 1e-5
-        relation, probability = theirs["answer"](text, head, tail)
+    found: set[str] = set()
+    for each, (answer, _, mine) in zip(asked, our_answers(ours, given), strict=True):
+        relation, probability = theirs["answer"](*each)
+        assert far(seen["logits"], mine) < 1e-5
         assert answer == {"relation": relation, "probability": pytest.approx(probability, abs=1e-5)}
         found.add(answer["relation"])
     assert len(found) > 1
 
 
-def short_sentences(shared: Path) -> Iterator[str]:
+@cache
+def short_sentences(shared: Path) -> list[str]:
     """Sentences of wikigold as plain text, whose spans a LUKE is given in one pass."""
-    for sentence in read_columns(shared / "data/ner/wikigold.conll.txt").sentences:
-        text = " ".join(sentence.words)
-        if len(enumerate_spans(len(split_words(text)[0]), 16)) <= 128:
-            yield text
+    sentences = read_columns(shared / "data/ner/wikigold.conll.txt").sentences
+    texts = (" ".join(sentence.words) for sentence in sentences)
+    short = (text for text in texts if len(enumerate_spans(len(split_words(text)[0]), 16)) <= 128)
+    found = [*islice(short, COUNT)]
+    assert len(found) == COUNT
+    return found
 
 
 @KINDS
 def test_entities(models: Path, shared: Path, kind: str) -> None:
-    ours, theirs = both(models, kind, "ner")
-    texts = [*islice(short_sentences(shared), COUNT)]
-    assert len(texts) == COUNT
+    ours, theirs, seen = both(models, kind, "ner")
+    texts = short_sentences(shared)
     found: set[str] = set()
-    given = [{"text": text} for text in texts]
-    for text, (item, mine, answer) in zip(texts, ours_of(ours, given), strict=True):
+    each_of_ours = our_answers(ours, [{"text": text} for text in texts])
+    for text, (answer, item, mine) in zip(texts, each_of_ours, strict=True):
         words = [(start, end) for _, start, end in split_words(text)[0]]
-        characters = [(words[first][0], words[last - 1][1]) for first, last in item.spans.tolist()]
-        assert far(theirs["logits"](text, characters), mine) < 1e-5
         wanted = [
             {"start": start, "end": end, "label": label, "probability": pytest.approx(probability, abs=1e-5)}
             for start, end, label, probability in theirs["answer"](text, words)
         ]
+        assert seen["spans"] == [(words[first][0], words[last - 1][1]) for first, last in item.spans.tolist()]
+        assert far(seen["logits"], mine) < 1e-5
         assert answer["entities"] == wanted
         found.update(each["label"] for each in answer["entities"])
     assert found
@@ -198,22 +219,19 @@ def questions(shared: Path) -> Iterator[tuple[str, str]]:
 
 
 @KINDS
-@torch.inference_mode()
 def test_answers_to_questions(models: Path, shared: Path, kind: str) -> None:
-    ours, theirs = both(models, kind, "extractive_qa")
-    room, tokenizer, model = ours.inputs.max_words, theirs["tokenizer"], theirs["model"]
+    ours, theirs, seen = both(models, kind, "extractive_qa")
+    room, tokenizer = ours.inputs.max_words, theirs["tokenizer"]
     fitting = (pair for pair in questions(shared) if len(tokenizer(*pair)["input_ids"]) <= room)
     asked = [*islice(fitting, COUNT)]
     assert len(asked) == COUNT
     given = [{"question": question, "text": text} for question, text in asked]
-    for (question, text), (item, mine, answer) in zip(asked, ours_of(ours, given), strict=True):
-        inputs = tokenizer(question, text, return_tensors="pt")
-        output = model(**inputs)
-        assert inputs["input_ids"][0].tolist() == item.word_ids.tolist()
+    for each, (answer, item, mine) in zip(asked, our_answers(ours, given), strict=True):
+        found, probability = theirs["answer"](*each)
+        assert seen["inputs"]["input_ids"][0].tolist() == item.word_ids.tolist()
         passage = slice(item.first, item.first + len(item.characters))
-        logits = torch.stack([output.start_logits[0], output.end_logits[0]])
+        logits = torch.stack([seen["output"].start_logits[0], seen["output"].end_logits[0]])
         assert far(logits[:, passage], mine[passage].T) < 1e-5
-        found, probability = theirs["answer"](question, text)
         assert (answer["answer"], answer["probability"]) == (found, pytest.approx(probability, abs=1e-5))
 
 
@@ -221,7 +239,7 @@ def test_the_folders_carry_a_temperature(models: Path) -> None:
     """Another one than 1, without which the probabilities of answers would say nothing of it."""
     for kind in CLASSES:
         for name in NAMES:
-            ours, theirs = both(models, kind, name)
+            ours, theirs, _ = both(models, kind, name)
             assert theirs["model"].config.calibration_temperature == ours.temperature
             assert abs(ours.temperature - 1) > 0.05, (kind, name)
 
@@ -245,8 +263,9 @@ def test_the_profile_paper_puts_a_blank_before_what_is_between_mentions(
     export(folder, tmp_path / "exported")
     ours, tokenizer = load(folder, device="cpu"), program(tmp_path / "exported")["tokenizer"]
     as_written = program(models / "exported" / "roberta-luke" / name)["tokenizer"]
-    asked = [*islice(semeval(shared), COUNT)]
-    given = [{"text": text, "head": [*head], "tail": [*tail]} for text, head, tail in asked]
-    for (text, head, tail), item in zip(asked, our_features(ours, given), strict=True):
+    asked = semeval(shared)
+    given = [Record("x", {"text": text, "head": [*head], "tail": [*tail]}) for text, head, tail in asked]
+    items = ours.task.featurize(ours.task.from_records(given), ours.inputs).items
+    for (text, head, tail), item in zip(asked, items, strict=True):
         assert tokenizer(text, entity_spans=[head, tail])["input_ids"] == item.word_ids.tolist()
         assert as_written(text, entity_spans=[head, tail])["input_ids"] != item.word_ids.tolist()
