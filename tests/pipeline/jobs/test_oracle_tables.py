@@ -172,7 +172,7 @@ def same(found: list[Row], expected: list[Row]) -> bool:
 def test_tables_have_their_schemas(made: Made) -> None:
     for kind in made.stages:
         for name, table in schemas.TABLES[kind.__name__].items():
-            paths = made.paths(kind, name)
+            paths = [path for path in made.paths(kind, name) if not path.endswith(".tries")]
             # No page was lost in BuildSequences, and only then it has this table.
             assert bool(paths) == ((kind, name) != (BuildSequences, "rejected"))
             for path in paths:
