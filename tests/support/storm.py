@@ -176,14 +176,13 @@ class Storm:
             return False
         return True
 
-    def run(self, names: Sequence[str], disturbances: int, minutes: float) -> None:
-        """Disturb in these ways. Raises: AssertionError where anything is otherwise than it has to be."""
+    def run(self, disturbances: int, minutes: float) -> None:
+        """Raises: AssertionError where anything is otherwise than it has to be."""
         calm, longest = self.calm()
         self.remove()
         until = time.monotonic() + 60 * minutes
-        kinds = self.chance.sample(names, len(names))  # each once, and then as they come
-        often = [KINDS[name] for name in names]
-        kinds += self.chance.choices(names, often, k=max(0, disturbances - len(kinds)))
+        kinds = self.chance.sample(list(KINDS), len(KINDS))  # each once, and then as they come
+        kinds += self.chance.choices(list(KINDS), list(KINDS.values()), k=max(0, disturbances - len(kinds)))
         while self.outcomes.total() < disturbances and time.monotonic() < until:
             kind = kinds[self.outcomes.total()]
             if outcome := self.disturb(kind, self.chance.uniform(0, longest)):
@@ -239,7 +238,6 @@ def main() -> None:
     parser.add_argument("--block-size", default="65536")
     parser.add_argument("--megabytes", type=int, default=512, help="size of the file system")
     parser.add_argument("--stages", nargs="+", default=STAGES, help="default: %(default)s")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS], help="default: all")
     parser.add_argument("--own-namespace", action="store_true", help=argparse.SUPPRESS)
     values = parser.parse_args()
     if not values.own_namespace:
@@ -249,7 +247,7 @@ def main() -> None:
         dump = ["--dump", values.dump, "--block-size", values.block_size]
         storm = Storm(workdir, values.stages, dump, values.pause, random.Random(values.seed))
         started = time.monotonic()
-        storm.run(values.kinds, values.disturbances, values.minutes)
+        storm.run(values.disturbances, values.minutes)
     print(
         f"{storm.outcomes.total()} disturbances in {(time.monotonic() - started) / 60:.1f} minutes, seed {values.seed}"
     )

@@ -21,8 +21,8 @@ from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 SENTENCE = "Ann met Bob."
-ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "entity_id": 3, "qid": None}
-BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "entity_id": None, "qid": None}
+ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "entity_id": 3}
+BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "entity_id": None}
 FOUND = [{**ANN, "probability": 0.5, "step": "exact"}, {**BOB, "probability": 1.0, "step": "exact"}]
 
 
@@ -144,7 +144,7 @@ def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
     assert (found, status) == ({**record, "mentions": FOUND}, 0)
     zelda = {"text": SENTENCE, "index": [[0, 3], [4, 7]], "wikipedia_titles": ["B", "B"]}
     [answer], err, _ = run("link", "--mentions", table, data=json.dumps(zelda).encode())
-    nothing = dict.fromkeys(("title", "page_id", "entity_id", "qid", "probability"))
+    nothing = dict.fromkeys(("title", "page_id", "entity_id", "probability"))
     assert answer["mentions"] == [
         FOUND[0],
         {"mention": "met", "start": 4, "end": 7, **nothing, "step": "none"},

@@ -453,7 +453,7 @@ def wait_until_it_stalls(process: subprocess.Popen[str], read: Callable[[], list
 def test_spark_executors_and_a_worker_killed_within_stages(
     running: Running, local: Path, tmp_path: Path, event_log: Callable[[], list[Event]]
 ) -> None:
-    """A worker with its executor in one stage, an executor in another: other executors do the work again."""
+    """An executor in two stages, a worker with its executor in the third: other executors do the work again."""
     workdir = tmp_path / "work"
     workdir.mkdir()
     for name in ("dump", "pages"):
@@ -463,14 +463,14 @@ def test_spark_executors_and_a_worker_killed_within_stages(
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
-        for name in ("titles", "mentions"):
+        for name in ("titles", "entity_vocab", "mentions"):
             wait_for(lambda name=name: any(workdir.glob(f"{name}-*/key.txt")), process)
             wait_for(lambda: bool(executors_at_work(workers, event_log())), process)
             executor = executors_at_work(workers, event_log())[0]
             executor.suspend()
             wait_until_it_stalls(process, event_log)
             assert not any(workdir.glob(f"{name}-*/manifest.json"))
-            if name == "titles":
+            if name == "entity_vocab":
                 worker = executor.parent()
                 workers.remove(worker)
                 worker.kill()
@@ -480,11 +480,11 @@ def test_spark_executors_and_a_worker_killed_within_stages(
     assert set(manifests(workdir)) == {"dump", "pages", "titles", "links", "entity_vocab", "mentions"}
     assert manifests(workdir).items() <= manifests(local).items()
     events = event_log()
-    assert count(events, "ExecutorRemoved") >= 2
+    assert count(events, "ExecutorRemoved") >= 3
     reasons = Counter(
         event["Task End Reason"]["Reason"] for event in events if event["Event"] == "SparkListenerTaskEnd"
     )
-    assert reasons["ExecutorLostFailure"] >= 2, "each had a task in its hands"
+    assert reasons["ExecutorLostFailure"] >= 3, "each had a task in its hands"
 
 
 # The command's beginning and end

@@ -623,7 +623,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # The folders of the stages that are killed, in their order, and what is run then.
-KILLED = dict.fromkeys(("pages", "mentions"), "BuildMentionTable")
+KILLED = dict.fromkeys(("pages", "titles", "links", "mentions"), "BuildMentionTable")
 KILLED["sequences"] = "BuildSequences"
 
 
