@@ -18,7 +18,7 @@ from tasks.io.records import parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
-from tasks.serving.streams import AT_ONCE, ON_ERROR, answer_stream, files, lines_of, numbered
+from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, files, lines_of, numbered, tell_errors
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -53,13 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="K",
         help="tell the probabilities of the K likeliest classes, of each entity for ner; questions: the K best answers",
     )
-    parser.add_argument(
-        "--on-error",
-        choices=ON_ERROR,
-        default=ON_ERROR[0],
-        help="what cannot be answered: report it in the answer's place as {error, line}, and end with status 1; "
-        "skip it, with counts on stderr; or stop there (default: %(default)s)",
-    )
+    add_on_error(parser)
     parser.add_argument(
         "--mentions",
         type=Path,
@@ -92,11 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stop(error)
     except KeyboardInterrupt:
         sys.exit(130)
-    if errors and options.on_error == "skip":
-        for reason, count in errors.most_common():
-            print(f"left out: {count}: {reason}", file=sys.stderr)
-    elif errors:
-        sys.exit(1)
+    if status := tell_errors(errors, options.on_error):
+        sys.exit(status)
 
 
 def answer(options: argparse.Namespace) -> Counter[str]:

@@ -5,7 +5,7 @@
     python -m tasks.entities convert FILE > documents.jsonl
 
 `link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
-`page_id`, `entity_id`, `qid`, `probability` and `step`. Places are code points, ends are excluded.
+`page_id`, `entity_id`, `probability` and `step`. Places are code points, ends are excluded.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from tasks.entities.scores import score_files
 from tasks.io.arguments import positive, share, stop, weight
 from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.serving.predict import their_words
-from tasks.serving.streams import AT_ONCE, ON_ERROR, answer_stream
+from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, tell_errors
 
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
 
@@ -83,13 +83,7 @@ def add_documents(link: argparse.ArgumentParser) -> None:
         help="names that are links less often are not found (default: %(default)s)",
     )
     link.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
-    link.add_argument(
-        "--on-error",
-        choices=ON_ERROR,
-        default=ON_ERROR[0],
-        help="a document that cannot be linked: report it in the answer's place as {error, line}, and end with status "
-        "1; skip it, with counts on stderr; or stop there (default: %(default)s)",
-    )
+    add_on_error(link)
 
 
 def add_method(link: argparse.ArgumentParser) -> None:
@@ -189,11 +183,7 @@ def run_link(options: argparse.Namespace) -> int:
     )
     found = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
     print(f"{linker.steps.total():,} mentions, candidates by: {found or 'none'}", file=sys.stderr)
-    if options.on_error != "skip":
-        return 1 if errors else 0
-    for reason, times in errors.most_common():
-        print(f"left out: {times}: {reason}", file=sys.stderr)
-    return 0
+    return tell_errors(errors, options.on_error)
 
 
 def model_folder(folder: Path) -> Path:

@@ -79,7 +79,6 @@ class Linker:
             "title": chosen.title if chosen else None,
             "page_id": target.page_id if target else None,
             "entity_id": chosen.entity_id if chosen else None,
-            "qid": None,
             "probability": None if best is None else round(of_each[best], DIGITS),
             "step": found.step,
         }

@@ -1,5 +1,6 @@
 """Answers to lines or files: each batch is answered when it is there, and a bad one costs no other its answer."""
 
+import argparse
 import codecs
 import logging
 import queue
@@ -26,6 +27,26 @@ ON_ERROR = ("report", "skip", "stop")
 AT_ONCE = 256  # lines
 BYTES_AT_ONCE = 1 << 16  # of lines, so that long ones are not all answered before the first is written
 WAIT = 0.05  # seconds that a line waits for others to be answered with
+
+
+def add_on_error(parser: argparse.ArgumentParser) -> None:
+    """The option that says what becomes of a line or a file that cannot be answered."""
+    parser.add_argument(
+        "--on-error",
+        choices=ON_ERROR,
+        default=ON_ERROR[0],
+        help="what cannot be answered: report it in the answer's place as {error, line}, and end with status 1; "
+        "skip it, with counts on stderr; or stop there (default: %(default)s)",
+    )
+
+
+def tell_errors(errors: Counter[str], on_error: str) -> int:
+    """The status of the command; what was skipped is told on stderr."""
+    if on_error != "skip":
+        return 1 if errors else 0
+    for reason, count in errors.most_common():
+        print(f"left out: {count}: {reason}", file=sys.stderr)
+    return 0
 
 
 @dataclass(frozen=True)
