@@ -133,13 +133,17 @@ CONLL = Format(columns, lambda place, error: f"{DOCUMENT_START} O\n\n", says_err
 def brat(labels: Sequence[str], output: Path, names: Mapping[str, str]) -> Format:
     """NAME.txt and NAME.ann for each document, and annotation.conf with the classes; stdout names what is written.
 
-    visual.conf has the names of classes that brat can only keep under others.
+    visual.conf has the names of classes that brat can only keep under others. A file that is there with another content
+    may be somebody's corrections: it stays, and `write` raises ValueError.
     """
     output.mkdir(parents=True, exist_ok=True)
     types = brat_types(labels[1:])
 
     def put(name: str, text: str) -> None:
-        write_aside(output / name, partial(Path.write_bytes, data=text.encode()))
+        path, content = output / name, text.encode()
+        if path.exists() and path.read_bytes() != content:
+            raise ValueError(f"{path}: is there with another content; give an --output without it")
+        write_aside(path, partial(Path.write_bytes, data=content))
 
     def write(place: Place, values: Values) -> str:
         document = document_of(values)

@@ -220,6 +220,17 @@ def test_brat_has_two_files_for_each_document(
     assert labels <= set(sections[2].split())
 
 
+def test_corrections_in_brat_are_kept(ask: Command, tmp_path: Path) -> None:
+    given = (lines(RECORDS[0]), "--format", "brat", "--output", tmp_path)
+    first, again = ask(*given)[0], ask(*given)[0]
+    assert first == again, "what is there is what would be written"
+    corrected = tmp_path / "line-000001.ann"
+    corrected.write_text("")
+    out, told = ask(*given, status=1)
+    assert (out, corrected.read_text()) == ("", "")
+    assert told == f"error: stdin:1: {corrected}: is there with another content; give an --output without it\n"
+
+
 def test_brat_takes_the_names_of_files(ask: Command, tmp_path: Path) -> None:
     pytest.importorskip("sentencex")
     paths = [tmp_path / "a" / "one.txt", tmp_path / "two.md"]
