@@ -228,7 +228,9 @@ def test_corrections_in_brat_are_kept(ask: Command, tmp_path: Path) -> None:
     corrected.write_text("")
     out, told = ask(*given, status=1)
     assert (out, corrected.read_text()) == ("", "")
-    assert told == f"error: stdin:1: {corrected}: is there with another content; give an --output without it\n"
+    assert (
+        told == f"error: stdin:1: {corrected}: is there with another content; give an --output without it\n"
+    )
 
 
 def test_brat_takes_the_names_of_files(ask: Command, tmp_path: Path) -> None:
