@@ -143,7 +143,11 @@ def is_own(error: BaseException) -> bool:
 def has_ended(error: BaseException) -> bool:
     """Whether nobody answers any more: Java was killed, or has ended for want of memory."""
     frames = traceback.walk_tb(error.__traceback__)
-    modules = (str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames)
+    modules = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames]
+    if isinstance(error, UnboundLocalError):
+        # Java ended between a job and its rows: Spark then closes a socket that it had not opened yet.
+        before = error.__context__
+        return modules[-1:] == ["pyspark"] and before is not None and is_own(before)
     return isinstance(error, _ENDINGS) and any(name in ("pyspark", "py4j") for name in modules)
 
 

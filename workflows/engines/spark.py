@@ -219,8 +219,9 @@ def spark_work(name: str) -> Iterator[None]:
                 f"{path}: not readable as Parquet, its content has changed; delete it and run its stage again"
             ) from error
         if spark.has_ended(error):
+            said = "" if isinstance(error, UnboundLocalError) else str(error)
             raise ValueError(
-                f"{name}: Spark's Java has ended, perhaps for want of memory ({str(error) or 'nobody answers'}); "
+                f"{name}: Spark's Java has ended, perhaps for want of memory ({said or 'nobody answers'}); "
                 "the same command goes on from here"
             ) from error
         lines = str(error).strip().splitlines()

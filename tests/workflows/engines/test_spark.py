@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
 
 from pipeline.jobs import spark as engine
 from tests.support import ROOT
@@ -256,6 +257,22 @@ def test_java_that_has_ended_is_told_in_a_line(error: Exception, why: str) -> No
         exec(of_spark, {"__name__": "pyspark.serializers", "error": error})
     with pytest.raises(type(error)), spark.spark_work("BuildEntityVocab"):
         raise type(error)  # of somebody else: no word about Java
+
+
+def test_java_that_ended_before_its_rows_were_fetched_is_told_in_a_line() -> None:
+    """Spark's own code then fails in turn; the same failure of somebody else is no word about Java."""
+    code = compile(
+        "try:\n    raise error\nfinally:\n    raise UnboundLocalError('sockfile')", "util.py", "exec"
+    )
+    ended = Py4JError("An error occurred while calling None.None")
+    line = (
+        r"^ResolveRedirects: Spark's Java has ended, perhaps for want of memory \(nobody answers\); the same"
+    )
+    with pytest.raises(ValueError, match=line), spark.spark_work("ResolveRedirects"):
+        exec(code, {"__name__": "pyspark.util", "error": ended})
+    for module, error in (("elsewhere", ended), ("pyspark.util", KeyError("x"))):
+        with pytest.raises(UnboundLocalError), spark.spark_work("ResolveRedirects"):
+            exec(code, {"__name__": module, "error": error})
 
 
 KILLED = """
