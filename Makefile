@@ -27,9 +27,9 @@ demo: $(INSTALLED) ## run every stage on a real excerpt of Wikipedia, from the d
 cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until Ctrl-C; ports and sizes stand in .env
 	@$(BIN)/python -m workflows.engines.cluster
 
-# Four processes on two cores: tests wait for Java, and for commands that start.
+# Three processes on two cores: tests wait for Java, and for commands that start.
 test: $(INSTALLED) check ## check, then run the whole test suite
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Without .venv: the python that is there (or that of PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
 test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine
