@@ -8,6 +8,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,20 @@ LONG = tuple(
         "house/test_documentation",
     )
 )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where several processes run the tests, the first one sees to it that their Java starts quickly."""
+    if not getattr(config.option, "numprocesses", None) or hasattr(config, "workerinput"):
+        return
+    from tests.support import java
+
+    if (name := java.name_of_archive()) and config.cache:
+        folder = config.cache.mkdir(f"java-{name}")
+        os.environ.update(java.environment(folder))
+        making = ExitStack()
+        making.enter_context(java.made(folder))
+        config.add_cleanup(making.close)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

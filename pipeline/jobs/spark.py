@@ -64,7 +64,7 @@ _VARIABLES = {
     "spark.executor.memory": "SPARK_EXECUTOR_MEMORY",
     "spark.local.dir": "SPARK_LOCAL_DIRS",
 }
-_OWN_CONF = Path(__file__).with_name("spark_conf")
+OWN_CONF = Path(__file__).with_name("spark_conf")
 _PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
 
 
@@ -81,7 +81,7 @@ def users_settings() -> dict[str, str]:
 def _conf_folder() -> str:
     """Where Spark looks for its configuration; ours only says that Spark is to be silent."""
     installed = os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
-    return os.environ.get("SPARK_CONF_DIR") or (installed if os.path.isdir(installed) else str(_OWN_CONF))
+    return os.environ.get("SPARK_CONF_DIR") or (installed if os.path.isdir(installed) else str(OWN_CONF))
 
 
 def running() -> SparkSession | None:
