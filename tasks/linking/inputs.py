@@ -65,7 +65,7 @@ class Input:
             each = self.asked[number]
             assert each.gold is not None
             ids[each.place], labels[each.place] = each.rows[each.gold], IGNORED
-        kept = [each for number, each in enumerate(self.asked) if number not in set(shown)]
+        kept = [self.asked[number] for number in sorted(set(range(len(self.asked))) - set(shown))]
         return Input(replace(self.sequence, entity_ids=ids, entity_labels=labels), kept)
 
 
