@@ -103,6 +103,10 @@ class Features(Generic[FeatureOut]):
     items: Sequence[FeatureOut]
     counts: Mapping[str, int] = field(default_factory=dict)
 
+    def drawn(self, index: int, seed: int, epoch: int) -> FeatureOut:
+        """An item as an epoch of training has it: the same in all of them, unless a task draws something."""
+        return self.items[index]
+
 
 class Classifier(nn.Module):
     """A model for a task: the pretrained part `luke`, and on top of `states` of it a linear `classifier`.

@@ -85,10 +85,15 @@ def candidate_logits(
     sizes = [len(each) for each in candidates]
     rows = torch.from_numpy(np.concatenate(candidates)).to(table.device)
     of_state = torch.repeat_interleave(torch.tensor(sizes)).to(table.device)
+    logits = logits_of_candidates(head, states, table, rows, of_state)
+    return np.split(logits.double().cpu().numpy(), np.cumsum(sizes)[:-1])
+
+
+def logits_of_candidates(head: Head, states: Tensor, table: Tensor, rows: Tensor, of_state: Tensor) -> Tensor:
+    """The logits (candidates) of rows of the table, each at the state (of states, hidden) that `of_state` names."""
     with torch.autocast(states.device.type, enabled=False):
         hidden = head.transform(states.to(table.dtype))
-        logits = (hidden[of_state] * table[rows]).sum(dim=1) + head.bias[rows]
-    return np.split(logits.double().cpu().numpy(), np.cumsum(sizes)[:-1])
+        return (hidden[of_state] * table[rows]).sum(dim=1) + head.bias[rows]
 
 
 def above_own(logits: Tensor, labels: Tensor) -> Tensor:

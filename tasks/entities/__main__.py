@@ -1,7 +1,8 @@
-"""Entity linking: `python -m tasks.entities link`, `score` and `convert`.
+"""Entity linking: `python -m tasks.entities link`, `score`, `train` and `convert`.
 
     python -m tasks.entities link --mentions DIR --model DIR < text
     python -m tasks.entities score GOLD PREDICTIONS --mentions DIR
+    python -m tasks.entities train --train FILE --dev FILE --mentions DIR --model DIR --output DIR
     python -m tasks.entities convert FILE > documents.jsonl
 
 `link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
@@ -26,6 +27,7 @@ from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import score_files
 from tasks.io.arguments import positive, share, stop, weight
+from tasks.linking.command import add_training
 from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.serving.predict import their_words
 from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, tell_errors
@@ -54,6 +56,10 @@ def parser() -> argparse.ArgumentParser:
         help="leave out documents whose id is the title of a page of the dump, from which a model may know them",
     )
     add_mention_errors(score)
+    train = commands.add_parser("train", help="fine-tune a model on documents with titles")
+    add_table(train, required=True)
+    add_mention_errors(train)
+    add_training(train)
     convert = commands.add_parser("convert", help="write documents of any format as JSON lines")
     convert.set_defaults(run=run_convert)
     convert.add_argument("file", type=Path, help="ours, ZELDA's, ELEVANT's, AIDA-CoNLL's or WNED's")

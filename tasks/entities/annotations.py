@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from model.files import CONFIG, read_json
+from model.files import CONFIG, read_json, read_optional
 from model.luke.config import SPECIAL_ENTITIES
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotator import Annotator
 from tasks.io.records import Record, children
+
+METRICS = "metrics.json"  # of a fine-tuned linker
 
 
 class Mention(NamedTuple):
@@ -61,8 +63,9 @@ def entities_sha256(mentions: Path) -> str:
 
 def check_same_entities(mentions: Path, weights: Path) -> None:
     """Raises: ValueError where our own weights, pretrained or fine-tuned, came from another vocabulary or table."""
-    config, manifest = weights / CONFIG, weights / MANIFEST
-    trained_with = read_json(config).get("entities_sha256") if config.is_file() else None
+    manifest = weights / MANIFEST
+    notes = [read_optional(weights / name).get("entities_sha256") for name in (CONFIG, METRICS)]
+    trained_with = next(filter(None, notes), None)
     if trained_with and trained_with != entities_sha256(mentions):
         raise ValueError(
             f"{mentions}: its vocabulary is {entities_sha256(mentions)[:12]}, but {weights} was fine-tuned with that "

@@ -221,10 +221,12 @@ def groups_of_step(run: Run, step: int) -> list[list[Any]]:
 
 def groups_of_epoch(run: Run, epoch: int, first: int, end: int | None) -> list[list[Any]]:
     """The features of an epoch in its order, `part_size` at a time: the groups from `first` up to `end`."""
-    items, size = run.features["train"].items, run.part_size
-    order = np.random.default_rng([run.seed, epoch]).permutation(len(items))
-    starts = range(0, len(items), size)[first:end]
-    return [[items[index] for index in order[start : start + size]] for start in starts]
+    features, size = run.features["train"], run.part_size
+    order = np.random.default_rng([run.seed, epoch]).permutation(len(features.items)).tolist()
+    starts = range(0, len(order), size)[first:end]
+    return [
+        [features.drawn(index, run.seed, epoch) for index in order[start : start + size]] for start in starts
+    ]
 
 
 def parts_of_step(run: Run, step: int) -> Sequence[Part]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from model.luke.flat import FlatBatch
 from model.pretraining.loader import cut_by_tokens
 from tasks.finetuning.prepare import Run
 from tasks.task import Classifier, Task
@@ -23,7 +24,9 @@ def collate(run: Run, items: Sequence[Any]) -> Any:
 
 def checked(module: Classifier, batch: Any) -> Any:
     """The batch, once its ids are found in the model's tables: on a GPU a wrong one would end the process."""
-    batch.inputs.check(module.luke.config, "ids")
+    inputs = batch.inputs
+    of_what = () if isinstance(inputs, FlatBatch) else ("ids",)
+    inputs.check(module.luke.config, *of_what)
     return batch
 
 

@@ -80,6 +80,16 @@ ALLOWED = {
         "pipeline.lookup",
         "pipeline.sequences.tokenizer",
     },
+    "tasks.linking": {
+        "model",
+        "tasks.io",
+        "tasks.task",
+        "tasks.entities",
+        "tasks.finetuning",
+        "pipeline.lookup",
+        "pipeline.storage",
+        "pipeline.sequences.tokenizer",
+    },
     "tasks.serving": {
         "model",
         "tasks",
