@@ -11,9 +11,8 @@ from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
 from tasks.io.records import Record
 
-if (
-    TYPE_CHECKING
-):  # without a model nothing needs torch, which takes seconds and memory in each of many workers
+# Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
+if TYPE_CHECKING:
     from tasks.entities.disambiguation import EntityModel, Floats
 
 Answer = dict[str, Any]
