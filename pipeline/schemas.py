@@ -143,6 +143,34 @@ TARGETS = _table(
     ("entity_id", pa.int32(), "the id in the entity vocabulary; none where it is not in it"),
 )
 
+# LinkDocuments: the columns of ExtractPages
+
+_NUMBER = "the document's number, below 0, by its id"
+DOCUMENTS = Table(
+    PAGES.schema,
+    {**PAGES.meanings, "page_id": _NUMBER, "title": "the document's id", "is_disambiguation": "always false"},
+)
+DOCUMENT_PARAGRAPHS = Table(
+    PARAGRAPHS.schema,
+    {
+        **PARAGRAPHS.meanings,
+        "page_id": _NUMBER,
+        "title": "the document's id",
+        "paragraph": "the paragraph's number within its document, from 0: a line that is not blank",
+        "section": "always empty",
+        "text": "the line, without blanks around it",
+    },
+)
+REJECTED_DOCUMENTS = Table(
+    REJECTED.schema,
+    {
+        **REJECTED.meanings,
+        "page_id": "the document's number; 0 where it cannot be read",
+        "title": "its id; empty where it cannot be read",
+        "message": "file, line and what is wrong there, or what an unexpected error said",
+    },
+)
+
 # BuildSequences
 
 LOST_PAGES = _table(("page_id", pa.int64(), "the page's number in its wiki"), *_FAILURE)
@@ -209,6 +237,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "targets": TARGETS,
         "candidates.arrow": CANDIDATES,
     },
+    "LinkDocuments": {"pages": DOCUMENTS, "paragraphs": DOCUMENT_PARAGRAPHS, "rejected": REJECTED_DOCUMENTS},
     "BuildSequences": {
         "sequences": sequences(1 << 16),
         "held_out": sequences(1 << 16),

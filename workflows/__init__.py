@@ -10,7 +10,7 @@ from workflows.stages.fine_tuning import FineTune
 from workflows.stages.pages import ExtractPages, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
-from workflows.stages.sequences import BuildSequences, TrainTokenizer
+from workflows.stages.sequences import BuildSequences, LinkDocuments, TrainTokenizer
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks, ResolveRedirects
 from workflows.stages.tuning import Tune, TunedFineTune
 
@@ -23,6 +23,7 @@ __all__ = [
     "FetchDump",
     "FineTune",
     "FineTuneGrid",
+    "LinkDocuments",
     "Plan",
     "Pretrain",
     "PretrainRoberta",

@@ -31,6 +31,7 @@ STAGES = (
     "ResolveLinks",
     "BuildEntityVocab",
     "BuildMentionTable",
+    "LinkDocuments",
     "TrainTokenizer",
     "BuildSequences",
     "Pretrain",

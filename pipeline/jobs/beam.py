@@ -31,7 +31,8 @@ _WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a wor
 
 Work = Callable[[Block, str, PageGate], storage.Result]  # on a block, into a folder
 
-# Modules of this folder that work block by block, and what makes the work from a job's arguments.
+# Modules of this folder that work block by block, and what makes the work from a job's arguments. Work that knows more
+# than this package is named by its caller, as module:class.
 JOBS = {
     "read_templates": "TemplateReader",
     "extract_pages": "PageExtractor",
@@ -47,9 +48,12 @@ def find_job(name: str) -> Callable[[Mapping[str, Any]], Work]:
     Raises:
         ValueError: there is no such job.
     """
-    if name not in JOBS:
+    module, colon, maker_name = name.partition(":")
+    if not colon and name in JOBS:
+        module, maker_name = f"pipeline.jobs.{name}", JOBS[name]
+    elif not colon:
         raise ValueError(f"{name}: no such job; wanted one of {', '.join(JOBS)}")
-    maker: Callable[[Mapping[str, Any]], Work] = getattr(import_module(f"pipeline.jobs.{name}"), JOBS[name])
+    maker: Callable[[Mapping[str, Any]], Work] = getattr(import_module(module), maker_name)
     return maker
 
 

@@ -66,7 +66,7 @@ def build(
     titles: Sequence[str],
     max_rejected: float,
     max_dropped: float,
-    dump: str,
+    source: str,
 ) -> storage.Result:
     """Write the shards, a block for each file of paragraphs; then what a model must know of words, and statistics.
 
@@ -79,7 +79,7 @@ def build(
         titles: those of the entity vocabulary, by id.
         max_rejected: share of pages that may be lost.
         max_dropped: share of sentences that may be dropped for their length.
-        dump: as the user named it, for errors.
+        source: the parameter that names the texts, with its value, for errors.
 
     Raises:
         ValueError: too many pages or sentences are dropped, or no sequence is left.
@@ -98,7 +98,7 @@ def build(
         raise ValueError(
             f"--held-out {settings.held_out}: all {held_out:,} sequences are held out, none is left for training"
             if held_out
-            else f"--dump {dump}: no sequence with an entity came out of its {read:,} sentences"
+            else f"{source}: no sequence with an entity came out of its {read:,} sentences"
         )
 
     tokenizer = WordTokenizer.load(settings.tokenizer)

@@ -53,7 +53,7 @@ def run_blocks(
     What Beam's runner says is done counts when the block is found here, with files of their sizes.
 
     Args:
-        job: the name of the module that does the work, one of `pipeline.jobs.beam.JOBS`.
+        job: the name of the module that does the work, one of `pipeline.jobs.beam.JOBS`, or module:class.
         blocks: all blocks of the stage.
         folder: the stage's folder; files that no finished block owns are removed first.
         key: digest of all that decides the stage's bytes.

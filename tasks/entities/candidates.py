@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import letters_of, tokens
+from tasks.entities.documents.document import Mention
 
 MOST = 30
 TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
@@ -41,6 +42,14 @@ class Candidates(NamedTuple):
 
 
 NOTHING = Candidates(NONE, ())
+
+
+class Asked(NamedTuple):
+    """A document whose mentions are asked for, with the candidates of each."""
+
+    text: str
+    mentions: Sequence[Mention]
+    candidates: Sequence[Candidates]
 
 
 class CandidateFinder:

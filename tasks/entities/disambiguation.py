@@ -12,7 +12,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -33,8 +32,7 @@ from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.files import digest
 from tasks.entities.annotations import check_same_entities
-from tasks.entities.candidates import Candidate, Candidates
-from tasks.entities.documents.document import Mention
+from tasks.entities.candidates import Asked, Candidate
 from tasks.io.windows import token_spans, windows
 from tasks.task import MAX_MENTION_POSITIONS
 
@@ -42,14 +40,6 @@ TOKENS_PER_BATCH = 2048
 UNKNOWN = -1  # the row of a candidate that the model does not know
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-class Asked(NamedTuple):
-    """A document whose mentions are asked for, with the candidates of each."""
-
-    text: str
-    mentions: Sequence[Mention]
-    candidates: Sequence[Candidates]
 
 
 @dataclass(frozen=True)

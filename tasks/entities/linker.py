@@ -3,14 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import CandidateFinder, Candidates
-from tasks.entities.disambiguation import Asked, EntityModel, Floats, disambiguate
+from tasks.entities.candidates import Asked, CandidateFinder, Candidates
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
 from tasks.io.records import Record
+
+# Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
+if TYPE_CHECKING:
+    from tasks.entities.disambiguation import EntityModel, Floats
 
 Answer = dict[str, Any]
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
@@ -34,7 +37,7 @@ class Linker:
 
     finder: CandidateFinder
     annotator: Annotator
-    model: EntityModel | None = None
+    model: "EntityModel | None" = None
     is_global: bool = True
     prior_weight: float = 1.0
     longer_mentions: bool = False
@@ -46,6 +49,8 @@ class Linker:
         """For each record its `mentions`, with their pages. Raises: ValueError naming the record."""
         documents = [self._asked(record) for record in records]
         if self.model:
+            from tasks.entities.disambiguation import disambiguate
+
             shares = disambiguate(
                 self.model, documents, is_global=self.is_global, prior_weight=self.prior_weight
             )
@@ -62,11 +67,11 @@ class Linker:
         texts = [text[each.start : each.end] for each in mentions]
         return Asked(text, mentions, self.finder.of_document(texts, longer=self.longer_mentions))
 
-    def _answers(self, asked: Asked, shares: Sequence[Floats | None]) -> list[Answer]:
+    def _answers(self, asked: Asked, shares: "Sequence[Floats | None]") -> list[Answer]:
         triples = zip(asked.mentions, asked.candidates, shares, strict=True)
         return [self._answer(asked.text, *each) for each in triples]
 
-    def _answer(self, text: str, mention: Mention, found: Candidates, shares: Floats | None) -> Answer:
+    def _answer(self, text: str, mention: Mention, found: Candidates, shares: "Floats | None") -> Answer:
         """What is said of a mention; of equal candidates the commoner one."""
         of_each = [each.prior for each in found.items] if shares is None else shares.tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)

@@ -183,6 +183,28 @@ class MentionSettings(VocabularySettings):
     )
 
 
+class LinkingSettings(MentionSettings):
+    """LinkDocuments and its upstream stages."""
+
+    documents = luigi.Parameter(
+        default="",
+        description="folder of documents to link: JSON objects a line (.jsonl) or tables (.parquet)",
+    )
+    mentions = luigi.Parameter(
+        default="",
+        description="folder of a BuildMentionTable; empty: that of this dump, which is made if need be",
+    )
+    model = luigi.Parameter(
+        default="",
+        description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
+        "what is meant, on processors; empty: the commonest page",
+    )
+    min_probability = parameters.Share(default=0.0, description="links of a lower probability are left out")
+    min_link_probability = parameters.Share(
+        default=0.01, description="names that are links less often in Wikipedia are not found"
+    )
+
+
 class TrainingSampleSettings(PagesSettings, PresetSettings):
     """TrainTokenizer and its upstream stages."""
 
@@ -230,6 +252,16 @@ class SequenceSettings(VocabularySettings, TokenizerSettings):
     # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
     max_dropped_sentences = parameters.Share(
         default=0.2, description="share of sentences that may be dropped for their length"
+    )
+
+    annotated = luigi.Parameter(
+        default="", description="folder of a LinkDocuments, whose texts become sequences, too"
+    )
+    annotated_place = parameters.OneOf(
+        "beside",
+        "instead",
+        default="beside",
+        description="whether the texts of --annotated come beside the dump's",
     )
 
     @property

@@ -18,8 +18,8 @@ from model.luke.heads import LukeForPretraining
 from pipeline import storage
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
-from tasks.entities.candidates import EXACT, Candidate, Candidates
-from tasks.entities.disambiguation import Asked, EntityModel, disambiguate, load_model
+from tasks.entities.candidates import EXACT, Asked, Candidate, Candidates
+from tasks.entities.disambiguation import EntityModel, disambiguate, load_model
 from tasks.entities.documents.document import Mention
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.models import TINY, luke_of_transformers, save_tied, shake

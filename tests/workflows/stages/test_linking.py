@@ -1,0 +1,329 @@
+"""Documents of one's own: linked in blocks as a dump's pages are, and made into sequences beside or instead of them."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline import storage
+from pipeline.dump.containers import Block
+from pipeline.jobs import build_sequences
+from pipeline.jobs.build_sequences import SequenceBuilder
+from pipeline.lookup.mentions import MentionTable
+from pipeline.sequences.packing import Limits
+from pipeline.sequences.tokenizer_training import train_tokenizer
+from pipeline.storage.failures import PageGate
+from pipeline.storage.tries import write_numbers
+from tests.support import DATA
+from tests.support.mentions import Table, pages_of_dump, write_mentions
+from tests.support.oracle_sequences import SequenceMaker, Tokenizer
+from tests.support.stages import run_in_process
+from workflows import BuildSequences, ExtractPages, LinkDocuments
+from workflows.corpora import linking
+from workflows.corpora.documents import plan_blocks, read_block
+from workflows.corpora.linking import DocumentLinker, Settings, cut_paragraphs, page_number
+
+Run = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Table, list[dict[str, str]]]:
+    """A mention table of a small wiki, and its pages' texts as documents."""
+    folder = tmp_path_factory.mktemp("mentions")
+    pages = pages_of_dump(DATA / "wiki-40.xml.bz2", 6000)
+    of_bay = [
+        link
+        for row in pages.blocks[0]
+        for link in row["links"]
+        if row["text"][link["start"] : link["end"]] == "Gull Bay"
+    ]
+    of_bay[0]["target"] = "Elsewhere"  # so that one name is not sure
+    table = write_mentions(folder, pages, size=20)
+    texts = [
+        {"id": f"page {number}", "text": "\n\n".join(row["text"] for row in rows)}
+        for number, rows in groupby(pages.blocks[0], key=lambda row: row["page_id"])
+    ]
+    return folder, table, texts
+
+
+def write_lines(folder: Path, documents: Sequence[object]) -> Path:
+    folder.mkdir(parents=True)
+    text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in documents)
+    (folder / "a.jsonl").write_text(text, encoding="utf-8")
+    return folder
+
+
+class Here:
+    """Runs a job's work on each block in this process, in any order."""
+
+    def __init__(self, maker: Any, folder: Path) -> None:
+        self.maker, self.folder = maker, folder
+        storage.make_folder(str(folder / storage.BLOCKS))
+
+    def __call__(
+        self, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
+    ) -> dict[int, storage.Result]:
+        work, found = self.maker(arguments), {}
+        for block in random.sample(list(blocks), len(blocks)):
+            gate = PageGate(str(self.folder / "page"), ())
+            found[block.number] = work(block, str(self.folder), gate)
+            gate.close()
+        return found
+
+
+def link(
+    documents: Path,
+    mentions: Path,
+    folder: Path,
+    *,
+    size: int = 1 << 20,
+    rejected: float = 0.001,
+    **changes: Any,
+) -> storage.Result:
+    settings = replace(Settings(str(documents), str(mentions), "", 0.0, 0.01), **changes)
+    run = Here(DocumentLinker, folder)
+    return linking.build(run, str(folder), settings, block_bytes=size, max_rejected=rejected)
+
+
+def rows(folder: Path, result: storage.Result, table: str) -> list[dict[str, Any]]:
+    paths = [each.path for each in result.files if each.path.startswith(f"{table}/")]
+    return [row for path in paths for row in storage.read_rows(str(folder / path))]
+
+
+def expected(mentions: Path, document: Mapping[str, str], least: float = 0.0) -> list[dict[str, Any]]:
+    """The paragraphs of a document by the mention table alone, line by line; lines have no mention in common."""
+    table, found = MentionTable(str(mentions)), []
+    for line in document["text"].split("\n"):
+        if text := line.strip():
+            names = [each for each in table.find(text) if each[2].link_probability >= 0.01]
+            links = [
+                {"start": start, "end": end, "target": name.candidates[0].title}
+                for start, end, name in names
+                if name.candidates[0].commonness >= least
+            ]
+            found.append({"text": text, "section": "", "links": links})
+    numbers = {"page_id": page_number(document["id"]), "title": document["id"]}
+    return [{**numbers, "paragraph": place, **each} for place, each in enumerate(found)]
+
+
+def test_links_are_those_of_the_mention_table(wiki: Any, tmp_path: Path) -> None:
+    mentions, _, documents = wiki
+    folder = write_lines(tmp_path / "texts", documents)
+    result = link(folder, mentions, tmp_path / "all")
+    found = rows(tmp_path / "all", result, "paragraphs")
+    assert found == [row for each in documents for row in expected(mentions, each)]
+    links = sum(len(row["links"]) for row in found)
+    assert links == result.rows["links"] > 100
+    assert [row["title"] for row in rows(tmp_path / "all", result, "pages")] == [
+        each["id"] for each in documents
+    ]
+
+    sure = link(folder, mentions, tmp_path / "sure", min_probability=0.99)
+    kept = rows(tmp_path / "sure", sure, "paragraphs")
+    assert kept == [row for each in documents for row in expected(mentions, each, 0.99)]
+    assert 0 < sure.drops["links:below_min_probability"] == links - sure.rows["links"]
+
+
+def test_tables_and_small_blocks_give_the_same(wiki: Any, tmp_path: Path) -> None:
+    mentions, _, documents = wiki
+    lines = write_lines(tmp_path / "lines", documents)
+    (tmp_path / "table").mkdir()
+    table = pa.Table.from_pylist([{**each, "number": 1} for each in documents])
+    pq.write_table(table, tmp_path / "table/a.parquet", row_group_size=7)
+    whole, small = tmp_path / "whole", tmp_path / "small"
+    wanted = link(lines, mentions, whole)
+    of_table = link(tmp_path / "table", mentions, small, size=3000)
+    pieces = link(lines, mentions, tmp_path / "pieces", size=3000)
+    for name in ("pages", "paragraphs"):
+        found = rows(whole, wanted, name)
+        assert rows(small, of_table, name) == rows(tmp_path / "pieces", pieces, name) == found
+    assert min(len(of_table.files), len(pieces.files)) > len(wanted.files)
+    assert wanted.rows == of_table.rows == pieces.rows
+    assert wanted.drops == of_table.drops == pieces.drops
+
+
+BROKEN = [
+    (b"\xff", "not_utf8", "a.jsonl:3: byte 0 of the line is not UTF-8"),
+    (b'{"id": 1', "no_object", "a.jsonl:3: not JSON"),
+    (b"[1]", "no_object", "a.jsonl:3: found [1]; wanted a JSON object"),
+    (b'{"text": "x"}', "no_id", "a.jsonl:3: id is None; wanted a text or a whole number"),
+    (b'{"id": true, "text": "x"}', "no_id", "a.jsonl:3: id is True"),
+    (b'{"id": 1}', "no_text", "a.jsonl:3: no field 'text'"),
+    (b'{"id": 1, "text": 2}', "no_text", "a.jsonl:3: text is 2; wanted a text"),
+]
+
+
+@pytest.mark.parametrize(("line", "reason", "message"), BROKEN)
+def test_a_broken_line_is_named_and_counted(
+    wiki: Any, tmp_path: Path, line: bytes, reason: str, message: str
+) -> None:
+    good = [json.dumps({"id": number, "text": f"Line {number}."}).encode() for number in range(9)]
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts/a.jsonl").write_bytes(b"\n".join([good[0], b"", line, *good[1:]]))
+    folder = tmp_path / "linked"
+    result = link(tmp_path / "texts", wiki[0], folder, size=16)
+    assert result.drops == {f"rejected:{reason}": 1}
+    [row] = rows(folder, result, "rejected")
+    assert row["reason"] == reason
+    assert row["message"].startswith(message)
+    assert [row["title"] for row in rows(folder, result, "pages")] == [str(number) for number in range(9)]
+
+    (tmp_path / "texts/a.jsonl").write_bytes(b"\n".join([good[0], b"", line, line]))
+    with pytest.raises(
+        ValueError, match=r"2 of 3 pages .* were dropped .* --max-rejected .*; the first: a\.jsonl:3"
+    ):
+        link(tmp_path / "texts", wiki[0], tmp_path / "again")
+
+
+def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
+    folder = write_lines(tmp_path / "texts", [{"id": 1, "text": "a"}, {"id": "1", "text": "b"}])
+    with pytest.raises(ValueError, match=r"the id '1' is there twice; wanted one for each document"):
+        link(folder, wiki[0], tmp_path / "linked")
+    (folder / "notes.txt").write_text("x")
+    with pytest.raises(ValueError, match=r"found notes\.txt; wanted files of JSON objects a line"):
+        link(folder, wiki[0], tmp_path / "linked")
+    (folder / "notes.txt").rename(folder / "notes.parquet")
+    with pytest.raises(ValueError, match=r"notes\.parquet: a broken table"):
+        link(folder, wiki[0], tmp_path / "linked")
+    pq.write_table(pa.table({"id": [1], "texts": ["x"]}), folder / "notes.parquet")
+    with pytest.raises(
+        ValueError, match=r"notes\.parquet: no column 'text'; wanted a table with id and text"
+    ):
+        link(folder, wiki[0], tmp_path / "linked")
+    with pytest.raises(ValueError, match="--documents: names no folder"):
+        LinkDocuments(workdir=str(tmp_path)).check()
+
+
+@given(
+    lines=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r"), max_size=9)),
+    size=st.integers(1, 60),
+)
+def test_blocks_have_each_line_once(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], size: int
+) -> None:
+    path = tmp_path_factory.mktemp("lines") / "a.jsonl"
+    wanted = [(str(number), text) for number, text in enumerate(lines)]
+    path.write_text(
+        "\n".join(json.dumps({"id": each, "text": text}, ensure_ascii=False) for each, text in wanted),
+        "utf-8",
+    )
+    found = [each for block in plan_blocks([str(path)], size) for each in read_block(block, "a")]
+    assert [(each.id, each.text) for each in found] == wanted
+    assert not any(each.reason for each in found)
+
+
+@given(st.data())
+def test_cut_paragraphs_keep_their_links(data: st.DataObject) -> None:
+    text = data.draw(st.text("ab \n\t\u2028"))
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(text)))))
+    spans = [
+        pair
+        for pair in zip(cuts[::2], cuts[1::2], strict=False)
+        if text[slice(*pair)].strip() == text[slice(*pair)]
+    ]
+    drops = Counter[str]()
+    found = cut_paragraphs(text, [(start, end, text[start:end]) for start, end in spans], drops)
+    assert [each for each, _ in found] == [line.strip() for line in text.split("\n") if line.strip()]
+    kept = [(line[start:end], name) for line, links in found for start, end, name in links]
+    assert kept == [(name, name) for start, end in spans if "\n" not in (name := text[start:end])]
+    assert drops.total() == len(spans) - len(kept)
+
+
+def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> None:
+    """One has done a block and half of the next; files come out as from one that is never stopped."""
+    mentions, _, documents = wiki
+    folder = write_lines(tmp_path / "texts", documents)
+    given = {"documents": str(folder), "mentions": str(mentions), "workdir": str(tmp_path / "work")}
+    stage = LinkDocuments(processes=2, block_size=4096, **given)
+    whole = link(folder, mentions, tmp_path / "whole", size=4096)
+    target, key = Path(stage.folder), storage.digest(stage.identity())
+    storage.clear_if_changed(str(target), key)
+    settings = {"documents": str(folder), "mentions": str(mentions), "model": ""}
+    [first, *others] = plan_blocks([str(folder / "a.jsonl")], 4096)
+    assert len(others) > 1
+    probabilities = {"min_probability": 0.0, "min_link_probability": 0.01}
+    [done] = Here(DocumentLinker, target)("", [first], settings | probabilities).values()
+    storage.commit_block(str(target), key, 0, done)
+    (target / "paragraphs/block-00001.parquet").write_bytes(b"half")
+    written = {each.path: (target / each.path).stat().st_mtime_ns for each in done.files}
+    assert not stage.is_done()
+
+    run_in_process(stage)
+    assert stage.is_done()
+    manifest = stage.manifest()
+    assert (manifest.files, manifest.rows, manifest.drops) == (whole.files, whole.rows, whole.drops)
+    assert {path: (target / path).stat().st_mtime_ns for path in written} == written
+
+    assert LinkDocuments(block_size=4096, min_probability=0.5, **given).folder != stage.folder
+    (folder / "a.jsonl").write_bytes((folder / "a.jsonl").read_bytes().replace(b"the", b"The"))
+    assert not stage.is_current()
+    assert stage.bytes_parameters()["documents"] != manifest.parameters["documents"]
+
+
+def test_sequences_of_documents(wiki: Any, tmp_path: Path) -> None:
+    """As those of a dump: against plain Python, held-out documents included."""
+    mentions, table, documents = wiki
+    result = link(write_lines(tmp_path / "texts", documents), mentions, tmp_path / "linked", size=20_000)
+    train_tokenizer([each["text"] for each in documents], tmp_path / "tokenizer", 600)
+    ids = {title: number for number, title in enumerate(table.vocab.titles)}
+    write_numbers(str(tmp_path / "aliases"), sorted(ids.items()))
+    settings = build_sequences.Settings(
+        str(tmp_path / "tokenizer"),
+        str(tmp_path / "aliases"),
+        "en",
+        Limits(max_words=64),
+        "fixed",
+        "sentencex",
+        0.3,
+    )
+    paths = [
+        str(tmp_path / "linked" / each.path) for each in result.files if each.path.startswith("paragraphs/")
+    ]
+    folder = tmp_path / "sequences"
+    build_sequences.build(
+        Here(SequenceBuilder, folder), paths, str(folder), settings, pages=result.rows["pages"],
+        titles=table.vocab.titles, max_rejected=0, max_dropped=1, source="--annotated",
+    )  # fmt: skip
+    maker = SequenceMaker(Tokenizer(tmp_path / "tokenizer"), ids, "en", "fixed", max_words=64, held_out=0.3)
+    wanted = maker.block([row for each in documents for row in expected(mentions, each)])
+    for part, of_part in wanted.items():
+        shards = sorted((folder / part).iterdir())
+        assert of_part
+        assert [row for path in shards for row in storage.open_arrow(str(path)).to_pylist()] == of_part
+
+
+def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
+    linked = LinkDocuments(
+        documents=str(write_lines(tmp_path / "texts", wiki[2])), mentions=str(wiki[0]), workdir=str(tmp_path)
+    )
+    plain = BuildSequences(workdir=str(tmp_path))
+    for stage, pages in ((linked, 3), (plain.clone(ExtractPages), 4)):
+        path = Path(stage.folder, "paragraphs/block-00000.parquet")
+        path.parent.mkdir(parents=True)
+        path.touch()
+        entry = storage.describe(stage.folder, "paragraphs/block-00000.parquet")
+        manifest = storage.Manifest(type(stage).__name__, 1, {}, {}, (entry,), {"pages": pages})
+        storage.write_manifest(stage.folder, manifest)
+    own, dump = (
+        f"{each.folder}/paragraphs/block-00000.parquet" for each in (linked, plain.clone(ExtractPages))
+    )
+    beside = BuildSequences(workdir=str(tmp_path), annotated=linked.folder)
+    instead = BuildSequences(workdir=str(tmp_path), annotated=linked.folder, annotated_place="instead")
+    assert plain.texts() == ([dump], 4, "--dump demo")
+    assert beside.texts() == ([dump, own], 7, "--dump demo")
+    assert instead.texts() == ([own], 3, f"--annotated {linked.folder}")
+    assert len({plain.folder, beside.folder, instead.folder}) == 3
+    with pytest.raises(
+        ValueError, match=r"--annotated .*: made by ExtractPages; wanted a folder of LinkDocuments"
+    ):
+        _ = BuildSequences(workdir=str(tmp_path), annotated=plain.clone(ExtractPages).folder).hash8
