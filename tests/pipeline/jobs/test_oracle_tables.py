@@ -242,7 +242,7 @@ def test_targets(made: Made) -> None:
     for title, end in ends.items():
         target = targets.get(title)
         row = rows.get(end)
-        assert (target and (target.title, target.page_id or -1, target.entity_id)) == (
+        assert (target and (target.title, target.page_id or -1, target.entity_id, target.qid)) == (
             row and (*row.values(),)
         )
         reached = {each.title for each in targets.alike(title)}
