@@ -1,7 +1,7 @@
 """How fast a table page_props is read, by our reader and by mwsql: `python -m benchmarks.corpus.page_props`.
 
-The file is made here: of each two rows one is of the property that is wanted, as in the tables of large Wikipedias. Each
-reader works in a process of its own, whose largest memory is told, and which counts the rows and sums their pages.
+The file is made here: of each two rows one is of the property that is wanted, as in the tables of large Wikipedias.
+Each reader works in a process of its own, whose largest memory is told, and which counts the rows and sums their pages.
 """
 
 import argparse

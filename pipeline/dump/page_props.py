@@ -93,15 +93,20 @@ class PageProps:
     def _rows(self) -> Iterator[tuple[int, bytes]]:
         """The rows up to the end of the statement."""
         while True:
-            while match := _ROW.match(self._buffer, self._position):
-                self._position = match.end()
+            buffer, position, wanted, others = self._buffer, self._position, self.wanted, 0
+            end = b""
+            while end != b";" and (match := _ROW.match(buffer, position)):
+                position = match.end()
                 page, name, value, end = match.groups()
-                if name == self.wanted or _unescape(name) == self.wanted:
+                if name == wanted:  # mysqldump has no escapes in what needs none
+                    self._position = position
                     yield int(page), _unescape(value)
                 else:
-                    self.others += 1
-                if end == b";":
-                    return
+                    others += 1
+            self._position = position
+            self.others += others
+            if end == b";":
+                return
             is_cut = len(self._buffer) - self._position < _LONGEST
             if not (is_cut and self._read_on()):
                 self.fail(
