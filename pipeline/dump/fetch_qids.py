@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline import schemas, storage
+from pipeline import storage
 from pipeline.dump import page_props
 from pipeline.dump.download import download, table_source
 from pipeline.dump.fetch import Progress
@@ -41,7 +41,9 @@ def fetch(part: str, folder: str, progress: Progress) -> str:
     return path
 
 
-def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetched: bool) -> storage.Result:
+def build(
+    path: str, folder: str, pages: Sequence[str], dbname: str, *, schema: pa.Schema, is_fetched: bool
+) -> storage.Result:
     """Write the table `qids`: the pages of the dump that have an item.
 
     Args:
@@ -49,6 +51,7 @@ def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetch
         folder: the stage's.
         pages: the files of ExtractPages' table `pages`; their ids are held, 8 bytes each.
         dbname: the wiki, as the dump names it; empty where it does not.
+        schema: of the table.
         is_fetched: whether the file came from where the dump did, and so belongs to it.
 
     Raises:
@@ -57,10 +60,7 @@ def build(path: str, folder: str, pages: Sequence[str], dbname: str, *, is_fetch
     ids = np.sort(read_page_ids(pages))
     has_item = np.zeros(len(ids), np.bool_)
     read = 0
-    with (
-        open_items(path) as items,
-        storage.parquet_rows(storage.join(folder, _PATH), schemas.QIDS.schema) as table,
-    ):
+    with open_items(path) as items, storage.parquet_rows(storage.join(folder, _PATH), schema) as table:
         if dbname and items.database and items.database != dbname:
             raise ValueError(
                 f"--page-props {path}: is of the wiki {items.database}, the dump of {dbname}; give {dbname}'s"

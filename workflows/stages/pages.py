@@ -7,7 +7,7 @@ import functools
 import os
 from typing import Any
 
-from pipeline import storage
+from pipeline import schemas, storage
 from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.download import Source
 from workflows.base import terminal
@@ -146,7 +146,9 @@ class FetchQids(QidSettings, CorpusStage):
             fetch.keep_locations(self.given(), self.folder)
         pages = extracted.manifest().paths(extracted.folder, "pages/")
         dbname = fetched.facts["site"]["dbname"]
-        result = fetch_qids.build(path, self.folder, pages, dbname, is_fetched=is_fetched)
+        result = fetch_qids.build(
+            path, self.folder, pages, dbname, schema=schemas.QIDS.schema, is_fetched=is_fetched
+        )
         if is_fetched:
             storage.remove(path)
         return result

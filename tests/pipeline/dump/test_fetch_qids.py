@@ -27,7 +27,8 @@ def build(
     pages = str(folder / "pages.parquet")
     with storage.parquet_rows(pages, schemas.PAGES.schema) as table:
         table.extend((number, f"Page {number}", False, 1) for number in ids)
-    return fetch_qids.build(str(path), str(folder), [pages], "testwiki", is_fetched=is_fetched)
+    schema = schemas.QIDS.schema
+    return fetch_qids.build(str(path), str(folder), [pages], "testwiki", schema=schema, is_fetched=is_fetched)
 
 
 def test_pages_with_items_and_what_is_counted(tmp_path: Path) -> None:
