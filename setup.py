@@ -60,6 +60,7 @@ setup(
             "datasets",
             "duckdb",
             "hypothesis",
+            "mwsql",
             "pandas<3",
             "playwright",
             "pytest",

@@ -82,6 +82,12 @@ TEMPLATES = _table(
     ("example", pa.string(), "its first use, at most 120 characters"),
 )
 
+# FetchQids
+
+QIDS = _table(
+    ("page_id", pa.int64(), "the page's number in its wiki"), ("qid", pa.string(), "its item at Wikidata")
+)
+
 # ResolveRedirects
 
 TITLES = _table(
@@ -107,6 +113,7 @@ ENTITIES = _table(
     ("title", pa.string(), "title of its page"),
     ("link_count", pa.int64(), "links that end at it, after redirects"),
     ("page_id", pa.int64(), "the page's number in its wiki; -1 where there is no page"),
+    ("qid", pa.string(), "the page's item at Wikidata; none where none is known"),
 )
 
 # BuildMentionTable
@@ -141,6 +148,7 @@ TARGETS = _table(
     ("title", pa.string(), "title of a page, or of another target of links, after redirects"),
     ("page_id", pa.int64(), "the page's number in its wiki; -1 where the dump has no page"),
     ("entity_id", pa.int32(), "the id in the entity vocabulary; none where it is not in it"),
+    ("qid", pa.string(), "the page's item at Wikidata; none where none is known"),
 )
 
 # LinkDocuments: the columns of ExtractPages
@@ -228,6 +236,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "rejected": REJECTED,
         "templates": TEMPLATES,
     },
+    "FetchQids": {"qids": QIDS},
     "ResolveRedirects": {"titles": TITLES},
     "ResolveLinks": {"links": LINKS},
     "BuildEntityVocab": {"entity_vocab.parquet": ENTITIES},

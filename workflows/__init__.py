@@ -7,7 +7,7 @@ from workflows.planning.plan import Plan
 from workflows.stages.dump import FetchDump
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
-from workflows.stages.pages import ExtractPages, ReadTemplates
+from workflows.stages.pages import ExtractPages, FetchQids, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
 from workflows.stages.sequences import BuildSequences, LinkDocuments, TrainTokenizer
@@ -21,6 +21,7 @@ __all__ = [
     "ExportHuggingFace",
     "ExtractPages",
     "FetchDump",
+    "FetchQids",
     "FineTune",
     "FineTuneGrid",
     "LinkDocuments",

@@ -27,6 +27,7 @@ STAGES = (
     "FetchDump",
     "ReadTemplates",
     "ExtractPages",
+    "FetchQids",
     "ResolveRedirects",
     "ResolveLinks",
     "BuildEntityVocab",

@@ -1,6 +1,7 @@
 """Writes a pretrained model as a folder that transformers' LukeForMaskedLM and its tokenizer load as it is."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -31,6 +32,7 @@ WANTED_WORDS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *MARKERS.values())
 WANTED_BERT_WORDS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *MARKERS.values())
 SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
 SECOND_MASK = "[MASK2]"
+QIDS = "entity_qids.json"
 WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
 ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
 
@@ -48,10 +50,11 @@ def export(
 
     The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from [MASK]), as in
     the public checkpoints; the markers stand in the vocabulary, since versions of transformers give different ids to a
-    token that does not. With `lite`, the special entities are all that is kept of the entity table. With the words of
-    BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand. The model card
-    has the `figures` of the corpus, and what the source says of its training (`model/exchange/card.py`). Raises
-    ValueError for what cannot be exchanged or does not fit together.
+    token that does not. With `lite`, the special entities are all that is kept of the entity table. QIDs by title, that
+    may lie beside the entity vocabulary as `entity_qids.json`, are copied without it. With the words of BERT the
+    tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand. The model card has the
+    `figures` of the corpus, and what the source says of its training (`model/exchange/card.py`). Raises ValueError for
+    what cannot be exchanged or does not fit together.
     """
     config, weights = read_pretrained(source)
     wanted = WANTED_BERT_WORDS if is_bert(tokenizer) else WANTED_WORDS
@@ -65,11 +68,14 @@ def export(
     word_rows = [*range(len(words)), *(words[initial] for initial in markers.values())]
     words |= {marker: len(words) + number for number, marker in enumerate(markers)}
     kept = entity_rows(entities, lite=lite)
+    qids = entity_vocab.with_name(QIDS)
     tensors = exported_tensors(to_transformers(weights), config, word_rows, list(kept.values()))
     entities = {title: row for row, title in enumerate(kept)}
     exported = exported_config(config, tensors, words=len(words), entities=len(entities))
     output.mkdir(parents=True, exist_ok=True)
     write_tokenizer(output, words, entities, tokenizer, config.max_words)
+    if qids.is_file() and not lite:
+        write_aside(output / QIDS, partial(shutil.copyfile, qids))
     write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
     write_tensors(output / WEIGHTS, tensors)
     parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)

@@ -10,7 +10,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,9 +40,12 @@ class Source:
 
 def is_remote(dump: str) -> bool:
     """Whether the dump has to be downloaded."""
-    return dump.startswith(("http://", "https://")) or (
-        bool(_WIKI_NAME.fullmatch(dump)) and not os.path.isfile(dump)
-    )
+    return dump.startswith(("http://", "https://")) or is_wiki_name(dump)
+
+
+def is_wiki_name(dump: str) -> bool:
+    """Whether the dump is named by its wiki, with or without a date."""
+    return bool(_WIKI_NAME.fullmatch(dump)) and not os.path.isfile(dump)
 
 
 def natural_key(name: str) -> list[tuple[int, str]]:
@@ -112,9 +115,25 @@ def _dates(site: str, wiki: str) -> list[str]:
     return sorted(set(re.findall(r'href="(\d{8})/"', listing)), reverse=True)
 
 
-def _finished_files(site: str, wiki: str, date: str) -> list[Source]:
+def table_source(part: str, table: str, site: str = DUMP_SITE) -> Source:
+    """The file of a table of the wiki's database that is of the same dump as `part`, by whose name it is found.
+
+    Raises:
+        ValueError: the site has it not.
+    """
+    wiki, date = part.split("-")[:2]
+    sources = _finished_files(site, wiki, date, jobs=(f"{table.replace('_', '')}table",))
+    if len(sources) != 1:
+        raise ValueError(
+            f"{site}/{wiki}/{date}: holds no finished {table}; pass --page-props FILE, or --page-props none to go on "
+            "without"
+        )
+    return sources[0]
+
+
+def _finished_files(site: str, wiki: str, date: str, jobs: Sequence[str] = _JOBS) -> list[Source]:
     status = json.loads(_get(f"{site}/{wiki}/{date}/dumpstatus.json"))
-    for job in _JOBS:
+    for job in jobs:
         entry = status.get("jobs", {}).get(job, {})
         if entry.get("status") != "done":
             continue

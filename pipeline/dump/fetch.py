@@ -33,7 +33,9 @@ def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) 
     """
     remote = is_remote(dump)
     sources = download_parts(dump, folder, progress) if remote else find_parts(dump)
-    locations = locate(sources)  # before the files are read: a change meanwhile is noticed by the next run
+    keep_locations(
+        sources, folder
+    )  # before the files are read: a change meanwhile is noticed by the next run
     indexes = []
     for source in sources:
         try:
@@ -46,8 +48,6 @@ def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) 
         {"name": each.name, "bytes": each.size, "sha256": storage.file_sha256(each.location)}
         for each in sources
     ]
-    text = json.dumps(locations, ensure_ascii=False)
-    storage.write_bytes(storage.join(folder, _LOCATIONS), text.encode())
     fetched = [f"parts/{source.name}" for source in sources] if remote else []
     return storage.Result(
         tuple(storage.describe(folder, path) for path in [*fetched, *indexes]),
@@ -107,13 +107,19 @@ def check_part(path: str, folder: str, *, allow_truncated: bool) -> list[str]:
     return indexes
 
 
-def is_unchanged(dump: str, folder: str) -> bool:
-    """Whether the local files are the ones that were measured: by path, size and time of change."""
+def keep_locations(sources: list[Source], folder: str) -> None:
+    """Write down where the files lie, for `is_unchanged`."""
+    text = json.dumps(locate(sources), ensure_ascii=False)
+    storage.write_bytes(storage.join(folder, _LOCATIONS), text.encode())
+
+
+def is_unchanged(sources: list[Source], folder: str) -> bool:
+    """Whether local files are the ones that were read: by path and time of change."""
     try:
         locations = json.loads(storage.read_bytes(storage.join(folder, _LOCATIONS)))
     except (FileNotFoundError, ValueError):
         return False
-    return bool(locations == locate(find_parts(dump)))
+    return bool(locations == locate(sources))
 
 
 def locate(sources: list[Source]) -> dict[str, Any]:

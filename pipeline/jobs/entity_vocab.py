@@ -3,11 +3,12 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -71,7 +72,7 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
     """Write the vocabulary, and the titles that lead to its entities.
 
     Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks.
+        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, and FetchQids where QIDs are known.
         choice: what the user wants.
         dump: as the user named it, for errors.
 
@@ -102,6 +103,8 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
         facts["white_list_unknown"] = len(unknown)
         if not entities.ids:
             raise ValueError(f"--dump {dump}: {_why_empty(entities.drops)}")
+    qids = job.paths("FetchQids", "qids/") if "FetchQids" in job.inputs else []
+    entities = replace(entities, vocab=with_qids(entities.vocab, qids))
     files = write_vocab(entities, job.folder, job.paths("ResolveRedirects", "titles/"))
     facts["links_in_vocab"] = sum(entities.vocab.link_counts)
     rows = {"entities": len(entities.vocab), "aliases": files[-1].rows or 0}
@@ -236,6 +239,15 @@ def choose_entities(
     }
     ids = {title: number for title, number in vocab.ids().items() if title not in SPECIAL_ENTITIES}
     return Entities(vocab, ids, drops)
+
+
+def with_qids(vocab: EntityVocab, paths: Sequence[str]) -> EntityVocab:
+    """The vocabulary with the QIDs of its pages, from files of the table qids."""
+    wanted, qids = pa.array(vocab.page_ids, pa.int64()), dict[int, str]()
+    for batch in chain.from_iterable(map(storage.read_batches, paths)):
+        known = batch.filter(pc.is_in(batch.column("page_id"), wanted))
+        qids.update(zip(*(column.to_pylist() for column in known.columns), strict=True))
+    return replace(vocab, qids=tuple(map(qids.get, vocab.page_ids)) if qids else ())
 
 
 def write_vocab(entities: Entities, folder: str, titles: Sequence[str]) -> list[storage.FileEntry]:

@@ -29,7 +29,8 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
     """Write the tables `mentions`, `page_names` and `targets`, and the look-ups by mention, page and title.
 
     Args:
-        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab.
+        job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, and FetchQids where QIDs
+            are known.
         profile: `paper` folds case and accents, leaves out anchors of more than 20 words, and counts the pages that
             hold a mention instead of its occurrences.
         min_links: mentions that are linked less often are left out.
@@ -57,8 +58,9 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
         group_rows=page_names.GROUP_ROWS,
     )
 
+    qids = job.read("FetchQids", "qids/") if "FetchQids" in job.inputs else None
     written |= job.write(
-        link_targets(anchors, entities, pages),
+        link_targets(anchors, entities, pages, qids),
         schemas.TARGETS.schema,
         targets.TABLE,
         by="title",
@@ -224,12 +226,17 @@ def mention_table(anchors: DataFrame, entities: DataFrame) -> DataFrame:
     )
 
 
-def link_targets(anchors: DataFrame, entities: DataFrame, pages: DataFrame) -> DataFrame:
+def link_targets(
+    anchors: DataFrame, entities: DataFrame, pages: DataFrame, qids: DataFrame | None = None
+) -> DataFrame:
     """The table `targets`: each page, entity, and title that a mention links to, once; of two pages the lower id."""
     once = pages.groupBy("title").agg(F.min("page_id").alias("page_id"))
     linked = anchors.select("title").distinct()
     found = once.join(linked, "title", "full").join(entities, "title", "full")
-    return found.withColumn("page_id", F.coalesce("page_id", F.lit(-1)))
+    found = found.withColumn("page_id", F.coalesce("page_id", F.lit(-1)))
+    if qids is None:
+        return found.withColumn("qid", F.lit(None).cast("string"))
+    return found.join(qids, "page_id", "left")
 
 
 def names_of_pages(links: DataFrame, pages: DataFrame) -> DataFrame:

@@ -16,8 +16,9 @@ PAD_ID, UNK_ID, MASK_ID = range(3)
 SECOND_MASK = "[MASK2]"  # transformers wants it behind the entities, for its heads over pairs of entities
 FILE = "entity_vocab"
 ALIASES = "aliases.tries"
+QIDS = "entity_qids.json"
 
-Entry = tuple[int, str, int, int]  # id, title, link count, page id
+Entry = tuple[int, str, int, int, str | None]  # id, title, link count, page id, QID
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,13 @@ class EntityVocab:
         titles: title of each id.
         link_counts: annotations that end at each entity, after redirects; 0 for the special ones.
         page_ids: page id of each, -1 where there is none.
+        qids: item of each at Wikidata, None where none is known; empty where none is known at all.
     """
 
     titles: tuple[str, ...]
     link_counts: tuple[int, ...]
     page_ids: tuple[int, ...]
+    qids: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
         if self.titles[:3] != SPECIAL_ENTITIES:
@@ -67,9 +70,14 @@ class EntityVocab:
         return cls(titles, link_counts, page_ids)
 
     def write(self, folder: str) -> list[storage.FileEntry]:
-        """Write it as Parquet, in the two formats of LUKE's releases, and as transformers' LukeTokenizer reads it."""
+        """Write it as Parquet, in the two formats of LUKE's releases, and as transformers' LukeTokenizer reads it.
+
+        Beside the last, which has no room for them, stand the QIDs by title, where some are known.
+        """
         schema = schemas.ENTITIES.schema
-        table = pa.table([range(len(self)), self.titles, self.link_counts, self.page_ids], schema=schema)
+        qids = self.qids or (None,) * len(self)
+        columns = [range(len(self)), self.titles, self.link_counts, self.page_ids, qids]
+        table = pa.table(columns, schema=schema)
         with (
             storage.atomic_output(storage.join(folder, f"{FILE}.parquet")) as stream,
             storage.parquet_writer(stream, schema) as writer,
@@ -87,9 +95,12 @@ class EntityVocab:
             f"{FILE}.jsonl": jsonl,
             f"{FILE}.json": json.dumps(ids, ensure_ascii=False, indent=0) + "\n",
         }
+        if known := {title: qid for title, qid in zip(self.titles, qids, strict=True) if qid}:
+            texts[QIDS] = json.dumps(known, ensure_ascii=False, indent=0) + "\n"
         for name, text in texts.items():
             storage.write_bytes(storage.join(folder, name), text.encode())
-        return [storage.describe(folder, name, len(self)) for name in (f"{FILE}.parquet", *texts)]
+        counts = dict.fromkeys((f"{FILE}.parquet", *texts), len(self)) | ({QIDS: len(known)} if known else {})
+        return [storage.describe(folder, name, count) for name, count in counts.items()]
 
     @classmethod
     def load(cls, path: str, language: str | None = None) -> "EntityVocab":
@@ -98,7 +109,7 @@ class EntityVocab:
         Args:
             path: the folder of the stage BuildEntityVocab; or a file that ends in `.parquet` (ours), `.tsv` or
                 `.jsonl` (LUKE's releases), or `.json` (transformers). What a format does not tell is 0 (link
-                counts) or -1 (page ids).
+                counts), -1 (page ids) or None (QIDs).
             language: whose title to take where a multilingual `.jsonl` has several for an entity.
 
         Raises:
@@ -116,10 +127,10 @@ class EntityVocab:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise ValueError(f"{path}: not an entity vocabulary in the format .{ending} ({error})") from None
         _check(path, entries)
-        entries.sort()
-        _, titles, link_counts, page_ids = zip(*entries, strict=True)
+        entries.sort(key=lambda entry: entry[0])
+        _, titles, link_counts, page_ids, qids = zip(*entries, strict=True)
         try:
-            return cls(titles, link_counts, page_ids)
+            return cls(titles, link_counts, page_ids, qids if any(qids) else ())
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
 
@@ -132,12 +143,12 @@ def vocab_file(path: str) -> str:
 def _check(path: str, entries: list[Entry]) -> None:
     """Ids are 0, 1, 2, ... and no title is there twice."""
     for entry in entries:
-        if [type(value) for value in entry] != [int, str, int, int]:
+        if [type(value) for value in entry[:4]] != [int, str, int, int]:
             raise ValueError(
                 f"{path}: found the entity {entry[:3]}; wanted a whole number, a title and a count"
             )
     titles: dict[str, int] = {}
-    for wanted, (number, title, _, _) in enumerate(sorted(entries)):
+    for wanted, (number, title, *_) in enumerate(sorted(entries, key=lambda entry: entry[:2])):
         if number != wanted:
             raise ValueError(f"{path}: the entity id {wanted} is missing or there twice; wanted 0, 1, 2, ...")
         if title in titles:
@@ -149,7 +160,8 @@ def _check(path: str, entries: list[Entry]) -> None:
 
 def _read_parquet(path: str, language: str | None) -> Iterator[Entry]:
     for row in storage.read_rows(path, schemas.ENTITIES.schema.names):
-        yield row["entity_id"], row["title"], row["link_count"], row["page_id"]
+        # Earlier versions wrote no QIDs.
+        yield row["entity_id"], row["title"], row["link_count"], row["page_id"], row.get("qid")
 
 
 def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:
@@ -157,7 +169,7 @@ def _read_tsv(path: str, language: str | None) -> Iterator[Entry]:
         title, tab, count = line.rpartition("\t")
         if not tab or not count.isdecimal():
             raise ValueError(f"line {number + 1} is {line[:80]!r}; wanted a title, a tab and a count")
-        yield number, title, int(count), -1
+        yield number, title, int(count), -1, None
 
 
 def _read_jsonl(path: str, language: str | None) -> Iterator[Entry]:
@@ -170,14 +182,14 @@ def _read_jsonl(path: str, language: str | None) -> Iterator[Entry]:
             if code in (None, language) or title in SPECIAL_ENTITIES
         ]
         title = own[0] if own else ":".join(reversed(record["entities"][0]))
-        yield record["id"], title, record.get("count") or 0, -1
+        yield record["id"], title, record.get("count") or 0, -1, None
 
 
 def _read_json(path: str, language: str | None) -> Iterator[Entry]:
     ids = json.loads(storage.read_bytes(path))
     for title, number in ids.items():
         if title != SECOND_MASK or number != len(ids) - 1:
-            yield number, title, 0, -1
+            yield number, title, 0, -1, None
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -20,11 +20,12 @@ _ROWS_PER_BATCH = 4096
 
 
 class Target(NamedTuple):
-    """A title, after redirects; the page's number, and the entity's id where it is in the vocabulary."""
+    """A title, after redirects; the page's number, the entity's id where it is in the vocabulary, and its QID."""
 
     title: str
     page_id: int | None
     entity_id: int | None
+    qid: str | None = None
 
 
 class Targets:
@@ -57,8 +58,8 @@ class Targets:
 
     def _row(self, number: int) -> Target:
         batch, row = divmod(number, _ROWS_PER_BATCH)
-        title, page_id, entity_id = (column[row].as_py() for column in self._columns[batch])
-        return Target(title, None if page_id < 0 else page_id, entity_id)
+        title, page_id, *rest = (column[row].as_py() for column in self._columns[batch])
+        return Target(title, None if page_id < 0 else page_id, *rest)
 
 
 def write_targets(folder: str, tables: Sequence[str], titles: Sequence[str]) -> list[storage.FileEntry]:

@@ -67,6 +67,10 @@ class ParquetRows:
             self._writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
             self.count += table.num_rows
 
+    def abandon(self) -> None:
+        """Close what is written, while its stream is open; the file is not kept."""
+        self._writer.close()
+
     def close(self) -> None:
         self._flush()
         self._write(self._rest)
@@ -80,7 +84,11 @@ def parquet_rows(
     """Write rows to a Parquet file that appears complete or not at all."""
     with atomic_output(path) as stream:
         rows = writer(stream, schema)
-        yield rows
+        try:
+            yield rows
+        except BaseException:
+            rows.abandon()
+            raise
         rows.close()
 
 

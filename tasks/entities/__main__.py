@@ -6,7 +6,7 @@
     python -m tasks.entities convert FILE > documents.jsonl
 
 `link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
-`page_id`, `entity_id`, `probability` and `step`. Places are code points, ends are excluded.
+`page_id`, `qid`, `entity_id`, `probability` and `step`. Places are code points, ends are excluded.
 """
 
 import argparse

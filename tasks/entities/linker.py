@@ -83,6 +83,7 @@ class Linker:
             "end": mention.end,
             "title": chosen.title if chosen else None,
             "page_id": target.page_id if target else None,
+            "qid": target.qid if target else None,
             "entity_id": chosen.entity_id if chosen else None,
             "probability": None if best is None else round(of_each[best], DIGITS),
             "step": found.step,

@@ -21,6 +21,7 @@ ROOTS = {
     "FetchDump": ["workflows.stages.dump", "pipeline.dump.fetch"],
     "ReadTemplates": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.read_templates"],
     "ExtractPages": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.extract_pages"],
+    "FetchQids": ["workflows.stages.pages", "pipeline.dump.fetch_qids"],
     "ResolveRedirects": ["workflows.stages.tables", "pipeline.jobs.redirects"],
     "ResolveLinks": ["workflows.stages.tables", "pipeline.jobs.redirects"],
     "BuildEntityVocab": ["workflows.stages.tables", "pipeline.jobs.entity_vocab"],

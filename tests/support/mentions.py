@@ -1,8 +1,10 @@
 """A folder as BuildMentionTable leaves it, made from pages in plain Python, without Spark."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -49,18 +51,25 @@ def pages_of_dump(path: Path, max_characters: int) -> Pages:
     return found
 
 
-def write_mentions(folder: Path, pages: Pages, profile: str = "fixed", size: int = 1000) -> Table:
-    """Write the folder; its vocabulary has at most `size` entities."""
+def write_mentions(
+    folder: Path,
+    pages: Pages,
+    profile: str = "fixed",
+    size: int = 1000,
+    qids: Mapping[int, str] = MappingProxyType({}),
+) -> Table:
+    """Write the folder; its vocabulary has at most `size` entities. `qids` are those of some pages, by their ids."""
     titles = oracle.resolve_titles(pages, "fixed")
     rows = oracle.build_vocab(pages, titles, size=size)
     vocab = EntityVocab(*(tuple(row[name] for row in rows) for name in ("title", "link_count", "page_id")))
+    vocab = replace(vocab, qids=tuple(map(qids.get, vocab.page_ids)))
     table = oracle.mention_table(pages, titles, rows, profile)
     named = oracle.page_names(pages, titles, profile)
     files = write_tables(folder, "mentions", _split(table, "mention"), schemas.MENTIONS.schema)
     lookup = mentions.write_lookup(str(folder), [str(folder / each.path) for each in files])
     named_files = write_tables(folder, page_names.TABLE, _split(named, "page"), schemas.PAGE_NAMES.schema)
     title_files = write_tables(folder, "titles", [list(titles.values())])
-    ends = oracle.targets(pages, rows, table)
+    ends = [row | {"qid": qids.get(row["page_id"])} for row in oracle.targets(pages, rows, table)]
     end_files = write_tables(folder, targets.TABLE, _split(ends, "title"), schemas.TARGETS.schema)
     paths = [[str(folder / each.path) for each in some] for some in (named_files, end_files, title_files)]
     listed = [page_names.write_pages(str(folder), paths[0], paths[2])]

@@ -317,7 +317,7 @@ def targets(pages: Pages, vocab: Iterable[Row], mentions: Iterable[Row]) -> list
     ids = entity_ids(vocab)
     found = {*page_ids, *ids, *(row["title"] for row in mentions)}
     return [
-        {"title": title, "page_id": page_ids.get(title, -1), "entity_id": ids.get(title)}
+        {"title": title, "page_id": page_ids.get(title, -1), "entity_id": ids.get(title), "qid": None}
         for title in sorted(found)
     ]
 

@@ -11,6 +11,7 @@ import luigi
 from model.luke.config import PRESETS
 from model.pretraining.configuration import FLAGS
 from model.pretraining.recipes import PRECISIONS, SCRATCH
+from pipeline.dump.download import is_wiki_name
 from workflows.base import machine, parameters
 from workflows.base.parameters import AUTO
 
@@ -114,6 +115,21 @@ class PagesSettings(BlockSettings):
     )
 
 
+class QidSettings(PagesSettings):
+    """FetchQids and its upstream stages."""
+
+    page_props = parameters.Text(
+        default=AUTO,
+        description="page_props.sql or .sql.gz of the same dump, which has the pages' items at Wikidata; none; auto: "
+        "fetched with a dump that is named by its wiki, else none",
+    )
+
+    @property
+    def has_qids(self) -> bool:
+        """Whether there are items to fetch."""
+        return is_wiki_name(self.dump) if self.page_props == AUTO else self.page_props != "none"
+
+
 class PresetSettings:
     """Sizes."""
 
@@ -136,7 +152,7 @@ class PresetSettings:
         return by_default if self.preset == AUTO else str(self.preset)
 
 
-class VocabularySettings(SparkSettings, PagesSettings, PresetSettings):
+class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
     """BuildEntityVocab and its upstream stages."""
 
     vocab_size = parameters.WholeNumber(

@@ -26,7 +26,9 @@ class FetchDump(DumpSettings, Stage):
 
     def is_current(self) -> bool:
         """Local files have to be the ones that were measured."""
-        return super().is_current() and (is_remote(self.dump) or fetch.is_unchanged(self.dump, self.folder))
+        return super().is_current() and (
+            is_remote(self.dump) or fetch.is_unchanged(fetch.find_parts(self.dump), self.folder)
+        )
 
     def paths(self) -> list[str]:
         """The dump's files, in their order."""

@@ -1,11 +1,18 @@
 """From the dump to pages, paragraphs with links, redirects, rejected pages and lost templates.
 
-ReadTemplates comes before ExtractPages where the dump's own templates are shown.
+ReadTemplates comes before ExtractPages where the dump's own templates are shown. FetchQids comes behind it.
 """
 
 import functools
+import os
 from typing import Any
 
+from pipeline import schemas, storage
+from pipeline.dump import fetch, fetch_qids
+from pipeline.dump.download import Source
+from workflows.base import terminal
+from workflows.base.parameters import AUTO
+from workflows.base.settings import QidSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
 from workflows.engines.disk import Need
@@ -86,3 +93,62 @@ class ExtractPages(CorpusStage, DumpReader):
             dump=self.dump,
             templates=self.clone(ReadTemplates).folder if self.dump_templates else "",
         )
+
+
+class FetchQids(QidSettings, CorpusStage):
+    """The items of Wikidata that the dump's pages are linked to; made only where --page-props or a wiki's name gives
+    the table page_props.
+    """
+
+    FOLDER = "qids"
+    KEEPS = "unfinished"  # a download goes on where it stopped
+
+    def requires(self) -> dict[str, Stage]:
+        return {"FetchDump": self.fetched(), **self.cloned(ExtractPages)}
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        if self.page_props == AUTO:
+            return {"page_props": AUTO}
+        return {"page_props": [[source.name, source.size] for source in self.given()]}
+
+    def given(self) -> list[Source]:
+        """The file that the user gives. Raises: ValueError: there is no such file."""
+        path = self.page_props
+        if not os.path.isfile(path):
+            raise ValueError(
+                f"--page-props {path}: no such file; wanted page_props.sql or .sql.gz, none or auto"
+            )
+        return [Source(os.path.basename(path), os.path.abspath(path), os.path.getsize(path))]
+
+    def is_current(self) -> bool:
+        """A file that was given has to be the one that was read."""
+        if not super().is_current():
+            return False
+        return self.page_props == AUTO or fetch.is_unchanged(self.given(), self.folder)
+
+    def check_needs(self) -> None:
+        """There is a file to read."""
+        super().check_needs()
+        if not self.has_qids:
+            raise ValueError(f"--page-props {self.page_props}: FetchQids has nothing to read; give a file")
+        if self.page_props != AUTO:
+            with fetch_qids.open_items(self.page_props):
+                pass
+
+    def work(self) -> Result:
+        fetched, extracted = self.fetched().manifest(), self.clone(ExtractPages)
+        is_fetched = self.page_props == AUTO
+        if is_fetched:
+            progress = functools.partial(terminal.progress_bar, unit="B")
+            path = fetch_qids.fetch(fetched.facts["parts"][0]["name"], self.folder, progress)
+        else:
+            path = self.given()[0].location
+            fetch.keep_locations(self.given(), self.folder)
+        pages = extracted.manifest().paths(extracted.folder, "pages/")
+        dbname = fetched.facts["site"]["dbname"]
+        result = fetch_qids.build(
+            path, self.folder, pages, dbname, schema=schemas.QIDS.schema, is_fetched=is_fetched
+        )
+        if is_fetched:
+            storage.remove(path)
+        return result

@@ -11,7 +11,7 @@ from workflows.base.stage import Result, Stage
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
 from workflows.stages.dump import CorpusStage
-from workflows.stages.pages import ExtractPages
+from workflows.stages.pages import ExtractPages, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark import SparkJob
@@ -100,11 +100,12 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
     """The entities that the model knows: the corpus's most linked pages, or those of a given vocabulary."""
 
     FOLDER = "entity_vocab"
-    VERSION = 6
+    VERSION = 7
     NEED = Need(written=0.1, scratch=1)
 
     def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks)
+        qids = self.cloned(FetchQids) if self.has_qids else {}
+        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks) | qids
 
     def size(self) -> int:
         return VOCAB_SIZES[self.named_preset] if self.vocab_size == AUTO else int(self.vocab_size)
@@ -176,11 +177,12 @@ class BuildMentionTable(MentionSettings, SparkStage):
     """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
-    VERSION = 6
+    VERSION = 7
     NEED = Need(written=2, scratch=2)
 
     def requires(self) -> dict[str, Stage]:
-        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab)
+        qids = self.cloned(FetchQids) if self.has_qids else {}
+        return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab) | qids
 
     def bytes_parameters(self) -> dict[str, Any]:
         return self.values("profile", "min_links", "max_mention_characters")

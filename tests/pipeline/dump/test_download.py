@@ -205,3 +205,17 @@ def test_a_wikis_name_beside_a_folder_of_that_name(tmp_path: Path, monkeypatch: 
     (tmp_path / "simplewiki").mkdir()
     monkeypatch.chdir(tmp_path)
     assert download.is_remote("simplewiki")
+
+
+def test_a_table_of_the_dump_is_found_by_the_name_of_a_part(site: Site) -> None:
+    name = "testwiki-20261101-page_props.sql.gz"
+    file = {"size": 9, "sha1": "cd", "url": f"/testwiki/20261101/{name}"}
+    jobs = {"pagepropstable": {"status": "done", "files": {name: file}}}
+    site.files["/testwiki/20261101/dumpstatus.json"] = json.dumps({"jobs": jobs}).encode()
+    part = "testwiki-20261101-pages-articles-multistream1.xml-p1p9.bz2"
+    found = download.table_source(part, "page_props", site.url)
+    assert found == Source(name, f"{site.url}/testwiki/20261101/{name}", 9, "cd")
+    jobs["pagepropstable"]["status"] = "waiting"
+    site.files["/testwiki/20261101/dumpstatus.json"] = json.dumps({"jobs": jobs}).encode()
+    with pytest.raises(ValueError, match="20261101: holds no finished page_props; pass --page-props FILE"):
+        download.table_source(part, "page_props", site.url)

@@ -65,11 +65,11 @@ def test_garbage_behind_a_dump_is_told_once(
 def test_a_local_dump_is_known_again_until_it_changes(tmp_path: Path) -> None:
     dump, folder = tmp_path / "wiki.xml", tmp_path / "stage"
     dump.write_bytes(DUMP.read_bytes())
-    assert not fetch.is_unchanged(str(dump), str(folder))
+    assert not fetch.is_unchanged(fetch.find_parts(str(dump)), str(folder))
     build(dump, folder)
-    assert fetch.is_unchanged(str(dump), str(folder))
+    assert fetch.is_unchanged(fetch.find_parts(str(dump)), str(folder))
     dump.touch()
-    assert not fetch.is_unchanged(str(dump), str(folder))
+    assert not fetch.is_unchanged(fetch.find_parts(str(dump)), str(folder))
 
 
 def test_demo_dump_without_gensim(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,14 @@
 """Which pages become entities: chosen from the corpus, or those of a vocabulary made elsewhere."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.jobs.entity_vocab import choose_entities, count_links, fit_entities, pages_of
-from pipeline.jobs.mention_table import entity_titles
+from pipeline import schemas, storage
+from pipeline.jobs.entity_vocab import choose_entities, count_links, fit_entities, pages_of, with_qids
+from pipeline.jobs.mention_table import entity_titles, link_targets
 from pipeline.lookup.entities import EntityVocab
 from pipeline.mediawiki.site import SiteInfo
 
@@ -89,3 +92,33 @@ def test_titles_of_a_white_list_are_followed(spark: Any, tables: dict[str, Any])
     names = ["to Ape", "Japan", "A", "Gone", "Elsewhere", "Japan"]
     assert pages_of(spark, names, tables["titles"]) == {"to Ape": "Ape", "Japan": "Japan"}
     assert pages_of(spark, [], tables["titles"]) == {}
+
+
+def test_entities_get_the_qids_of_their_pages(tmp_path: Path) -> None:
+    """In the table, and by title in a file of their own, which is there only where some are known."""
+    paths = [str(tmp_path / f"{number}.parquet") for number in range(2)]
+    for path, rows in zip(paths, ([(1, "Q1"), (7, "Q7")], [(2, "Q2")]), strict=True):
+        with storage.parquet_rows(path, schemas.QIDS.schema) as table:
+            table.extend(rows)
+    titles = ("[PAD]", "[UNK]", "[MASK]", "Ape", "Gone", "Japan")
+    vocab = EntityVocab(titles, (0,) * 6, (-1, -1, -1, 1, -1, 2))
+    assert with_qids(vocab, []) == vocab
+    assert "entity_qids.json" not in {entry.path for entry in vocab.write(str(tmp_path / "none"))}
+    found = with_qids(vocab, paths)
+    assert found.qids == (None, None, None, "Q1", None, "Q2")
+    (listed,) = [each for each in found.write(str(tmp_path / "some")) if each.path == "entity_qids.json"]
+    assert listed.rows == 2
+    assert json.loads((tmp_path / "some/entity_qids.json").read_text()) == {"Ape": "Q1", "Japan": "Q2"}
+    assert EntityVocab.load(str(tmp_path / "some")) == found
+    assert EntityVocab.load(str(tmp_path / "none")) == vocab
+
+
+def test_targets_get_the_qids_of_their_pages(tables: dict[str, Any]) -> None:
+    spark = tables["pages"].sparkSession
+    anchors = spark.createDataFrame([("ape", "Ape"), ("x", "Gone")], "mention string, title string")
+    qids = spark.createDataFrame([(1, "Q1"), (9, "Q9")], "page_id long, qid string")
+    for given, wanted in ((qids, "Q1"), (None, None)):
+        rows = link_targets(anchors, tables["entities"], tables["pages"], given).collect()
+        assert {
+            row["title"]: row["qid"] for row in rows if row["qid"] or row["title"] in ("Ape", "Gone")
+        } == {"Ape": wanted, "Gone": None}

@@ -195,7 +195,8 @@ def test_links(made: Made) -> None:
 
 
 def test_vocabulary(made: Made) -> None:
-    assert same(parquet_rows(made.paths(BuildEntityVocab, "entity_vocab.parquet"), "entity_id"), made.vocab)
+    expected = [row | {"qid": None} for row in made.vocab]
+    assert same(parquet_rows(made.paths(BuildEntityVocab, "entity_vocab.parquet"), "entity_id"), expected)
     facts = made.stages[BuildEntityVocab].manifest().facts
     assert facts["links_by_status"] == oracle.coverage(made.pages, made.titles)
 
@@ -242,7 +243,7 @@ def test_targets(made: Made) -> None:
     for title, end in ends.items():
         target = targets.get(title)
         row = rows.get(end)
-        assert (target and (target.title, target.page_id or -1, target.entity_id)) == (
+        assert (target and (target.title, target.page_id or -1, target.entity_id, target.qid)) == (
             row and (*row.values(),)
         )
         reached = {each.title for each in targets.alike(title)}

@@ -27,6 +27,13 @@ def test_titles_and_redirects_are_looked_up(table: MentionTable) -> None:
     assert [table.targets.get(title) for title in ("", "D", "To", "TO A")] == [None] * 4
 
 
+def test_targets_have_their_qids(tmp_path: Path) -> None:
+    write_mentions(tmp_path, small_pages(ARTICLES), size=4, qids={0: "Q5"})
+    targets = MentionTable(str(tmp_path)).targets
+    assert targets.get("to a") == Target("A", 0, 3, "Q5")
+    assert targets.get("B") == Target("B", 1, None, None)
+
+
 def test_a_table_of_an_earlier_version_is_named(tmp_path: Path, table: MentionTable) -> None:
     files = [each for each in table.manifest.files if not each.path.startswith("targets")]
     storage.write_manifest(str(tmp_path), replace(table.manifest, files=(*files,), version=5))

@@ -21,15 +21,17 @@ from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 SENTENCE = "Ann met Bob."
-ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "entity_id": 3}
-BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "entity_id": None}
+ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "qid": "Q5", "entity_id": 3}
+BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "qid": None, "entity_id": None}
 FOUND = [{**ANN, "probability": 0.5, "step": "exact"}, {**BOB, "probability": 1.0, "step": "exact"}]
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("mentions")
-    write_mentions(folder, small_pages(ARTICLES), size=4).vocab.write(str(folder / "vocabulary"))
+    write_mentions(folder, small_pages(ARTICLES), size=4, qids={0: "Q5"}).vocab.write(
+        str(folder / "vocabulary")
+    )
     return folder
 
 
@@ -47,6 +49,10 @@ def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
         folder / "pretrain", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
     )
     return folder
+
+
+def test_an_export_has_the_qids_by_title(models: Path) -> None:
+    assert json.loads((models / "export/model/entity_qids.json").read_text()) == {"A": "Q5"}
 
 
 class Command:
@@ -144,7 +150,7 @@ def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
     assert (found, status) == ({**record, "mentions": FOUND}, 0)
     zelda = {"text": SENTENCE, "index": [[0, 3], [4, 7]], "wikipedia_titles": ["B", "B"]}
     [answer], err, _ = run("link", "--mentions", table, data=json.dumps(zelda).encode())
-    nothing = dict.fromkeys(("title", "page_id", "entity_id", "probability"))
+    nothing = dict.fromkeys(("title", "page_id", "qid", "entity_id", "probability"))
     assert answer["mentions"] == [
         FOUND[0],
         {"mention": "met", "start": 4, "end": 7, **nothing, "step": "none"},

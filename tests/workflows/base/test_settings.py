@@ -15,6 +15,7 @@ from workflows import (
     BuildSequences,
     ExtractPages,
     FetchDump,
+    FetchQids,
     FineTune,
     FineTuneGrid,
     Pretrain,
@@ -76,6 +77,7 @@ def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
     blocks = {"block_size", "processes", "beam_options"}
     assert names(ReadTemplates) == names(FetchDump) | blocks
     assert names(ExtractPages) == names(ReadTemplates) | {"profile", "max_rejected", "dump_templates"}
+    assert names(FetchQids) == names(ExtractPages) | {"page_props"}
     of_entities = {"entity_width", "entity_head", "entity_start", "masked_entities"}
     assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters", *of_entities}
     with pytest.raises(UnknownParameterException, match="seed"):

@@ -1,0 +1,69 @@
+"""The stage FetchQids: a dump's pages with their items."""
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from pipeline import schemas, storage
+from pipeline.dump import fetch_qids
+from tests.support.page_props import Row, sql
+
+ROWS: list[Row] = [
+    (10, "wikibase_item", b"Q10"),
+    (11, "defaultsort", b"Q11"),
+    (12, "wikibase_item", b"Q5"),
+    (99, "wikibase_item", b"Q99"),
+]
+
+
+def build(
+    folder: Path, statements: list[list[Row]], *ids: int, wiki: str = "testwiki", is_fetched: bool = False
+) -> storage.Result:
+    """The stage for a dump of pages with these ids."""
+    path = folder / "page_props.sql.gz"
+    path.write_bytes(gzip.compress(sql(statements, wiki)))
+    pages = str(folder / "pages.parquet")
+    with storage.parquet_rows(pages, schemas.PAGES.schema) as table:
+        table.extend((number, f"Page {number}", False, 1) for number in ids)
+    schema = schemas.QIDS.schema
+    return fetch_qids.build(str(path), str(folder), [pages], "testwiki", schema=schema, is_fetched=is_fetched)
+
+
+def test_pages_with_items_and_what_is_counted(tmp_path: Path) -> None:
+    result = build(tmp_path, [ROWS[:2], ROWS[2:]], 12, 11, 10)
+    rows = list(storage.read_rows(str(tmp_path / result.files[0].path)))
+    assert rows == [{"page_id": 10, "qid": "Q10"}, {"page_id": 12, "qid": "Q5"}]
+    assert result.rows == {"qids": 2}
+    assert result.drops == {"properties:other": 1, "qids:not_in_dump": 1}
+    assert (result.facts["pages"], result.facts["pages_without_qid"]) == (3, 1)
+    digest = hashlib.sha256((tmp_path / "page_props.sql.gz").read_bytes()).hexdigest()
+    assert result.facts["source"] == {"name": "page_props.sql.gz", "sha256": digest}
+
+
+def test_a_file_of_another_wiki_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is of the wiki otherwiki, the dump of testwiki"):
+        build(tmp_path, [ROWS], 10, wiki="otherwiki")
+
+
+def test_few_items_are_told_and_none_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    build(tmp_path, [ROWS], 10, 13, 14)
+    assert "has items for 1 of the dump's 3 pages, and for 2 others; is it of the same wiki" in caplog.text
+    with pytest.raises(ValueError, match="has items for 0 of the dump's 2 pages, and for 3 others"):
+        build(tmp_path, [ROWS], 13, 14)
+    assert build(tmp_path, [ROWS], 13, 14, is_fetched=True).rows == {"qids": 0}  # as of a Wiktionary
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ((13, "wikibase_item", b"P31"), "line 32: found b'P31'; wanted a QID, as Q42, for the .* of page 13"),
+        ((13, "wikibase_item", b"Q0"), "line 32: found b'Q0'"),
+        ((10, "wikibase_item", b"Q11"), "has two items of page 10; wanted one"),
+    ],
+)  # fmt: skip
+def test_rows_that_cannot_be(tmp_path: Path, row: Row, message: str) -> None:
+    with pytest.raises(ValueError, match=f"page_props.sql.gz: {message}"):
+        build(tmp_path, [[*ROWS, row]], 10, 12)
+    assert not (tmp_path / "qids/block-00000.parquet").exists()
