@@ -33,9 +33,8 @@ def build(dump: str, folder: str, *, allow_truncated: bool, progress: Progress) 
     """
     remote = is_remote(dump)
     sources = download_parts(dump, folder, progress) if remote else find_parts(dump)
-    keep_locations(
-        sources, folder
-    )  # before the files are read: a change meanwhile is noticed by the next run
+    # Before the files are read: a change meanwhile is noticed by the next run.
+    keep_locations(sources, folder)
     indexes = []
     for source in sources:
         try:
