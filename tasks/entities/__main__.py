@@ -27,6 +27,7 @@ from tasks.entities.linker import Linker
 from tasks.entities.scores import score_files
 from tasks.io.arguments import positive, share, stop, weight
 from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
+from tasks.serving.linking.formats import FORMATS, find_format
 from tasks.serving.predict import their_words
 from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, tell_errors
 
@@ -83,6 +84,12 @@ def add_documents(link: argparse.ArgumentParser) -> None:
         help="names that are links less often are not found (default: %(default)s)",
     )
     link.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
+    link.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="of answers: lines of JSON, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
+    )
     add_on_error(link)
 
 
@@ -178,6 +185,7 @@ def run_link(options: argparse.Namespace) -> int:
         documents_of(options.inputs, are_files=options.input == FILES),
         sys.stdout,
         parse=Parser(options.input),
+        form=find_format(options.format, linker.finder.table.manifest.facts),
         on_error=options.on_error,
         size=max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE,
     )
