@@ -5,6 +5,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 DASK = ["dask", "distributed"]  # for --beam-options='--runner=DaskRunner ...'
+SERVE = ["fastapi", "uvicorn"]  # for python -m tasks.entities serve
 
 setup(
     name="luke-from-wikipedia",
@@ -54,11 +55,14 @@ setup(
     ],
     extras_require={
         "dask": DASK,
+        "serve": SERVE,
         "tensorboard": ["tensorboard"],
         "test": [
             *DASK,
+            *SERVE,
             "datasets",
             "duckdb",
+            "httpx",
             "hypothesis",
             "mwsql",
             "pandas<3",

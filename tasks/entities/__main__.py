@@ -1,6 +1,7 @@
-"""Entity linking: `python -m tasks.entities link`, `score`, `train` and `convert`.
+"""Entity linking: `python -m tasks.entities link`, `serve`, `score`, `train` and `convert`.
 
     python -m tasks.entities link --mentions DIR --model DIR < text
+    python -m tasks.entities serve --mentions DIR --model DIR
     python -m tasks.entities score GOLD PREDICTIONS --mentions DIR
     python -m tasks.entities train --train FILE --dev FILE --mentions DIR --model DIR --output DIR
     python -m tasks.entities convert FILE > documents.jsonl
@@ -29,6 +30,8 @@ from tasks.entities.scores import score_files
 from tasks.io.arguments import positive, share, stop, weight
 from tasks.linking.command import add_training
 from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
+from tasks.serving.linking.formats import FORMATS, find_format
+from tasks.serving.linking.service import add_service, check_packages, serve
 from tasks.serving.predict import their_words
 from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, tell_errors
 
@@ -45,6 +48,10 @@ def parser() -> argparse.ArgumentParser:
     link.set_defaults(run=run_link)
     add_documents(link)
     add_method(link)
+    service = commands.add_parser("serve", help="link documents that come over HTTP")
+    service.set_defaults(run=run_serve, find_mentions=False, candidates=False)
+    add_service(service)
+    add_method(service)
     score = commands.add_parser("score", help="compare answers with gold documents")
     score.set_defaults(run=run_score)
     score.add_argument("gold", type=Path, help="documents with titles, in any of the formats")
@@ -81,6 +88,19 @@ def add_documents(link: argparse.ArgumentParser) -> None:
     link.add_argument(
         "--find-mentions", action="store_true", help="find mentions, also where a document brings its own"
     )
+    link.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
+    link.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=FORMATS[0],
+        help="of answers: lines of JSON, AIDA-CoNLL's columns, an HTML page, or wikitext (default: %(default)s)",
+    )
+    add_on_error(link)
+
+
+def add_method(link: argparse.ArgumentParser) -> None:
+    """By what it is linked."""
+    add_table(link, required=True)
     link.add_argument(
         "--min-link-probability",
         type=share,
@@ -88,13 +108,6 @@ def add_documents(link: argparse.ArgumentParser) -> None:
         metavar="SHARE",
         help="names that are links less often are not found (default: %(default)s)",
     )
-    link.add_argument("--candidates", action="store_true", help="show all candidates of each mention")
-    add_on_error(link)
-
-
-def add_method(link: argparse.ArgumentParser) -> None:
-    """By what it is linked."""
-    add_table(link, required=True)
     link.add_argument(
         "--model",
         type=Path,
@@ -155,12 +168,11 @@ def add_mention_errors(command: argparse.ArgumentParser) -> None:
     )
 
 
-# link
+# link and serve
 
 
-def run_link(options: argparse.Namespace) -> int:
-    """Link the inputs, one after another; the status."""
-    check_inputs(options.inputs)
+def open_linker(options: argparse.Namespace) -> Linker:
+    """The linker of the options of `add_method`."""
     annotator = Annotator.open(
         options.mentions, min_link_probability=options.min_link_probability, min_commonness=0.0
     )
@@ -179,17 +191,36 @@ def run_link(options: argparse.Namespace) -> int:
         words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
         model = load_model(folder, annotator.table, words, device=options.device)
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
+    return linker
+
+
+def at_once(options: argparse.Namespace) -> int:
+    """How many documents are answered together."""
+    return max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE
+
+
+def run_link(options: argparse.Namespace) -> int:
+    """Link the inputs, one after another; the status."""
+    check_inputs(options.inputs)
+    linker = open_linker(options)
     errors = answer_stream(
         linker.answer,
         documents_of(options.inputs, are_files=options.input == FILES),
         sys.stdout,
         parse=Parser(options.input),
+        form=find_format(options.format, linker.finder.table.manifest.facts),
         on_error=options.on_error,
-        size=max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE,
+        size=at_once(options),
     )
     found = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
     print(f"{linker.steps.total():,} mentions, candidates by: {found or 'none'}", file=sys.stderr)
     return tell_errors(errors, options.on_error)
+
+
+def run_serve(options: argparse.Namespace) -> int:
+    """Link what comes over HTTP, until the process is told to end."""
+    check_packages()
+    return serve(open_linker(options), options, at_once(options))
 
 
 def model_folder(folder: Path) -> Path:

@@ -213,20 +213,21 @@ HEAD = """<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>Entities</title>
+<title>{title}</title>
 <style>
 body {{ font: 1rem/1.8 sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }}
 article {{ border-top: 1px solid #ccc; }}
 h2 {{ font-size: .8rem; color: #666; margin: .5rem 0 0; }}
 p {{ white-space: pre-wrap; overflow-wrap: anywhere; margin: .5rem 0; }}
-mark {{ color: #000; border-radius: .2em; padding: .1em .2em; }}
-mark[data-label]::after {{ content: attr(data-label); font-size: .6em; font-weight: bold; margin-left: .4em; }}
 .error {{ color: #a00; }}
-{colours}
+{style}
 </style>
 </head>
 <body>
 <p>{legend}</p>
+"""
+MARKS = """mark { color: #000; border-radius: .2em; padding: .1em .2em; }
+mark[data-label]::after { content: attr(data-label); font-size: .6em; font-weight: bold; margin-left: .4em; }
 """
 GOLDEN_ANGLE = 137.5  # degrees: hues of neighbours are far apart, however many there are
 
@@ -239,14 +240,20 @@ def page(labels: Sequence[str]) -> Format:
         for number, name in enumerate(classes.values())
     )
     legend = " ".join(f'<mark class="{name}">{html.escape(label)}</mark>' for label, name in classes.items())
+    return html_page("Entities", MARKS + colours, legend, lambda values: marked(document_of(values), classes))
+
+
+def html_page(title: str, style: str, legend: str, content: Callable[[Values], str]) -> Format:
+    """A page with a section for each document: its `content`, which is escaped HTML, or what is wrong with it."""
 
     def article(place: Place, values: Values) -> str:
-        return section(place, f'<p dir="auto">{marked(document_of(values), classes)}</p>')
+        return section(place, f'<p dir="auto">{content(values)}</p>')
 
     def error(place: Place, text: str) -> str:
         return section(place, f'<p class="error">{html.escape(text)}</p>')
 
-    return Format(article, error, HEAD.format(colours=colours, legend=legend), "</body>\n</html>\n")
+    begin = HEAD.format(title=title, style=style, legend=legend)
+    return Format(article, error, begin, "</body>\n</html>\n")
 
 
 def section(place: Place, content: str) -> str:

@@ -1,0 +1,33 @@
+"""Where the pages of a table's wiki are, as far as the table knows."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+# Wikis whose names end like those of Wikipedias, and that are none.
+OTHERS = {"commons", "foundation", "incubator", "mania", "media", "mediawiki", "meta", "outreach", "sources"}
+OTHERS |= {"species", "test", "test2", "wikidata", "wikifunctions", "wikimania"}
+_NAME = re.compile(r"([a-z][a-z0-9_]*)wiki-")
+
+
+def wiki_of(facts: Mapping[str, Any]) -> str | None:
+    """The address of a Wikipedia, to which titles are appended, by the facts of a mention table.
+
+    The name of its dump tells it: enwiki-..., simplewiki-..., zh_yuewiki-... . None for any other name: a dump's
+    language does not say which of the wikis in this language it is from.
+    """
+    names: Sequence[str] = facts.get("dump", ())
+    codes = {match[1] if (match := _NAME.match(name)) else "" for name in names} - OTHERS
+    code = codes.pop() if len(codes) == 1 else ""
+    return f"https://{code.replace('_', '-')}.wikipedia.org/wiki/" if code else None
+
+
+def address(wiki: str, title: str) -> str:
+    """The address of a page: of its title, all is escaped that means something to HTML, wikitext or columns."""
+    return wiki + quote(underscored(title), safe="/:,")
+
+
+def underscored(title: str) -> str:
+    """A title as addresses have it."""
+    return title.replace(" ", "_")

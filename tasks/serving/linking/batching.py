@@ -1,0 +1,82 @@
+"""Requests that come together are computed together, by one thread, in the order in which they came."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from tasks.io.records import Record
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Documents of one request, and whether their answers show all candidates."""
+
+    records: Sequence[Record]
+    candidates: bool = False
+
+
+Link = Callable[[Question], list[Answer]]
+"""An answer to each of the documents. Raises: whatever goes wrong with one of them."""
+
+
+class Batches:
+    """What waits to be linked; while some is computed, what comes in the meantime is gathered."""
+
+    def __init__(self, link: Link, most: int) -> None:
+        """Compute with `link` so many documents at once, more only where a single request has them."""
+        self.link, self.most = link, most
+        self._waiting: asyncio.Queue[tuple[Question, asyncio.Future[list[Answer]]]] = asyncio.Queue()
+
+    async def ask(self, question: Question) -> list[Answer]:
+        """The answers to a question. Raises: what `link` raises for it alone."""
+        answers = asyncio.get_running_loop().create_future()
+        self._waiting.put_nowait((question, answers))
+        return await answers
+
+    async def run(self) -> None:
+        """Answers until it is cancelled."""
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(1) as thread:
+            kept: list[tuple[Question, asyncio.Future[list[Answer]]]] = []
+            while True:
+                batch = [kept.pop() if kept else await self._waiting.get()]
+                room = self.most - len(batch[0][0].records)
+                while not self._waiting.empty() and not kept:
+                    following = self._waiting.get_nowait()
+                    room -= len(following[0].records)
+                    (batch if room >= 0 else kept).append(following)
+                questions = [question for question, _ in batch]
+                replies = await loop.run_in_executor(thread, answers_of, self.link, questions)
+                for (_, answers), reply in zip(batch, replies, strict=True):
+                    if answers.done():  # nobody waits any more
+                        continue
+                    if isinstance(reply, Exception):
+                        answers.set_exception(reply)
+                    else:
+                        answers.set_result(reply)
+
+
+def answers_of(link: Link, questions: Sequence[Question]) -> list[list[Answer] | Exception]:
+    """What is answered to each question; where all together cannot be answered, each is asked alone."""
+    records = [record for question in questions for record in question.records]
+    try:
+        answers = iter(link(Question(records, any(each.candidates for each in questions))))
+    except Exception as error:  # whatever one question does to the model, the others are answered
+        if len(questions) > 1:
+            return [reply for each in questions for reply in answers_of(link, [each])]
+        return [error]
+    return [[shown(next(answers), each.candidates) for _ in each.records] for each in questions]
+
+
+def shown(answer: Answer, candidates: bool) -> Answer:
+    """An answer without what was computed for other questions."""
+    if candidates:
+        return answer
+    mentions = [
+        {name: value for name, value in each.items() if name != "candidates"} for each in answer["mentions"]
+    ]
+    return {**answer, "mentions": mentions}
