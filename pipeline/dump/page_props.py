@@ -13,9 +13,8 @@ from typing import IO, NoReturn, cast
 
 TABLE = "page_props"
 _CHUNK = 1 << 20
-_LONGEST = (
-    1 << 18
-)  # of a row, or of a line that has none: a value has 64 KiB at most, its escapes as much again
+# Bytes of a row, or of a line that has none: a value has 64 KiB at most, its escapes as much again.
+_LONGEST = 1 << 18
 _QUOTED = rb"'((?:[^'\\]++|\\.|'')*+)'"
 _ROW = re.compile(
     rb"\s*+\((\d{1,18}+),"

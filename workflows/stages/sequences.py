@@ -203,13 +203,10 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     def texts(self) -> tuple[list[str], int, str]:
         """The files of paragraphs, how many pages they are from, and which parameter names them."""
-        extracted = self.clone(ExtractPages)
-        found = (
-            []
-            if self.annotated and self.annotated_place == "instead"
-            else [(extracted.manifest(), extracted.folder)]
-        )
-        source = f"--annotated {self.annotated}" if not found else f"--dump {self.dump}"
+        found, source = [], f"--annotated {self.annotated}"
+        if not self.annotated or self.annotated_place == "beside":
+            extracted = self.clone(ExtractPages)
+            found, source = [(extracted.manifest(), extracted.folder)], f"--dump {self.dump}"
         if self.annotated:
             found.append((self._annotated(), os.path.abspath(self.annotated)))
         paths = [path for manifest, folder in found for path in manifest.paths(folder, "paragraphs/")]
