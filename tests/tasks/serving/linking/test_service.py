@@ -240,5 +240,5 @@ def test_packages_that_are_missing_are_named(table: Path, monkeypatch: pytest.Mo
         lambda name: None if name in ("fastapi", "uvicorn") else find(name),
     )
     assert stopped("--mentions", table) == (
-        "error: serve needs fastapi and uvicorn, which is not installed; pip install fastapi uvicorn"
+        "error: serve needs packages that are not installed; pip install fastapi uvicorn"
     )
