@@ -19,11 +19,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from model.files import CONFIG
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import MOST, STEPS, CandidateFinder
-from tasks.entities.disambiguation import TOKENS_PER_BATCH, load_model
+from tasks.entities.disambiguation import TOKENS_PER_BATCH, load_model, model_folder
 from tasks.entities.documents.document import to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
@@ -180,7 +179,7 @@ def open_linker(options: argparse.Namespace) -> Linker:
         finds_all=options.find_mentions,
         shows_candidates=options.candidates,
     )
-    folder = model_folder(options.model)
+    folder = options.model and model_folder(options.model)
     if folder:
         words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
         model = load_model(folder, annotator.table, words, device=options.device)
@@ -217,20 +216,13 @@ def run_serve(options: argparse.Namespace) -> int:
     return serve(open_linker(options), options, at_once(options))
 
 
-def model_folder(folder: Path | None) -> Path | None:
-    """Where the model is: the folder itself or, in that of ExportHuggingFace, `model`; None where none is given."""
-    if folder is None:
-        return None
-    inner = folder / "model"
-    return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
-
-
 # calibrate, score and convert
 
 
 def run_calibrate(options: argparse.Namespace) -> int:
     """Write a calibration, and print it."""
-    tell(run_calibration(open_linker(options), model_folder(options.model), options, at_once(options)))
+    folder = options.model and model_folder(options.model)
+    tell(run_calibration(open_linker(options), folder, options, at_once(options)))
     return 0
 
 
