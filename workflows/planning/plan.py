@@ -131,8 +131,8 @@ class Plan(MentionSettings, SequenceSettings, Step):
             elif found := estimates.get(stage.title):
                 rows.append((stage.title, "to make", *_cells(found)))
             else:
-                rows.append((stage.title, "to make", "not known", *("",) * 4))
-        unknown = [row[0] for row in rows if "not known" in row]
+                rows.append((stage.title, "to make", "not estimated", *("",) * 4))
+        unknown = [row[0] for row in rows if "not estimated" in row]
         state = f"without {', '.join(unknown)}" if unknown else ""
         rows.append(("all", state, *_cells(_together(estimates.values()))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

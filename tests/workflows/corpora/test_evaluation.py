@@ -1,8 +1,10 @@
 """What a model answers to annotated documents, and the figures of it: those of the commands `link` and `score`."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from tasks.entities.__main__ import main
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
+from tests.support import ROOT
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from workflows import EvaluateLinking
@@ -241,3 +244,14 @@ def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
 def test_a_demo_is_asked_less() -> None:
     assert [EvaluateLinking(preset=name).most_documents() for name in ("demo", "base")] == [20, 200]
     assert EvaluateLinking(linking_documents=7).most_documents() == 7
+
+
+def test_the_example_names_whole_words() -> None:
+    documents = read_documents(ROOT / "examples/linking/documents.jsonl")
+    for each in documents:
+        mentions = each.mentions or ()
+        assert all(m.title and re.fullmatch(r"\w.*\w", each.text[m.start : m.end]) for m in mentions)
+        around = [each.text[max(0, m.start - 1) : m.start] + each.text[m.end : m.end + 1] for m in mentions]
+        assert not any(sign.isalnum() for signs in around for sign in signs)
+        assert all(one.end <= other.start for one, other in pairwise(mentions))
+    assert len(documents) == 7
