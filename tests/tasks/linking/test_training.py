@@ -13,75 +13,33 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 import transformers
 
 from model.data.collation import collate
-from model.files import read_tensors, save_model
-from model.luke.heads import ENTITY_LOSS, LukeForPretraining
+from model.files import read_tensors
+from model.luke.heads import ENTITY_LOSS
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.__main__ import main
 from tasks.entities.candidates import CandidateFinder
 from tasks.entities.disambiguation import EntityModel, load_model
-from tasks.entities.documents.document import Document, to_json
+from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning import epochs as loop
 from tasks.linking.inputs import Input, inputs_of
 from tasks.linking.task import Disambiguation
 from tasks.linking.training import LinkerSettings, train_linker
-from tests.support.fine_tuned import CONFIG, contents
+from tests.support.fine_tuned import contents
+from tests.support.linking import pages_of, write_linkable
 from tests.support.mentions import write_mentions
 from tests.support.models import luke_of_transformers, save_tied
-from tests.support.oracle_tables import Pages
 from tests.support.properties import given, settings, st
 
 QUICK = LinkerSettings(learning_rate=1e-2, batch_size=4, epochs=5)
-
-
-def pages_of(documents: Sequence[Document]) -> Pages:
-    """A wiki of the documents, and of a page that links each mention's text to what the next one stands for."""
-    mentions = list(
-        dict.fromkeys(
-            (d.text[m.start : m.end], m.title) for d in documents for m in d.mentions or () if m.title
-        )
-    )
-    paragraphs = [
-        {
-            "page_id": number,
-            "text": each.text,
-            "links": [
-                {"start": m.start, "end": m.end, "target": m.title} for m in each.mentions or () if m.title
-            ],
-        }
-        for number, each in enumerate(documents)
-    ]
-    for number, (text, _) in enumerate(mentions):
-        link = {"start": 0, "end": len(text), "target": mentions[number - 1][1]}
-        paragraphs.append({"page_id": len(documents), "text": text, "links": [link]})
-    titles = [*(each.id for each in documents), "Others"]
-    titles += sorted({title for _, title in mentions} - set(titles))  # pages without a text
-    pages = [
-        {"page_id": number, "title": title, "is_disambiguation": False} for number, title in enumerate(titles)
-    ]
-    found = [{"page_id": number, "text": title, "links": []} for number, title in enumerate(titles)]
-    return Pages(pages, [], [paragraphs + found])
 
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     """Real documents (`documents.jsonl`), a mention table (`mentions`), a random model (`weights`, `tokenizer`)."""
     folder = tmp_path_factory.mktemp("linking")
-    documents = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", [])[1:3]
-    lines = "".join(json.dumps(to_json(each)) + "\n" for each in documents)
-    (folder / "documents.jsonl").write_text(lines)
-    (folder / "mentions").mkdir()
-    table = write_mentions(folder / "mentions", pages_of(documents))
-    train_tokenizer([each.text for each in documents], folder / "tokenizer", CONFIG.vocab_size)
-    words = WordTokenizer.load(folder / "tokenizer").vocab_size
-    torch.manual_seed(0)
-    config = replace(
-        CONFIG, vocab_size=words, entity_vocab_size=len(table.vocab), hidden_size=64, entity_emb_size=32,
-        initializer_range=0.1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
-    save_model(folder / "weights", LukeForPretraining(config))
+    write_linkable(folder, shared)
     return folder
 
 
