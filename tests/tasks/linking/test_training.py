@@ -32,7 +32,7 @@ from tests.support.mentions import write_mentions
 from tests.support.models import luke_of_transformers, save_tied
 from tests.support.properties import given, settings, st
 
-QUICK = LinkerSettings(learning_rate=1e-2, batch_size=4, epochs=5)
+QUICK = LinkerSettings(learning_rate=1e-2, batch_size=4, epochs=8)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def trained(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     output, gold = tmp_path_factory.mktemp("trained"), str(work / "documents.jsonl")
     folders = {"mentions": "mentions", "model": "weights", "tokenizer": "tokenizer"}
     options = [text for name, file in folders.items() for text in (f"--{name}", str(work / file))]
-    options += ["--learning-rate", "1e-2", "--batch-size", "4", "--epochs", "5", "--device", "cpu"]
+    options += ["--learning-rate", "1e-2", "--batch-size", "4", "--epochs", "8", "--device", "cpu"]
     main(["train", "--train", gold, "--dev", gold, "--test", gold, "--output", str(output), *options])
     before = contents(output)
     train(work, output, test=work / "documents.jsonl")  # finished: it is the same run
