@@ -19,7 +19,7 @@ from tasks.entities.scores import resolver
 from tasks.finetuning.calibration import fit_temperature, least, losses
 from tasks.task import Choices
 
-LARGEST_WEIGHT = 4.0
+LARGEST_WEIGHT = 50.0  # of the prior: early in training logits are large, and say little
 Row = tuple[str | None, Candidates, Floats | list[float]]
 
 
@@ -161,10 +161,14 @@ def fit_weight(outcomes: Outcomes) -> float:
     """The likeliest prior weight, whichever the temperature, where the scores were taken with the weight 1."""
     scores, log_priors, is_right = outcomes.reached()
 
-    def loss(weights: list[float]) -> Floats:
+    def weight_of(part: float) -> float:
+        return part / (1 - part)  # of the prior, where all of the scores are 1
+
+    def loss(parts: list[float]) -> Floats:
+        weights = map(weight_of, parts)
         return np.array([at_best(scores + (weight - 1) * log_priors, is_right)[1] for weight in weights])
 
-    return round(least(loss, 0.0, LARGEST_WEIGHT, 1e-2), 2)
+    return round(weight_of(least(loss, 0.0, LARGEST_WEIGHT / (1 + LARGEST_WEIGHT))), 2)
 
 
 def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> tuple[float, float]:

@@ -64,12 +64,12 @@ def loss(outcomes: Outcomes, certainty: Certainty) -> float:
     return found
 
 
-@pytest.mark.parametrize("values", [(0.5, 1.5, 0.25), (1.5, 0.8, 0.05)])
+@pytest.mark.parametrize("values", [(0.5, 1.5, 0.25), (6.0, 3.0, 0.05)])
 def test_the_likeliest_values_are_found(values: tuple[float, float, float]) -> None:
     """Those by which the outcomes were drawn, nearly, and none around them is likelier."""
     outcomes = drawn(*values)
     weight, discount = fit_weight(outcomes), fit_discount(outcomes)
-    assert weight == pytest.approx(values[0], abs=0.15)
+    assert weight == pytest.approx(values[0], rel=0.2)
     assert discount == pytest.approx(values[2], abs=0.05)
     best = Certainty(weight, values[1], discount)
     least = loss(outcomes, best)
