@@ -13,7 +13,15 @@ from torch import Tensor
 
 from model.exchange.card import model_card, read_training
 from model.exchange.keys import COPIES, ENCODER_KEYS, to_transformers
-from model.exchange.load import check_fit, is_entity_aware_query, missing_queries, read_model
+from model.exchange.load import (
+    THEIR_ENTITY_VOCABULARY,
+    THEIR_TOKENIZER,
+    check_fit,
+    is_entity_aware_query,
+    is_ours,
+    missing_queries,
+    read_model,
+)
 from model.exchange.original import read_entity_titles
 from model.exchange.tokenizers import (
     MARKERS,
@@ -23,7 +31,7 @@ from model.exchange.tokenizers import (
     write_json,
     write_tokenizer,
 )
-from model.files import CONFIG, WEIGHTS, write_aside, write_tensors
+from model.files import CONFIG, WEIGHTS, save_model, write_aside, write_tensors
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
 from model.luke.heads import LukeForPretraining
@@ -33,6 +41,11 @@ WANTED_BERT_WORDS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *MARKERS.valu
 SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
 SECOND_MASK = "[MASK2]"
 QIDS = "entity_qids.json"
+# What stands beside the weights of a LukeForMaskedLM: what its rows are, and how texts become words.
+BESIDE_WEIGHTS = (
+    *(CONFIG, THEIR_ENTITY_VOCABULARY, QIDS, THEIR_TOKENIZER, "tokenizer.json"),
+    *("vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json", "added_tokens.json"),
+)
 WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
 ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
 
@@ -84,6 +97,21 @@ def export(
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 
+def save_like(source: Path, output: Path, module: LukeForPretraining) -> None:
+    """Write a model that began as the one in `source` as that is: a folder of ours, or a LukeForMaskedLM.
+
+    The files beside the weights of the latter are copied, its entities' titles among them: no row has moved.
+    """
+    if is_ours(source):
+        save_model(output, module)
+        return
+    output.mkdir(parents=True, exist_ok=True)
+    for name in BESIDE_WEIGHTS:
+        if (source / name).is_file():
+            write_aside(output / name, partial(shutil.copyfile, source / name))
+    write_tensors(output / WEIGHTS, with_copies(to_transformers(module.state_dict()) | pooler(module.config)))
+
+
 def read_pretrained(source: Path) -> tuple[LukeConfig, dict[str, Tensor]]:
     """Configuration and weights of a folder with a complete pretrained LUKE, or a ValueError that says why not."""
     if not source.is_dir():
@@ -133,7 +161,11 @@ def exported_tensors(
         ("entity_predictions.bias", entities),
     ):
         state[key] = state[key][torch.tensor(rows)]
-    state = with_padding_positions(with_queries(state, config), config) | pooler(config)
+    return with_copies(with_padding_positions(with_queries(state, config), config) | pooler(config))
+
+
+def with_copies(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights under transformers' names with the copies that it has of tied ones."""
     return state | {copy: state[original].clone() for copy, original in COPIES.items()}
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from model.data.collation import collate
 from model.data.masking import MaskedSequence
 from model.exchange.load import entity_vocabulary, is_ours
+from model.files import CONFIG
 from model.luke.batch import IGNORED
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
@@ -70,9 +71,7 @@ def load_model(
     The latter two tell the titles of their entities (`entity_vocab.json`), by which these are the table's. Raises:
     ValueError for another folder, and where model, tokenizer and table do not fit together.
     """
-    vocabulary = entity_vocabulary(str(folder))
-    if not vocabulary and not is_ours(folder):
-        raise ValueError(f"{folder}: neither a folder of Pretrain nor a LUKE with its entity_vocab.json")
+    vocabulary = read_titles(folder)
     module = read_pretrained(folder)
     if tokenizer.vocab_size > module.config.vocab_size:
         raise ValueError(
@@ -88,6 +87,20 @@ def load_model(
         row_of = rows_by_id(table, size, str(folder))
     chosen = str(resolve_device(device))
     return EntityModel(module.to(chosen).eval(), tokenizer, row_of, mask_row, chosen)
+
+
+def model_folder(folder: Path) -> Path:
+    """Where the model is: the folder itself or, in that of ExportHuggingFace, `model`."""
+    inner = folder / "model"
+    return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
+
+
+def read_titles(folder: Path) -> dict[str, int]:
+    """The rows of a model's entities by their titles; empty for a model of ours. Raises: ValueError for neither."""
+    vocabulary = entity_vocabulary(str(folder)) if folder.is_dir() else {}
+    if not vocabulary and not is_ours(folder):
+        raise ValueError(f"{folder}: neither a folder of Pretrain nor a LUKE with its entity_vocab.json")
+    return vocabulary
 
 
 def rows_by_id(table: MentionTable, size: int, source: str) -> Callable[[Candidate], int]:

@@ -3,15 +3,16 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from model.data.masking import MaskedSequence
 from model.luke.batch import IGNORED
-from tasks.entities.candidates import CandidateFinder
-from tasks.entities.disambiguation import Asked, EntityModel, Integers, Question, Window, questions_of
-from tasks.entities.documents.document import Document
-from tasks.entities.scores import resolver
+from pipeline.lookup.targets import Target
+from tasks.entities.candidates import NO_LINKS, Asked, Candidate, CandidateFinder, OwnLinks
+from tasks.entities.disambiguation import UNKNOWN, EntityModel, Integers, Question, Window, questions_of
+from tasks.entities.documents.document import Document, page_title
 from tasks.task import Features
 
 MASKED_SHARE = 0.9  # of the entities of an input, as in the paper's fine-tuning
@@ -21,24 +22,36 @@ MASKED_SHARE = 0.9  # of the entities of an input, as in the paper's fine-tuning
 class Documents:
     """A split: its documents, their mentions with candidates, and the question of each.
 
-    A question is None where a mention has no candidates or no tokens.
+    A question is None where a mention has no candidates or no tokens. `own` are links of each document's own, which do
+    not count.
     """
 
     documents: Sequence[Document]
     asked: Sequence[Asked]
     questions: Sequence[Sequence[Question | None]]
+    own: Sequence[OwnLinks]
+
+
+class Right(NamedTuple):
+    """The page that a mention stands for: its number among the known candidates, and its row in the model.
+
+    They are None and UNKNOWN where it is not there.
+    """
+
+    gold: int | None = None
+    row: int = UNKNOWN
 
 
 @dataclass(frozen=True, eq=False)
 class AskedMention:
-    """A question in a window: its place among the window's entities, and which of the known candidates is right.
+    """A question in a window: its place among the window's entities, and what is right.
 
-    Known are those that the model has. `gold` counts among them; None where the right one is not there.
+    Known candidates are those that the model has.
     """
 
     place: int
     question: Question
-    gold: int | None
+    right: Right
 
     @property
     def is_known(self) -> np.ndarray:
@@ -63,8 +76,7 @@ class Input:
         ids, labels = self.sequence.entity_ids.copy(), self.sequence.entity_labels.copy()
         for number in shown:
             each = self.asked[number]
-            assert each.gold is not None
-            ids[each.place], labels[each.place] = each.rows[each.gold], IGNORED
+            ids[each.place], labels[each.place] = each.right.row, IGNORED
         kept = [self.asked[number] for number in sorted(set(range(len(self.asked))) - set(shown))]
         return Input(replace(self.sequence, entity_ids=ids, entity_labels=labels), kept)
 
@@ -89,67 +101,92 @@ def inputs_of(
     *,
     learns: bool,
     share: float = MASKED_SHARE,
+    beyond_candidates: bool = False,
+    own_links: bool = False,
     counts: Mapping[str, int] | None = None,
 ) -> tuple[Documents, Features[Input]]:
     """The inputs of documents, and what of their mentions could not be used.
 
-    With `learns` only those mentions are asked for whose page is among the candidates and has a row in the model, and
-    windows without any that has another known candidate are left out. Otherwise all that have candidates are. `counts`
-    is what was left out before.
+    Args:
+        model, finder: of the candidates' rows, and of candidates.
+        documents: with titles.
+        learns: only those mentions are asked for whose page is among the candidates and has a row in the model, and
+            windows are left out in which there is nothing to choose. Otherwise all that have candidates are asked for.
+        share: see MaskedInputs.
+        beyond_candidates: those are asked for, too, whose page has a row and is no candidate.
+        own_links: the documents are pages of the finder's dump; what each links itself is not counted for it.
+        counts: what was left out before.
     """
-    resolve, counts = resolver(finder), Counter(counts or {})
+    own = finder.own_links(documents) if own_links else [NO_LINKS] * len(documents)
+    counts = Counter(counts or {})
     counts.update(dict.fromkeys(("without_title", "title_not_in_dump", "without_candidates"), 0))
     counts.update(dict.fromkeys(("gold_not_a_candidate", "gold_not_in_model", "asked"), 0))
     split: list[tuple[Asked, list[Question | None]]] = []
     items: list[Input] = []
-    for document in documents:
+    for document, without in zip(documents, own, strict=True):
         mentions = document.mentions or ()
         texts = [document.text[each.start : each.end] for each in mentions]
-        asked = Asked(document.text, mentions, finder.of_document(texts, longer=False))
+        asked = Asked(document.text, mentions, finder.of_document(texts, longer=False, without=without))
         questions, windows = questions_of(model, asked)
-        golds: dict[int, int] = {}
+        golds: dict[int, Right] = {}
         for number, each in enumerate(questions):
             title = mentions[number].title
-            reason, gold = gold_of(title, title and resolve(title), asked, number, each)
+            target = finder.targets.get(page_title(title)) if title else None
+            known = target if target and target.title not in without.alone else None
+            candidates = [one.title for one in asked.candidates[number].items]
+            reason, right = right_of(model, title, known, candidates, each)
             counts[reason] += 1
-            if gold is not None:
-                golds[id(each)] = gold
+            if right.gold is not None or (beyond_candidates and right.row != UNKNOWN):
+                golds[id(each)] = right
         found = (input_of(window, golds, model.mask_row, learns=learns) for window in windows)
         items += [each for each in found if each]
         split.append((asked, questions))
     counts["windows"] = len(items)
     features: Features[Input] = MaskedInputs(items, counts, share) if learns else Features(items, counts)
-    return Documents(documents, [each for each, _ in split], [each for _, each in split]), features
+    dataset = Documents(documents, [each for each, _ in split], [each for _, each in split], own)
+    return dataset, features
 
 
-def gold_of(
-    title: str | None, resolved: str | None, asked: Asked, number: int, question: Question | None
-) -> tuple[str, int | None]:
-    """Which of the known candidates of a mention is right, and "asked"; or why there is none."""
+def right_of(
+    model: EntityModel,
+    title: str | None,
+    target: Target | None,
+    candidates: Sequence[str],
+    question: Question | None,
+) -> tuple[str, Right]:
+    """What is right for a mention, and "asked"; or why that cannot be chosen.
+
+    Args:
+        model: of the rows.
+        title: of the mention.
+        target: the page of the title, where the dump has it.
+        candidates: titles of its candidates.
+        question: of the mention.
+    """
     if not title:
-        return "without_title", None
-    if not resolved:
-        return "title_not_in_dump", None
+        return "without_title", Right()
+    if not target:
+        return "title_not_in_dump", Right()
     if question is None:
-        return "without_candidates", None
-    titles = [each.title for each in asked.candidates[number].items]
-    if resolved not in titles:
-        return "gold_not_a_candidate", None
-    column = titles.index(resolved)
-    if question.rows[column] < 0:
-        return "gold_not_in_model", None
-    return "asked", int((question.rows[:column] >= 0).sum())
+        return "without_candidates", Right()
+    row = model.row_of(Candidate(target.title, target.entity_id, 1.0))
+    if target.title not in candidates:
+        return "gold_not_a_candidate", Right(row=row)
+    if row == UNKNOWN:
+        return "gold_not_in_model", Right()
+    column = candidates.index(target.title)
+    return "asked", Right(int((question.rows[:column] >= 0).sum()), row)
 
 
-def input_of(window: Window, golds: Mapping[int, int], mask_row: int, *, learns: bool) -> Input | None:
-    """The input of a window; None where there is nothing to learn from it."""
+def input_of(window: Window, golds: Mapping[int, Right], mask_row: int, *, learns: bool) -> Input | None:
+    """The input of a window; None where there is nothing to learn from it: one candidate at most, and that is right."""
     own = set(map(id, window.own))
     asked = [
-        AskedMention(place, each, golds.get(id(each)))
+        AskedMention(place, each, golds.get(id(each), Right()))
         for place, each in enumerate(window.inside)
         if id(each) in own and (not learns or id(each) in golds)
     ]
-    if learns and all(len(each.rows) < 2 for each in asked):
+    if learns and all(each.right.gold is not None and len(each.rows) < 2 for each in asked):
         return None
     sequence = window.masked(mask_row)
     labels = np.full_like(sequence.entity_labels, IGNORED)

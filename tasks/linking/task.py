@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from model.data.collation import collate
+from model.kernels.cross_entropy import linear_cross_entropy
 from model.luke.flat import FlatBatch
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.ranking import logits_of_candidates
@@ -29,7 +30,8 @@ class CandidateBatch:
         inputs: the windows.
         rows, log_priors: (candidates) in the model's entity table, and the logarithms of their priors.
         mentions, columns: (candidates) which mention each is of, and its number among that mention's.
-        golds: (mentions) the number of the right one; -1 where it is not told.
+        golds: (mentions) the number of the right one; -1 where it is not there.
+        entities: (mentions) the row of the right page in the model's entity table; -1 where it has none.
         counts: how many mentions each input asks for.
     """
 
@@ -39,6 +41,7 @@ class CandidateBatch:
     mentions: Tensor
     columns: Tensor
     golds: Tensor
+    entities: Tensor
     counts: Sequence[int]
 
     def to(self, device: torch.device | str) -> "CandidateBatch":
@@ -52,6 +55,7 @@ class Disambiguation:
 
     finder: CandidateFinder
     prior_weight: float
+    softmax_weight: float = 0.0
     DEV_METRIC = "accuracy"
     BEST_EPOCH_IN_PAPER = True
 
@@ -71,7 +75,8 @@ class Disambiguation:
         priors = np.concatenate([nothing, *(each.question.log_prior[each.is_known] for each in asked)])
         rows = np.concatenate([nothing, *(each.rows for each in asked)]).astype(np.int64)
         columns = np.concatenate([nothing, *map(np.arange, sizes)]).astype(np.int64)
-        golds = [-1 if each.gold is None else each.gold for each in asked]
+        golds = [-1 if each.right.gold is None else each.right.gold for each in asked]
+        right = [each.right.row for each in asked]
         return CandidateBatch(
             collate([f.sequence for f in features], max_mention_words=MAX_MENTION_POSITIONS, entities=True),
             torch.from_numpy(rows),
@@ -79,20 +84,36 @@ class Disambiguation:
             torch.from_numpy(np.repeat(np.arange(len(asked)), sizes)),
             torch.from_numpy(columns),
             torch.tensor(golds, dtype=torch.int64),
+            torch.tensor(right, dtype=torch.int64),
             [len(feature.asked) for feature in features],
         )
 
     def loss(self, module: LukeForPretraining, batch: CandidateBatch) -> dict[str, Tensor]:
-        """Cross entropy over the known candidates of each mention, the mean over mentions."""
-        scores = candidate_scores(module, batch) + self.prior_weight * batch.log_priors
-        width = int(batch.columns.max()) + 1
-        rows = scores.new_full((len(batch.golds), width), -torch.inf)
-        rows = rows.index_put((batch.mentions, batch.columns), scores)
-        return {"loss": functional.cross_entropy(rows, batch.golds)}
+        """The mean over mentions of two cross entropies: over known candidates, and by its weight over all entities.
+
+        Candidates have their priors. Where the right page is none of them, the other alone counts. All pages have a row
+        in the model, as with `learns`.
+        """
+        states, _ = module.asked(batch.inputs)[ENTITY_LOSS]
+        head, table = module.heads[ENTITY_LOSS]
+        logits = logits_of_candidates(head, states, table.weight, batch.rows, batch.mentions)
+        width = int(batch.columns.max()) + 1 if len(batch.columns) else 1
+        rows = logits.new_full((len(batch.golds), width), -torch.inf)
+        scores = logits + self.prior_weight * batch.log_priors
+        is_candidate = batch.golds >= 0
+        rows = rows.index_put((batch.mentions, batch.columns), scores)[is_candidate]
+        loss = functional.cross_entropy(rows, batch.golds[is_candidate], reduction="sum")
+        if self.softmax_weight:
+            of_all, _ = linear_cross_entropy(head.transform(states), table.weight, head.bias, batch.entities)
+            loss = loss + self.softmax_weight * of_all
+        return {"loss": loss / len(batch.golds)}
 
     def logits(self, module: LukeForPretraining, batch: CandidateBatch) -> list[list[Floats]]:
         """For each input the logits of the known candidates of each mention."""
-        found = candidate_scores(module, batch).double().cpu().numpy()
+        states, _ = module.asked(batch.inputs)[ENTITY_LOSS]
+        head, table = module.heads[ENTITY_LOSS]
+        logits = logits_of_candidates(head, states, table.weight, batch.rows, batch.mentions)
+        found = logits.double().cpu().numpy()
         sizes = np.bincount(batch.mentions.cpu().numpy(), minlength=len(batch.golds))
         each = iter(np.split(found, np.cumsum(sizes)[:-1]))
         return [[next(each) for _ in range(count)] for count in batch.counts]
@@ -132,8 +153,8 @@ class Disambiguation:
         """The scores of `tasks.entities score`; `accuracy` is that of gold mentions with the page among candidates."""
         resolve = resolver(self.finder)
         pairs = [
-            Pair.of(document, found, resolve)
-            for document, found in zip(dataset.documents, predictions, strict=True)
+            Pair.of(document, found, resolve, without=own)
+            for document, found, own in zip(dataset.documents, predictions, dataset.own, strict=True)
         ]
         figures = disambiguation_scores(pairs, self.finder)
         overall = figures["overall"]
@@ -143,10 +164,3 @@ class Disambiguation:
             "f1": linking_scores(pairs)["micro"]["f1"],
             "disambiguation": figures,
         }
-
-
-def candidate_scores(module: LukeForPretraining, batch: CandidateBatch) -> Tensor:
-    """The entity head's logits (candidates), in single precision."""
-    states, _ = module.asked(batch.inputs)[ENTITY_LOSS]
-    head, table = module.heads[ENTITY_LOSS]
-    return logits_of_candidates(head, states, table.weight, batch.rows, batch.mentions)

@@ -3,22 +3,25 @@
 import json
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from model.exchange.load import fingerprint_model, is_ours
-from model.files import WEIGHTS, save_model, write_aside
+from model.exchange.export import save_like
+from model.exchange.load import fingerprint_model
+from model.files import WEIGHTS, write_aside
 from model.luke.heads import LukeForPretraining
+from model.training.metrics_log import find_tracker
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, tokenizer_contents
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import METRICS, entities_sha256
 from tasks.entities.candidates import MOST, CandidateFinder
-from tasks.entities.disambiguation import EntityModel, load_model
+from tasks.entities.disambiguation import EntityModel, load_model, read_titles
+from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning.epochs import EpochTraining, best_epoch
 from tasks.finetuning.finetune import CHECKPOINTS
@@ -31,7 +34,8 @@ from tasks.linking.task import Disambiguation
 from tasks.task import Classifier, Hyperparameters, Task
 
 logger = logging.getLogger(__name__)
-SPLITS = ("train", "dev")
+TASK = "entity_disambiguation"
+TRAIN, DEV, TEST = "train", "dev", "test"
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,11 @@ class LinkerSettings:
     Attributes:
         masked_share: of the mentions of a window, those that are asked for; the others have their right entities.
         prior_weight: of the logarithm of the prior, beside the logit, as `link` takes them; 0 in the authors' code.
+        softmax_weight: of the cross entropy over all entities of the model, beside that over the candidates; with it
+            mentions are asked for, too, whose page the model knows and is no candidate. 0 in the authors' code.
+        own_links: whether the documents are pages of the table's dump; what each links itself is not counted for it.
         most_candidates: of a mention, the commonest.
+        patience: epochs in a row without a better score on dev that end training; 0: none do.
         skips_wrong: whether mentions of JSON lines with a wrong place are left out, and counted, or an error.
     """
 
@@ -50,10 +58,14 @@ class LinkerSettings:
     epochs: int = 2
     masked_share: float = MASKED_SHARE
     prior_weight: float = 1.0
+    softmax_weight: float = 0.0
+    own_links: bool = False
     most_candidates: int = MOST
+    patience: int = 0
     skips_wrong: bool = False
     tokens_per_batch: int = 0
     precision: str = "float32"
+    gradient_checkpointing: bool = False
 
     def hyperparameters(self) -> Hyperparameters:
         """Those of the training loop."""
@@ -65,7 +77,9 @@ class LinkerSettings:
             warmup_ratio=0.1,
             betas=(0.9, 0.999),
             tokens_per_batch=self.tokens_per_batch,
+            patience=self.patience,
             precision=self.precision,
+            gradient_checkpointing=self.gradient_checkpointing,
         )
 
 
@@ -78,62 +92,84 @@ def train_linker(
     output: Path,
     settings: LinkerSettings,
     *,
+    test: Path | None = None,
     seed: int = 42,
     device: str = "auto",
     checkpoint_minutes: float = 30.0,
     progress: bool = False,
+    keeps_weights: bool = True,
+    tracker: str = "",
 ) -> dict[str, Any]:
     """Trains on the documents of a file, keeps the epoch that is best on dev, and returns the metrics.
 
     The loss is the cross entropy over the candidates of each mention that is asked for. The entity table, the bias of
-    the entity head and the head of words stay as they are. Writes into `output` a model as that of Pretrain, its
+    the entity head and the head of words stay as they are. Writes into `output` a model of the kind of `weights`, its
     tokenizer's files, training.jsonl and, last, metrics.json. Another run's result is gone once this one's is written.
 
     Args:
-        train, dev: documents with titles, in any of the formats.
+        train, dev, test: documents with titles, in any of the formats. The last are scored, and change nothing.
         mentions: folder of the mention table.
-        weights, tokenizer: folder of Pretrain, or one that this wrote, and the folder of its tokenizer.
+        weights, tokenizer: folder of Pretrain, of a LukeForMaskedLM of transformers with its entity_vocab.json, or one
+            that this wrote, and the folder of its tokenizer.
         checkpoint_minutes: between two checkpoints within an epoch (0: none); there is one after each epoch, and the
             same call goes on from it.
+        keeps_weights: whether there is a model; without, the metrics alone are of use.
+        tracker: the module:function that gets figures as they come.
 
     Raises:
         ValueError: for what cannot be read or does not fit together, where nothing can be learnt from `train` or
             judged on `dev`, and where a checkpoint is another run's.
         Stopped: after SIGTERM.
     """
-    if not is_ours(weights):
-        raise ValueError(
-            f"{weights}: no model of this project; training starts from a folder of Pretrain, not from its export"
-        )
+    titles = read_titles(weights)
     read_manifest(str(mentions))  # which says what is wrong with another folder
     files = tokenizer_contents(tokenizer)
+    left_out: dict[str, list[str] | None] = {
+        split: [] if settings.skips_wrong else None for split in (TRAIN, DEV, TEST)
+    }
+    paths = {TRAIN: train, DEV: dev} | ({TEST: test} if test else {})
+    documents = {split: read_documents(path, left_out[split]) for split, path in paths.items()}
     identity = {
         "settings": asdict(settings),
         "seed": seed,
-        **{name: file_sha256(str(path)) for name, path in (("train", train), ("dev", dev))},
+        "documents": {
+            split: digest({"documents": list(map(to_json, each))}) for split, each in documents.items()
+        },
         "mentions": file_sha256(str(mentions / MANIFEST)),
         "weights": fingerprint_model(str(weights)),
         "tokenizer": digest({name: content.hex() for name, content in files.items()}),
+        **({} if keeps_weights else {"keeps_weights": False}),
     }
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this training is finished already", output)
     else:
+        track = find_tracker(tracker)
         table = MentionTable(str(mentions))
         model = load_model(weights, table, WordTokenizer.load(tokenizer), device=device)
-        paths = {"train": train, "dev": dev}
-        run = prepare(model, table, paths, tokenizer, settings, seed=seed, progress=progress)
-        training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes)
+        sources = {
+            split: Source(paths[split], each, len(left_out[split] or ())) for split, each in documents.items()
+        }
+        run = prepare(model, table, sources, tokenizer, settings, seed=seed, progress=progress)
+        training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         training.train()
-        metrics = metrics_of(training) | {"entities_sha256": entities_sha256(mentions)}
-        write(model.module, output, files, training, metrics)
+        metrics = metrics_of(training) | ({} if titles else {"entities_sha256": entities_sha256(mentions)})
+        write(training, weights if keeps_weights else None, output, files, metrics)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     return metrics
+
+
+class Source(NamedTuple):
+    """A split's file, its documents, and how many of their mentions were left out."""
+
+    path: Path
+    documents: Sequence[Document]
+    left_out: int
 
 
 def prepare(
     model: EntityModel,
     table: MentionTable,
-    paths: Mapping[str, Path],
+    sources: Mapping[str, Source],
     tokenizer: Path,
     settings: LinkerSettings,
     *,
@@ -143,29 +179,30 @@ def prepare(
     """A run with its inputs. Raises: ValueError where nothing can be learnt or judged."""
     finder = CandidateFinder(table, settings.most_candidates)
     datasets, features = {}, {}
-    for split in SPLITS:
-        left_out: list[str] | None = [] if settings.skips_wrong else None
-        documents = read_documents(paths[split], left_out)
+    for split, source in sources.items():
         datasets[split], features[split] = inputs_of(
             model,
             finder,
-            documents,
-            learns=split == "train",
+            source.documents,
+            learns=split == TRAIN,
             share=settings.masked_share,
-            counts={"wrong_place": len(left_out or ())},
+            beyond_candidates=settings.softmax_weight > 0,
+            own_links=settings.own_links,
+            counts={"wrong_place": source.left_out},
         )
         if not features[split].items or not features[split].counts["asked"]:
             raise ValueError(
-                f"{paths[split]}: no mention with its page among several candidates that the model knows "
+                f"{source.path}: no mention with its page among several candidates that the model knows "
                 f"({json.dumps(features[split].counts)}); give documents of the mention table's wiki"
             )
     module = model.module
     for frozen in (module.luke.entity_embeddings.token.weight, module.entity_head.bias):
         frozen.requires_grad_(False)
     module.word_head.requires_grad_(False)
+    module.luke.gradient_checkpointing = settings.gradient_checkpointing
     return Run(
         # Training asks of a task and of its model what these two have.
-        task=cast(Task[Any, Any], Disambiguation(finder, settings.prior_weight)),
+        task=cast(Task[Any, Any], Disambiguation(finder, settings.prior_weight, settings.softmax_weight)),
         module=cast(Classifier, module),
         variant=VARIANTS["luke"],
         hyperparameters=settings.hyperparameters(),
@@ -186,28 +223,33 @@ def metrics_of(training: EpochTraining) -> dict[str, Any]:
     """The scores of the epoch that is kept, those of all, and what could not be used."""
     run = training.run
     return {
-        "task": "entity_disambiguation",
+        "task": TASK,
         "seed": run.seed,
         "settings": training.identity["settings"],
-        "dev": score(run, "dev", predict(run, "dev")),
+        **{split: score(run, split, predict(run, split)) for split in run.datasets if split != TRAIN},
         "kept_epoch": best_epoch(run, training.epochs)["epoch"],
         "epochs": training.epochs,
-        "data": {split: dict(run.features[split].counts) for split in SPLITS},
+        "data": {split: dict(each.counts) for split, each in run.features.items()},
         "run": digest(training.identity),
     }
 
 
 def write(
-    module: LukeForPretraining,
+    training: EpochTraining,
+    like: Path | None,
     output: Path,
     tokenizer: Mapping[str, bytes],
-    training: EpochTraining,
     metrics: Mapping[str, Any],
 ) -> None:
-    """Writes the folder, the metrics last: each file appears complete or not at all."""
+    """Writes the folder, the metrics last: each file appears complete or not at all.
+
+    The model is of the kind of that in the folder `like`; None: there is none.
+    """
     for name in (METRICS, WEIGHTS):
         (output / name).unlink(missing_ok=True)  # another run's
-    save_model(output, module)
+    output.mkdir(parents=True, exist_ok=True)
+    if like:
+        save_like(like, output, cast(LukeForPretraining, training.run.module))
     texts = {
         "training.jsonl": "".join(json.dumps(record) + "\n" for record in training.history),
         METRICS: json.dumps(metrics, indent=2) + "\n",

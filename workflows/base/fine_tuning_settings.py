@@ -8,7 +8,7 @@ from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
-from workflows.base.settings import LukeSettings, of_recipe
+from workflows.base.settings import DocumentSettings, LukeSettings, of_recipe
 
 
 class CellSettings(LukeSettings):
@@ -51,7 +51,8 @@ class TaskSettings(CellSettings):
     variant = parameters.OneOf(*VARIANTS, default="luke", description="a row of tasks/finetuning/variants.py")
     data = luigi.Parameter(
         default="",
-        description="folder of the task's train, dev and test files; empty: what --experiments says",
+        description="folder of the task's train, dev and test files; empty: what --experiments says; of "
+        "entity_disambiguation files of documents, test may be missing; empty: pages of the dump",
     )
     negative_label = luigi.Parameter(
         default="",
@@ -70,12 +71,32 @@ class TaskSettings(CellSettings):
     )
     mentions = luigi.Parameter(
         default="",
-        description="folder of the mention table that finds the entities of extractive_qa; empty: what --experiments "
-        "says, or BuildMentionTable's beside Pretrain's weights",
+        description="folder of the mention table that finds the entities of extractive_qa, or the candidates of "
+        "entity_disambiguation; empty: what --experiments says, or BuildMentionTable's",
     )
 
     def pretraining(self) -> dict[str, Any]:
         return super().pretraining() | {"seed": self.pretraining_seed}
+
+
+class LinkerSettings(DocumentSettings):
+    """What FineTune has for the task entity_disambiguation alone; see `tasks.linking.training.LinkerSettings`."""
+
+    masked_share = parameters.Share(
+        default=0.9,
+        description="of entity_disambiguation: the mentions of a window that are asked for; others show their entities",
+    )
+    prior_weight = parameters.Weight(
+        default=1.0, description="of entity_disambiguation: weight of the logarithm of the prior"
+    )
+    softmax_weight = parameters.Weight(
+        default=0.0,
+        description="of entity_disambiguation: weight of the loss over all entities, beside that over the candidates",
+    )
+    own_links = luigi.BoolParameter(
+        description="of entity_disambiguation: documents of --data are pages of the mention table's dump, whose own "
+        "links do not count for them; those of BuildDocuments are in any case"
+    )
 
 
 class WeightSettings:

@@ -75,6 +75,13 @@ class PositiveNumber(Worded, luigi.NumericalParameter[Any]):
         super().__init__("a number above 0, as 1e-5", var_type=float, **bounds, **options)
 
 
+class Weight(Worded, luigi.NumericalParameter[Any]):
+    """A number, 0 or more."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__("a number, 0 or more", var_type=float, min_value=0, max_value=math.inf, **options)
+
+
 class Share(Worded, luigi.NumericalParameter[Any]):
     """A number from 0 to 1."""
 

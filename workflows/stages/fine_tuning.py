@@ -9,12 +9,13 @@ from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base import parameters, terminal
-from workflows.base.experiment_file import Missing, Sources, read_sources
+from workflows.base.experiment_file import TASKS, Missing, Sources, read_sources
 from workflows.base.fine_tuning_settings import TaskSettings, WeightSettings
 from workflows.base.parameters import AUTO
 from workflows.base.settings import SCRATCH
 from workflows.base.stage import Result, Stage
 from workflows.engines import devices, hub
+from workflows.stages.linking import DISAMBIGUATION, LinkerTraining
 from workflows.stages.pretraining import (
     Pretrain,
     Pretraining,
@@ -107,13 +108,15 @@ class TaskStage(TaskSettings, TorchStage):
         super().check_needs()
         if given := self.given_weights():
             hub.check_weights(given, self._weights_parameter())
+        if self.tag_column and self.task != "ner":
+            raise ValueError(f"--tag-column {self.tag_column}: files of ner alone have tags; leave it out")
+        if self.task == DISAMBIGUATION:
+            return  # the table is for candidates: its vocabulary may be another than the model's
         if self.mentions and self.task != "extractive_qa":
             raise ValueError(
                 f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
                 "leave it out"
             )
-        if self.tag_column and self.task != "ner":
-            raise ValueError(f"--tag-column {self.tag_column}: files of ner alone have tags; leave it out")
         if mentions := self.given_mentions():
             from tasks.entities.annotations import open_annotator
 
@@ -149,10 +152,14 @@ class TaskStage(TaskSettings, TorchStage):
         return {
             **self.values("task", "variant", "seed", "profile"),
             "preset": self.task_preset if self._is_at_hub(weights) else self.preset_name(),
-            "data": data_identity(self.data_folder()),
+            **self.data_identity(),
             "tokenizer": self.tokenizer_identity(),
             **{name: value for name, value in optional.items() if value},
         }
+
+    def data_identity(self) -> dict[str, Any]:
+        """What tells the data from others."""
+        return {"data": data_identity(self.data_folder())}
 
     def computing(self) -> dict[str, Any]:
         """How the model is computed, where it is not as always."""
@@ -222,11 +229,16 @@ class FineTuning(WeightSettings, TaskStage):
         return Result(self.described(), facts={"metrics": figures})
 
 
-class FineTune(FineTuning):
-    """A task fine-tuned with the preset's hyperparameters, or with those that are given."""
+class FineTune(LinkerTraining, FineTuning):
+    """A task fine-tuned with the preset's hyperparameters, or with those that are given.
+
+    The task entity_disambiguation is trained on documents with titles, in any of their formats or, without --data, on
+    pages of the dump.
+    """
 
     ELSEWHERE: ClassVar[dict[str, str]] = {"--tuned": "TunedFineTune"}
 
+    task = parameters.OneOf(*TASKS, DISAMBIGUATION, default="ner", description="the fine-tuning task")
     learning_rate = parameters.PositiveNumber(
         or_auto=True, default=AUTO, description="peak learning rate; the classifier's changes in proportion"
     )
@@ -238,8 +250,34 @@ class FineTune(FineTuning):
     def setting(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SETTING if getattr(self, name) != AUTO}
 
+    def data_identity(self) -> dict[str, Any]:
+        if not self.is_linker:
+            return super().data_identity()
+        own = {"own_links": True} if self.own_links and self.data else {}
+        return {
+            "data": self.document_identity(),
+            **self.values("masked_share", "prior_weight", "softmax_weight"),
+            **own,
+        }
+
     def bytes_parameters(self) -> dict[str, Any]:
         return super().bytes_parameters() | self.setting()
+
+    def work(self) -> Result:
+        if not self.is_linker:
+            return super().work()
+        figures = self.train(Path(self.folder), self.setting(), keeps_weights=not self.drop_weights)
+        return Result(self.described(), facts={"metrics": figures})
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        if not self.is_linker:
+            return super().headline(manifest)
+        dev = manifest.facts["metrics"]["dev"]
+        figures = dev["disambiguation"]["ambiguous"]
+        return (
+            f"{self.task}, seed {self.seed}: accuracy {dev['accuracy']:.1%} where the page is a candidate; of "
+            f"{figures['mentions']:,} ambiguous mentions {figures['accuracy']:.1%}, by the prior {figures['prior']:.1%}"
+        )
 
 
 def preset_of_width(hidden_size: int) -> str:

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from model import pretrain
-from model.data.shards import Corpus
+from model.data.masking import MaskedSequence, Masker
+from model.data.shards import AnnotatedSequence, Corpus
+from model.luke.batch import IGNORED
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, SIZES, choose, values_text
@@ -24,6 +26,7 @@ from model.pretraining.recipes import (
     read_values,
 )
 from model.pretraining.start import build_model
+from tests.support import ROOT
 from tests.support.models import TINY, words_of_transformers
 from tests.support.pretraining import SHORT, contents, run
 from tests.support.shards import random_rows, write_sequences
@@ -430,6 +433,79 @@ def test_how_entities_start_reaches_the_model(
     assert found[0] == is_titled
     record = json.loads((tmp_path / "out" / "pretraining.json").read_text())
     assert record["recipe"]["entity_start"] == ("titles" if is_titled else "random"), "as it was resolved"
+
+
+DISAMBIGUATION = ROOT / "examples/recipes/entity_disambiguation.toml"
+
+
+def test_the_recipe_of_entity_disambiguation_has_the_authors_numbers() -> None:
+    """An epoch and six; `--steps` puts those of another corpus in their place."""
+    options = {"file": DISAMBIGUATION, "base_model": "bert-base-uncased"}
+    found = choose("base", **options)
+    wanted = [Phase(4866, 5e-4, 1000, "new"), Phase(6 * 4866, 5e-5, 1000, "all")]
+    assert list(found.recipe.phases) == wanted
+    assert found.changes().keys() == {
+        *("steps", "learning_rate", "warmup_steps", "masked_word_share", "masked_entity_share")
+    }
+    other = choose("base", flags={"steps": [2500, 15_000]}, **options).recipe
+    assert [phase.steps for phase in other.phases] == [2500, 15_000]
+
+
+@pytest.mark.usefixtures("short")
+def test_the_recipe_of_entity_disambiguation_reaches_masks_and_optimisers(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No word is hidden, 30 % of the entities are, and the base model is the same until the second phase."""
+    words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
+    hidden, start, same, trained = [], dict[str, torch.Tensor](), [], []
+    mask, make = Masker.mask, PhaseTraining.make_optimizer
+
+    def masked(self: Masker, sequence: AnnotatedSequence, **place: int) -> MaskedSequence:
+        found = mask(self, sequence, **place)
+        assert found.word_ids[1:-1].tolist() == sequence.word_ids.tolist()
+        assert (found.word_labels == IGNORED).all()
+        hidden.append((len(sequence.entity_ids), int((found.entity_labels != IGNORED).sum())))
+        return found
+
+    def make_optimizer(self: PhaseTraining, phase: Phase) -> torch.optim.Optimizer:
+        of_base = {name: each for name, each in self.module.named_parameters() if name not in self.new}
+        if start:
+            same.extend(torch.equal(each, start[name]) for name, each in of_base.items())
+        start.update((name, each.detach().clone()) for name, each in of_base.items())
+        optimizer = make(self, phase)
+        count = sum(len(group["params"]) for group in optimizer.param_groups)
+        trained.append((optimizer.param_groups[0]["lr"], count))
+        return optimizer
+
+    monkeypatch.setattr(Masker, "mask", masked)
+    monkeypatch.setattr(PhaseTraining, "make_optimizer", make_optimizer)
+    options = [
+        "--steps",
+        "7",
+        "--warmup-steps",
+        "1",
+        "--batch-size",
+        "3",
+        "--base-model",
+        str(tmp_path / "base"),
+    ]
+    options += [
+        "--preset",
+        "demo",
+        "--device",
+        "cpu",
+        "--evaluate-every",
+        "0",
+        "--recipe",
+        str(DISAMBIGUATION),
+    ]
+    assert pretrain.main([str(sequences), str(tmp_path / "out"), *options]) == 0
+    assert all(count == (max(1, round(0.3 * entities)) if entities else 0) for entities, count in hidden)
+    assert {1, 2} <= {count for _, count in hidden}
+    assert same
+    assert all(same)
+    assert [rate for rate, _ in trained] == [5e-4, 5e-5]
+    assert trained[1][1] - trained[0][1] == len(start)
 
 
 @pytest.mark.usefixtures("short")

@@ -9,9 +9,14 @@ import pytest
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
 from pipeline.lookup.mentions import MentionTable
+from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
+from tasks.entities.certainty import reliability
 from tasks.entities.documents.document import Mention
+from tasks.entities.documents.reading import read_documents
+from tasks.entities.linker import Linker
 from tasks.entities.scores import Pair, linking_scores, score_files
+from tasks.io.records import Record
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import given, st
 
@@ -103,6 +108,40 @@ def test_scores_are_those_of_loops(
     assert (micro["gold"], micro["predicted"], micro["correct"]) == (len(known), len(answers), sum(right))
 
 
+@given(st.lists(st.tuples(DOCUMENTS, DOCUMENTS, st.floats(0, 1)), min_size=1, max_size=3))
+def test_calibration_is_that_of_loops(
+    tmp_path_factory: pytest.TempPathFactory, finder: CandidateFinder, documents: list[tuple[Any, Any, float]]
+) -> None:
+    """Of answers with a page at a gold mention in the knowledge base; the places of the second document tell none."""
+    folder = tmp_path_factory.mktemp("scores")
+    gold, found = write(folder / "gold", [each for each, *_ in documents]), folder / "found"
+    lines, expected = [], list[tuple[float, bool]]()
+    for number, (golds, answered, probability) in enumerate(documents):
+        titles = {span: ENDS[title] for span, title in golds}
+        mentions = []
+        for (start, end), title in answered:
+            tells = {} if number == 1 else {"probability": probability * start / 12}
+            mentions.append({"start": start, "end": end, "title": title, **tells})
+            if title and titles.get((start, end)) and tells:
+                expected.append((tells["probability"], (ENDS[title] or title) == titles[start, end]))
+        lines.append(json.dumps({"id": number, "text": TEXT, "mentions": mentions}))
+    found.write_text("\n".join(lines))
+    calibration = score_files(gold, found, finder)["calibration"]
+    assert calibration == reliability([each for each, _ in expected], [right for _, right in expected])
+    assert calibration["mentions"] == len(expected)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, "0.5", True])
+def test_a_probability_is_one(tmp_path: Path, value: object) -> None:
+    gold, found = write(tmp_path / "gold", [[]]), tmp_path / "found"
+    mention = {"start": 0, "end": 3, "title": "A", "probability": value}
+    found.write_text(json.dumps({"id": 0, "text": TEXT, "mentions": [mention]}))
+    with pytest.raises(
+        ValueError, match=r"found:1: mentions\[0\]: probability is .*; wanted a number from 0 to 1"
+    ):
+        score_files(gold, found)
+
+
 def test_titles_that_the_dump_lacks_are_told(tmp_path: Path, finder: CandidateFinder) -> None:
     gold = write(tmp_path / "gold", [[((0, 3), "No_such#part"), ((4, 7), "B")]])
     scores = score_files(gold, gold, finder)
@@ -158,3 +197,37 @@ def test_answers_to_other_documents_are_refused(tmp_path: Path, answer: dict[str
     found.write_text(f"{gold.read_text()}\n{gold.read_text()}")
     with pytest.raises(ValueError, match=r"found:2: the id '0' is there twice"):
         score_files(gold, found)
+
+
+@pytest.mark.parametrize("number", range(len(ARTICLES)))
+def test_a_page_s_own_links_do_not_count(tmp_path: Path, number: int) -> None:
+    """Figures and answers are those by the table of a dump in which the page has no links."""
+    text, links = ARTICLES[number]
+    others = [*ARTICLES[:number], (text, []), *ARTICLES[number + 1 :]]
+    places = [(start, start + size, target) for start, size, target in links if start + size <= len(text)]
+    mentions = [{"start": start, "end": end, "title": title} for start, end, title in places]
+    document = {"id": "page", "text": text, "mentions": mentions}
+    gold, found = tmp_path / "gold", tmp_path / "found"
+    gold.write_text(json.dumps(document))
+    scores, answers = [], []
+    for articles in (ARTICLES, others):
+        folder = tmp_path / str(len(scores))
+        write_mentions(folder, small_pages(articles), size=4)
+        annotator = Annotator.open(folder)
+        finder = CandidateFinder(annotator.table)
+        own = finder.own_links(read_documents(gold)) if articles is ARTICLES else ()
+        linker = Linker(finder, annotator, shows_candidates=True)
+        [answer] = linker.answer([Record("here", document)], own)
+        without_ids = json.loads(json.dumps(answer), object_hook=without_id)
+        answers.append(without_ids)
+        found.write_text(json.dumps(document | answer))
+        scores.append(score_files(gold, found, finder, own_links=articles is ARTICLES))
+    assert answers[0] == answers[1]
+    assert scores[0] == scores[1]
+    counted = score_files(gold, found, CandidateFinder(MentionTable(str(tmp_path / "0"))))
+    assert counted["disambiguation"] != scores[0]["disambiguation"]
+
+
+def without_id(values: dict[str, Any]) -> dict[str, Any]:
+    """Without the number of an entity, which the vocabulary decides."""
+    return {name: value for name, value in values.items() if name != "entity_id"}

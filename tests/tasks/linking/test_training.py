@@ -10,76 +10,36 @@ import pytest
 import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+import transformers
 
 from model.data.collation import collate
-from model.files import read_tensors, save_model
-from model.luke.heads import ENTITY_LOSS, LukeForPretraining
+from model.files import read_tensors
+from model.luke.heads import ENTITY_LOSS
 from pipeline.lookup.mentions import MentionTable
-from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
+from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
 from tasks.entities.__main__ import main
 from tasks.entities.candidates import CandidateFinder
 from tasks.entities.disambiguation import EntityModel, load_model
-from tasks.entities.documents.document import Document, to_json
+from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning import epochs as loop
 from tasks.linking.inputs import Input, inputs_of
 from tasks.linking.task import Disambiguation
 from tasks.linking.training import LinkerSettings, train_linker
-from tests.support.fine_tuned import CONFIG, contents
+from tests.support.fine_tuned import contents
+from tests.support.linking import pages_of, write_linkable
 from tests.support.mentions import write_mentions
-from tests.support.oracle_tables import Pages
+from tests.support.models import luke_of_transformers, save_tied
 from tests.support.properties import given, settings, st
 
 QUICK = LinkerSettings(learning_rate=1e-2, batch_size=4, epochs=8)
-
-
-def pages_of(documents: Sequence[Document]) -> Pages:
-    """A wiki of the documents, and of a page that links each mention's text to what the next one stands for."""
-    mentions = list(
-        dict.fromkeys(
-            (d.text[m.start : m.end], m.title) for d in documents for m in d.mentions or () if m.title
-        )
-    )
-    paragraphs = [
-        {
-            "page_id": number,
-            "text": each.text,
-            "links": [
-                {"start": m.start, "end": m.end, "target": m.title} for m in each.mentions or () if m.title
-            ],
-        }
-        for number, each in enumerate(documents)
-    ]
-    for number, (text, _) in enumerate(mentions):
-        link = {"start": 0, "end": len(text), "target": mentions[number - 1][1]}
-        paragraphs.append({"page_id": len(documents), "text": text, "links": [link]})
-    titles = [*(each.id for each in documents), "Others"]
-    titles += sorted({title for _, title in mentions} - set(titles))  # pages without a text
-    pages = [
-        {"page_id": number, "title": title, "is_disambiguation": False} for number, title in enumerate(titles)
-    ]
-    found = [{"page_id": number, "text": title, "links": []} for number, title in enumerate(titles)]
-    return Pages(pages, [], [paragraphs + found])
 
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     """Real documents (`documents.jsonl`), a mention table (`mentions`), a random model (`weights`, `tokenizer`)."""
     folder = tmp_path_factory.mktemp("linking")
-    documents = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", [])[:2]
-    lines = "".join(json.dumps(to_json(each)) + "\n" for each in documents)
-    (folder / "documents.jsonl").write_text(lines)
-    (folder / "mentions").mkdir()
-    table = write_mentions(folder / "mentions", pages_of(documents))
-    train_tokenizer([each.text for each in documents], folder / "tokenizer", CONFIG.vocab_size)
-    words = WordTokenizer.load(folder / "tokenizer").vocab_size
-    torch.manual_seed(0)
-    config = replace(
-        CONFIG, vocab_size=words, entity_vocab_size=len(table.vocab), hidden_size=64, entity_emb_size=32,
-        initializer_range=0.1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
-    save_model(folder / "weights", LukeForPretraining(config))
+    write_linkable(folder, shared)
     return folder
 
 
@@ -106,9 +66,10 @@ def train(work: Path, output: Path, chosen: LinkerSettings = QUICK, **changes: P
         changes.get("dev", gold),
         changes.get("mentions", work / "mentions"),
         changes.get("weights", work / "weights"),
-        work / "tokenizer",
+        changes.get("tokenizer", work / "tokenizer"),
         output,
         chosen,
+        test=changes.get("test"),
         device="cpu",
     )
 
@@ -120,9 +81,9 @@ def trained(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folders = {"mentions": "mentions", "model": "weights", "tokenizer": "tokenizer"}
     options = [text for name, file in folders.items() for text in (f"--{name}", str(work / file))]
     options += ["--learning-rate", "1e-2", "--batch-size", "4", "--epochs", "8", "--device", "cpu"]
-    main(["train", "--train", gold, "--dev", gold, "--output", str(output), *options])
+    main(["train", "--train", gold, "--dev", gold, "--test", gold, "--output", str(output), *options])
     before = contents(output)
-    train(work, output)  # finished: it is the same run
+    train(work, output, test=work / "documents.jsonl")  # finished: it is the same run
     assert contents(output) == before
     return output
 
@@ -131,20 +92,24 @@ def gradients_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return {name: each.grad.clone() for name, each in module.named_parameters() if each.grad is not None}
 
 
-@pytest.mark.parametrize("weight", [0.0, 1.0])
+@pytest.mark.parametrize(("weight", "of_all"), [(0.0, 0.0), (1.0, 0.0), (1.0, 0.3)])
 def test_loss_and_gradients_are_those_of_a_loop(
-    model: EntityModel, finder: CandidateFinder, documents: list[Document], weight: float
+    model: EntityModel, finder: CandidateFinder, documents: list[Document], weight: float, of_all: float
 ) -> None:
-    """Logits over the whole vocabulary, of which the candidates of one mention after the other are picked."""
-    _, features = inputs_of(model, finder, documents, learns=True)
+    """Logits over the whole vocabulary, of which the candidates of one mention after the other are picked.
+
+    Every third mention stands for a page that is none of its candidates: the softmax over the vocabulary alone has it.
+    """
+    strange = [with_other_pages(each) for each in documents]
+    _, features = inputs_of(model, finder, strange, learns=True, beyond_candidates=of_all > 0)
     drawn = [features.drawn(index, 1, 0) for index in range(len(features.items))]
-    task, module = Disambiguation(finder, weight), model.module
+    task, module = Disambiguation(finder, weight, of_all), model.module
     module.eval().zero_grad()
     found = task.loss(module, task.collate(drawn, entities=True, pad_id=1))["loss"]
     found.backward()
     gradients = gradients_of(module)
     module.zero_grad()
-    losses = []
+    losses, outside = [], 0
     for each in drawn:
         batch = collate([each.sequence], max_mention_words=30, entities=True)
         states, _ = module.asked(batch)[ENTITY_LOSS]
@@ -155,17 +120,29 @@ def test_loss_and_gradients_are_those_of_a_loop(
             pairs = [
                 (int(r), float(p)) for r, p in zip(question.rows, question.log_prior, strict=True) if r >= 0
             ]
-            scores = torch.stack([row[number] + weight * prior for number, prior in pairs])
-            assert mention.gold is not None
-            losses.append(scores.logsumexp(0) - scores[mention.gold])
+            loss = of_all * (row.logsumexp(0) - row[mention.right.row])
+            if mention.right.gold is None:
+                outside += 1
+            else:
+                scores = torch.stack([row[number] + weight * prior for number, prior in pairs])
+                loss = loss + scores.logsumexp(0) - scores[mention.right.gold]
+            losses.append(loss)
     expected = torch.stack(losses).mean()
     expected.backward()
     assert found.item() == pytest.approx(expected.item(), rel=1e-5)
-    assert len(losses) > 30
+    assert len(losses) > 20
+    assert (outside > 5) == (of_all > 0)
     assert gradients.keys() == gradients_of(module).keys()
     for name, gradient in gradients_of(module).items():
         torch.testing.assert_close(gradients[name], gradient, rtol=1e-3, atol=1e-5)
     module.zero_grad()
+
+
+def with_other_pages(document: Document) -> Document:
+    """The same, but every third mention has the title of the one two before it."""
+    given = document.mentions or ()
+    titles = [given[n - 2 if n % 3 == 2 else n].title for n in range(len(given))]
+    return replace(document, mentions=tuple(replace(m, title=t) for m, t in zip(given, titles, strict=True)))
 
 
 def test_what_is_asked_has_the_right_page(
@@ -175,7 +152,8 @@ def test_what_is_asked_has_the_right_page(
     _, features = inputs_of(model, finder, documents, learns=True)
     asked = [each for item in features.items for each in item.asked]
     titles = sorted(m.title for d in documents for m in d.mentions or () if m.title)
-    rows = sorted(int(each.rows[each.gold]) for each in asked if each.gold is not None)
+    rows = sorted(int(each.rows[each.right.gold]) for each in asked if each.right.gold is not None)
+    assert rows == sorted(each.right.row for each in asked)
     ids = {title: target.entity_id for title in titles if (target := finder.targets.get(title))}
     assert rows == sorted(row for title in titles if (row := ids[title]) is not None)
     assert features.counts["asked"] == len(asked) == len(titles)
@@ -199,8 +177,7 @@ def test_a_share_is_asked_for_and_the_rest_is_shown(
         assert drawn.sequence.entity_ids.tolist() == again.sequence.entity_ids.tolist()
         asked = {each.place for each in drawn.asked}
         for each in item.asked:
-            assert each.gold is not None
-            wanted = model.mask_row if each.place in asked else each.rows[each.gold]
+            wanted = model.mask_row if each.place in asked else each.right.row
             assert drawn.sequence.entity_ids[each.place] == wanted
         assert set(np.flatnonzero(drawn.sequence.entity_labels >= 0).tolist()) == asked
         assert [each.place for each in drawn.asked] == sorted(asked)
@@ -217,10 +194,42 @@ def test_other_mentions_are_asked_for_in_other_epochs(
     assert len({places(features.drawn(0, 1, epoch)) for epoch in range(9)}) > 1
 
 
+def test_what_a_page_links_itself_does_not_count_for_it(
+    model: EntityModel, finder: CandidateFinder, documents: list[Document], tmp_path: Path
+) -> None:
+    """Candidates, and what can be learnt, are as by a table that was made without the page's links."""
+    own, features = inputs_of(model, finder, documents[:1], learns=False, own_links=True)
+    pages = pages_of(documents)
+    pages.blocks[0][0]["links"] = []
+    write_mentions(tmp_path, pages)
+    other = CandidateFinder(MentionTable(str(tmp_path)))
+    titled = {
+        title: target.entity_id
+        for page in pages.pages
+        if (target := finder.targets.get(title := page["title"])) and target.entity_id is not None
+    }
+    moved = replace(model, row_of=lambda candidate: titled.get(candidate.title, -1))
+    without, wanted = inputs_of(moved, other, documents[:1], learns=False)
+    priors = [
+        [[(each.title, each.prior) for each in found.items] for found in split.asked[0].candidates]
+        for split in (own, without)
+    ]
+    assert priors[0] == priors[1]
+    assert features.counts == wanted.counts
+    counted, _ = inputs_of(model, finder, documents[:1], learns=False)
+    assert counted.asked[0].candidates != own.asked[0].candidates
+    task = Disambiguation(finder, 1.0)
+    answers = [[replace(m, title=None) for m in documents[0].mentions or ()]]
+    scores = [task.score(split, answers, (), None)["disambiguation"] for split in (own, counted)]
+    right = Disambiguation(other, 1.0).score(without, answers, (), None)["disambiguation"]
+    assert scores[0] == right != scores[1]
+
+
 def test_real_documents_are_learnt_by_heart(work: Path, trained: Path) -> None:
     """A random model answers worse; the entity table, its bias and the head of words stay as they were."""
     metrics = json.loads((trained / "metrics.json").read_text())
     assert metrics["dev"]["accuracy"] == 1.0
+    assert metrics["test"] == metrics["dev"]
     assert metrics["dev"]["disambiguation"]["ambiguous"]["prior"] < 0.9
     before, after = (read_tensors(each / "model.safetensors") for each in (work / "weights", trained))
     same = {name for name in before if torch.equal(before[name], after[name])}
@@ -243,6 +252,55 @@ def test_link_and_score_take_the_folder(
     dev = json.loads((trained / "metrics.json").read_text())["dev"]
     assert scores["disambiguation"] == dev["disambiguation"]
     assert scores["linking"]["micro"]["f1"] == dev["f1"]
+
+
+@pytest.fixture(scope="module")
+def theirs(work: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random LukeForMaskedLM of transformers, whose entities have other rows than the table's, and lack one."""
+    folder = tmp_path_factory.mktemp("theirs")
+    copy_tokenizer(work / "tokenizer", folder)
+    targets = MentionTable(str(work / "mentions")).targets
+    titles = {m.title for d in read_documents(work / "documents.jsonl") for m in d.mentions or () if m.title}
+    known = sorted(title for title in titles if targets.get(title))
+    names = ["[MASK]", "[PAD]", "[UNK]", "A page of another dump", *known[1:], "[MASK2]"]
+    (folder / "entity_vocab.json").write_text(json.dumps({name: row for row, name in enumerate(names)}))
+    words = WordTokenizer.load(folder).vocab_size
+    sizes = {"vocab_size": words, "entity_vocab_size": len(names), "max_position_embeddings": 98}
+    save_tied(luke_of_transformers("LukeForMaskedLM", **sizes), folder)
+    return folder
+
+
+def test_a_luke_of_transformers_is_trained_and_stays_one(
+    work: Path, theirs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is written links as training said, tells its entities, and loads in transformers."""
+    chosen = replace(QUICK, epochs=1, softmax_weight=0.1)
+    (tmp_path / "export").mkdir()
+    (tmp_path / "export/model").symlink_to(theirs)
+    gold, table, output = str(work / "documents.jsonl"), str(work / "mentions"), str(tmp_path / "linker")
+    options = ["--learning-rate", "1e-2", "--batch-size", "4", "--epochs", "1", "--softmax-weight", "0.1"]
+    options += ["--model", str(tmp_path / "export"), "--mentions", table, "--device", "cpu"]
+    main(["train", "--train", gold, "--dev", gold, "--output", output, *options])
+    capsys.readouterr()
+    metrics = train(work, tmp_path / "linker", chosen, weights=theirs, tokenizer=theirs)
+    assert "entities_sha256" not in metrics
+    assert metrics["data"]["dev"]["gold_not_in_model"] > 0  # type: ignore[index]
+    main(["link", gold, "--local", "--model", output, "--mentions", table, "--device", "cpu"])
+    (tmp_path / "answers.jsonl").write_text(capsys.readouterr().out)
+    main(["score", gold, str(tmp_path / "answers.jsonl"), "--mentions", table])
+    assert json.loads(capsys.readouterr().out)["disambiguation"] == metrics["dev"]["disambiguation"]  # type: ignore[index]
+    for name in ("entity_vocab.json", "config.json", "vocab.json"):
+        assert (tmp_path / "linker" / name).read_bytes() == (theirs / name).read_bytes()
+    kind = transformers.LukeForMaskedLM
+    loaded, said = kind.from_pretrained(tmp_path / "linker", output_loading_info=True)
+    assert not any(said.values())
+    before, after = kind.from_pretrained(theirs).state_dict(), loaded.state_dict()
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    table = {"luke.entity_embeddings.entity_embeddings.weight", "entity_predictions.decoder.weight"}
+    words = {name for name in before if name.startswith("lm_head") and name != "lm_head.decoder.weight"}
+    # Of the last layer no word is asked for; without decay, biases then stay.
+    idle = {f"luke.encoder.layer.1.attention.self.{name}.bias" for name in ("query", "w2e_query")}
+    assert same == table | words | idle | {"entity_predictions.bias"}
 
 
 def test_goes_on_after_an_interruption_with_the_same_bytes(
@@ -280,7 +338,9 @@ def test_parts_of_a_batch_change_no_gradient(work: Path, tmp_path: Path) -> None
 
 def test_what_cannot_be_trained_on_is_refused(work: Path, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "luke"}')
-    with pytest.raises(ValueError, match=r"training starts from a folder of Pretrain, not from its export"):
+    with pytest.raises(
+        ValueError, match=r"neither a folder of Pretrain nor a LUKE with its entity_vocab.json"
+    ):
         train(work, tmp_path / "output", weights=tmp_path)
     line = {"id": "a", "text": "Ann met Bob.", "mentions": [{"start": 0, "end": 3, "title": "Ann (name)"}]}
     (tmp_path / "strange.jsonl").write_text(json.dumps(line))

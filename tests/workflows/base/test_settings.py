@@ -59,7 +59,8 @@ def upstream(stage: type[Step]) -> set[type[Step]]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_nothing_is_lost_on_the_way_upstream(stage: type[Step]) -> None:
-    for each in upstream(stage):
+    of_linking = FineTune(task="entity_disambiguation").upstream() if stage is FineTune else ()
+    for each in {*upstream(stage), *map(type, of_linking)}:
         assert names(each) - names(stage) <= SET_DOWNSTREAM, each
 
 
@@ -67,7 +68,12 @@ def test_what_the_grid_sets_in_its_cells() -> None:
     set_by_grid = {"task", "variant", "pretraining_seed"}
     of_one_fine_tuning = {"data", "weights", "mentions", "negative_label", "tag_column"}
     of_the_preset = {"learning_rate", "batch_size", "epochs", "patience"}  # pretraining's have a prefix
-    assert names(FineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | of_the_preset
+    of_linking = {
+        *("masked_share", "prior_weight", "softmax_weight", "own_links"),
+        *("train_documents", "held_out_documents"),
+    }
+    found = names(FineTune) - names(FineTuneGrid)
+    assert found == set_by_grid | of_one_fine_tuning | of_the_preset | of_linking
     assert names(TunedFineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | {"patience"}
     assert names(Tune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning
 
