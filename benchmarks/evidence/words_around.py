@@ -53,10 +53,16 @@ class WordsAround:
             own = sequence.word_ids[sequence.entity_starts[place] : sequence.entity_ends[place]]
             spans += [(row, int(word)) for word in own]
         around = self.words(corpus, [index for index, _, _ in mentions])
-        vectors = self.weigh.transform(around - counted(np.array(spans), around.shape))
+        return self.cosines(
+            around - counted(np.array(spans), around.shape), [each for _, _, each in mentions]
+        )
+
+    def cosines(self, around: csr_matrix, candidates: Sequence[Integers]) -> list[Floats]:
+        """The cosine of the words of each mention's candidates with those around it: (mentions, words)."""
+        vectors = self.weigh.transform(around)
         return [
-            np.asarray((self.entities[candidates] @ vectors[row].T).todense()).ravel()
-            for row, (_, _, candidates) in enumerate(mentions)
+            np.asarray((self.entities[each] @ vectors[row].T).todense()).ravel()
+            for row, each in enumerate(candidates)
         ]
 
 

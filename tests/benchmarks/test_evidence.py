@@ -154,13 +154,24 @@ def test_a_score_that_knows_and_one_that_does_not(mentions: list[probe.Mention])
     by_errors, weights, _ = found.weighed(errs)
     assert (none, weights) == ((), (0.0,))
     assert np.array_equal(prior, by_errors)
-    table, choices = probe.methods(found, [errs, knows], [errs, knows])
+    table, choices = probe.methods(found, [errs, knows], {"LUKE": [errs, knows]})
     assert np.array_equal(table["prior + bag of words"] == 1, reachable), "the better bag is chosen"
     np.testing.assert_allclose(table["prior + LUKE"], (prior + reachable) / 2)
     assert len(choices) == 1 + 2 + 2
     accuracies, differences = probe.tables(found, table)
     assert [row["method"] for row in accuracies] == list(table)
-    assert differences[0]["mean"] == pytest.approx(100 * (table["prior + LUKE"] - prior).mean())
+    assert {row["method"]: row["mean"] for row in differences} == pytest.approx(
+        {
+            f"{name} less {base}": 100 * (table[name] - table[base]).mean()
+            for name, base in [
+                ("prior + bag of words", "the prior"),
+                ("prior + LUKE", "the prior"),
+                ("prior + LUKE", "prior + bag of words"),
+                ("prior + LUKE + bag of words", "the prior"),
+                ("prior + LUKE + bag of words", "prior + bag of words"),
+            ]
+        }
+    )
 
 
 def test_an_interval_is_of_pages() -> None:
