@@ -12,7 +12,7 @@ import itertools
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from benchmarks.harness.report import Record, Report, progress
 from model.data.shards import Corpus
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.entities.candidates import Asked, CandidateFinder
+from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder
 from tasks.entities.disambiguation import EntityModel, disambiguate, load_model
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
@@ -58,36 +58,36 @@ class Documents:
     mentions: list[Mention] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, documents: Iterable[Document], finder: CandidateFinder, *, are_pages: bool) -> None:
-        """Add documents; the own links of those that are pages of the dump do not count in the prior.
+    def add(self, documents: Sequence[Document], finder: CandidateFinder, *, are_pages: bool) -> None:
+        """Add documents; where they are pages of the dump, it is as if it had never had them.
 
         Candidates are numbered, the commonest first; `page_id` and `index` are the document's number.
         """
         resolve = resolver(finder)
-        for document in documents:
+        own = finder.own_links(documents) if are_pages else [NO_LINKS] * len(documents)
+        for document, without in zip(documents, own, strict=True):
             gold, index = document.mentions or (), len(self.asked)
             texts = [document.text[each.start : each.end] for each in gold]
-            found = finder.of_document(texts, longer=False)
+            found = finder.of_document(texts, longer=False, without=without)
             self.asked.append(Asked(document.text, gold, found))
             for place, (mention, candidates) in enumerate(zip(gold, found, strict=True)):
-                titles = [each.title for each in candidates.items]
                 title = mention.title and resolve(mention.title)
-                reason = (
-                    "left out: no title"
-                    if not mention.title
-                    else "left out: no such title in the dump"
-                    if not title
-                    else "left out: the page is not among the candidates"
-                    if title not in titles
-                    else "left out: the page is the only candidate"
-                    if len(titles) < 2
-                    else "asked"
-                )
-                self.counts[reason] += 1
-                if reason == "asked":
+                titles = [each.title for each in candidates.items]
+                reason = left_out(title if title not in without.alone else None, titles)
+                self.counts[reason or "asked"] += 1
+                if title and not reason:
                     numbers = np.arange(len(titles), dtype=np.int64)
                     prior = np.log([each.prior for each in candidates.items])
                     self.mentions.append(Mention(index, index, place, titles.index(title), numbers, prior))
+
+
+def left_out(title: str | None, titles: Sequence[str]) -> str:
+    """Why a mention of this page with these candidates is not asked; empty where it is."""
+    if not title:
+        return "left out: no title, or none of the dump"
+    if title not in titles:
+        return "left out: the page is not among the candidates"
+    return "left out: the page is the only candidate" if len(titles) < 2 else ""
 
 
 # Scores
@@ -190,7 +190,8 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(chosen.threads)
     table, tokenizer = MentionTable(str(chosen.mentions)), WordTokenizer.load(chosen.tokenizer)
     finder, training = CandidateFinder(table), Corpus(chosen.sequences)
-    pages, gold = read_documents(chosen.held_out), read_documents(chosen.gold)
+    wrong = list[str]()
+    pages, gold = read_documents(chosen.held_out), read_documents(chosen.gold, wrong)
     asked = [each for each in gold if not is_page(each.id, finder)]
     documents = Documents()
     documents.add(pages[:: max(1, len(pages) // chosen.choosing)][: chosen.choosing], finder, are_pages=True)
@@ -215,7 +216,8 @@ def main(arguments: list[str]) -> None:
         "Weights", choices, "Of the model and of the bag of words; that of the logarithm of the prior is 1."
     )
     report.add("Bags of words", [bag_row(probe, name, bag) for name, bag in bags.items()], BAGS)
-    report.add("Mentions", mention_rows(documents.counts - reasons, reasons))
+    counts = documents.counts - reasons + Counter({"left out: a wrong place": len(wrong)})
+    report.add("Mentions", mention_rows(counts, reasons))
     if times:
         report.add("Time", times, "Of all documents, those that choose among them.")
     report.finish()

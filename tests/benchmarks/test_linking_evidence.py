@@ -101,8 +101,7 @@ def test_mentions_are_ambiguous_reachable_and_counted(documents: probe.Documents
     assert found == [(0, 0, 1, [0.75, 0.25]), (0, 1, 0, [0.5, 0.5]), (1, 0, 0, [0.75, 0.25])]
     assert documents.counts == {
         "asked": 3,
-        "left out: no title": 1,
-        "left out: no such title in the dump": 1,
+        "left out: no title, or none of the dump": 2,
         "left out: the page is not among the candidates": 1,
         "left out: the page is the only candidate": 2,
     }
