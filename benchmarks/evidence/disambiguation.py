@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.evidence.words_around import WordsAround
+from benchmarks.evidence.words_around import around_links, around_mentions
 from benchmarks.harness.options import Options, absolute
 from benchmarks.harness.report import Record, Report, progress
 from model.data.collation import collate
@@ -246,8 +246,9 @@ def main(arguments: list[str]) -> None:
     )
     probe = Probe.of(found, chosen.chosen_by)
     progress(f"{len(found):,} mentions; words around links")
-    places = [(each.index, each.place, each.candidates) for each in found]
-    bags = [WordsAround(training, sublinear=each).scores(held_out, places) for each in (False, True)]
+    around = around_mentions(held_out, [(each.index, each.place) for each in found])
+    candidates = [each.candidates for each in found]
+    bags = [around_links(training, sublinear=each).cosines(around, candidates) for each in (False, True)]
     models = []
     for folder in chosen.models:
         progress(f"{folder}")

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.evidence import disambiguation as probe
 from benchmarks.evidence import known_entities
-from benchmarks.evidence.words_around import WordsAround
+from benchmarks.evidence.words_around import around_links, around_mentions
 from model.data.collation import collate
 from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence
@@ -67,11 +67,11 @@ def test_the_words_around_a_link_beside_loops(folder: Path, mentions: list[probe
     for text in texts:
         for place, entity in enumerate(text.entity_ids.tolist()):
             entities[entity] += around(text, place)
-    places = [(each.index, each.place, each.candidates) for each in mentions]
-    found = WordsAround(training, sublinear=False).scores(held_out, places)
-    for (index, place, candidates), cosines in zip(places, found, strict=True):
-        own = vector(around(held_out[index], place))
-        wanted = [own @ vector(entities[candidate]) for candidate in candidates.tolist()]
+    words = around_mentions(held_out, [(each.index, each.place) for each in mentions])
+    found = around_links(training, sublinear=False).cosines(words, [each.candidates for each in mentions])
+    for mention, cosines in zip(mentions, found, strict=True):
+        own = vector(around(held_out[mention.index], mention.place))
+        wanted = [own @ vector(entities[candidate]) for candidate in mention.candidates.tolist()]
         np.testing.assert_allclose(cosines, wanted, atol=1e-12)
 
 
