@@ -10,7 +10,6 @@ plus weighted scores. Intervals are of resampled documents, for the mean over al
 
 import itertools
 import sys
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +21,7 @@ from benchmarks.evidence.disambiguation import SAMPLES, WEIGHTS, Floats, Probe, 
 from benchmarks.evidence.gold_mentions import Documents, bags_of_words
 from benchmarks.harness.options import DATA, Options, absolute, count
 from benchmarks.harness.report import Record, Report, progress, target
+from benchmarks.harness.workloads import timed
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
@@ -65,11 +65,9 @@ def models_scores(
         weight = 1.0
         for kind in ("LUKE, local", "LUKE, global"):
             progress(f"{name}: {kind}, the prior's weight {weight:.3g}")
-            begin = time.perf_counter()
             way = replace(linker, is_global=kind == "LUKE, global", certainty=Certainty(prior_weight=weight))
-            shares = way.shares(documents.asked)
-            seconds = time.perf_counter() - begin
-            times.append({"model": name, "method": kind, "prior weight": weight, "seconds": seconds})
+            shares, clock = timed(lambda way=way: way.shares(documents.asked))  # type: ignore[misc]
+            times.append({"model": name, "method": kind, "prior weight": weight, **clock})
             found = scores_of(documents, shares, weight)
             scores.setdefault(kind, []).append(found)
             best = 1 / max(probe.weighed(found)[1][0], WEIGHTS[1])
