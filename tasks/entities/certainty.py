@@ -1,13 +1,14 @@
 """How sure an answer is: scores of candidates become probabilities, and below a threshold no page is given.
 
-Candidates are not all that a mention can stand for. `unseen_links`, k, is the weight of the pages that are none of
-them: of a name with n links they have the share k / (n + k). So a name that was linked once is less sure than one that
-was linked a thousand times, though both have one candidate.
+Candidates are not all that a mention can stand for. As in absolute discounting (Ney et al., 1994), each candidate gives
+the part `discount` of a link to pages which the mention's text was never linked to. So a name that was linked once is
+less sure than one that was linked a thousand times, though both have one candidate.
 
 How well probabilities say what is right is told by `reliability` (Guo et al., ICML 2017).
 """
 
 import json
+import sys
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,14 @@ class Certainty:
     Attributes:
         prior_weight: of the logarithm of the prior, beside the model's score; of no meaning without a model.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
-        unseen_links: k, the weight of pages that are none of the candidates, in links; 0: there are none.
+        discount: d, of each candidate's links: of a name with n links and c candidates, d x c / n is the share of pages
+            that are none of these.
         min_probability: a mention whose best candidate has a lower one is given no page.
     """
 
     prior_weight: float = 1.0
     temperature: float = 1.0
-    unseen_links: float = 0.0
+    discount: float = 0.0
     min_probability: float = 0.0
 
     def probabilities(self, shares: ArrayLike, links: int) -> Floats:
@@ -58,10 +60,17 @@ class Certainty:
         if self.temperature != 1 and len(found):
             powers = (found / found.max()) ** (1 / self.temperature)
             found = powers * (found.sum() / powers.sum())
-        return found * (links / (links + self.unseen_links)) if self.unseen_links else found
+        return found * (1 - self.discount * len(found) / max(links, len(found), 1))
 
 
 UNCALIBRATED = Certainty()
+_TINY, _HUGE = sys.float_info.min, sys.float_info.max
+_LIMITS = {
+    "prior_weight": (0, _HUGE, ", 0 or more"),
+    "temperature": (_TINY, _HUGE, " above 0"),
+    "discount": (0, 1, " from 0 to 1"),
+    "min_probability": (0, 1, " from 0 to 1"),
+}
 
 
 # The file
@@ -107,10 +116,9 @@ def read_certainty(path: Path, used_for: Figures) -> Certainty:
     found = {}
     for field in fields(Certainty):
         value: Any = record.values.get(field.name)
-        is_number = type(value) in (int, float) and value >= 0
-        if not is_number or (value == 0 and field.name == "temperature"):
-            least = "above 0" if field.name == "temperature" else "0 or more"
-            raise record.error(f"{field.name} is {json.dumps(value)[:40]}; wanted a number, {least}")
+        low, high, wanted = _LIMITS[field.name]
+        if type(value) not in (int, float) or not low <= value <= high:
+            raise record.error(f"{field.name} is {json.dumps(value)[:40]}; wanted a number{wanted}")
         found[field.name] = float(value)
     return Certainty(**found)
 

@@ -2,10 +2,9 @@
 
 The likeliest values are taken. The likelihood of a mention whose page is a candidate is that candidate's probability.
 Where the page is no candidate, or not in the dump, it is the probability of none of these.
-So `unseen_links` depends on how often the page is a candidate, and prior weight and temperature on which one it is.
+So the discount depends on how often the page is a candidate, and prior weight and temperature on which one it is.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,8 +17,9 @@ from tasks.entities.documents.document import Document
 from tasks.entities.linker import Linker
 from tasks.entities.scores import resolver
 from tasks.finetuning.calibration import fit_temperature, least, losses
+from tasks.task import Choices
 
-LARGEST_WEIGHT, LARGEST_LINKS = 4.0, 1000.0
+LARGEST_WEIGHT = 4.0
 Row = tuple[str | None, Candidates, "Floats | list[float]"]
 
 
@@ -108,9 +108,7 @@ def calibrate(
         outcomes = observe(linker, documents, own, at_once)
     scores, _, is_right = outcomes.reached()
     certainty = replace(
-        linker.certainty,
-        temperature=fit_temperature(lambda: [(scores, is_right)]),
-        unseen_links=fit_unseen_links(outcomes),
+        linker.certainty, temperature=at_best(scores, is_right)[0], discount=fit_discount(outcomes)
     )
     probabilities, right = outcomes.answers(certainty)
     best = best_threshold(probabilities, right, outcomes.known)
@@ -158,34 +156,33 @@ def fit_weight(outcomes: Outcomes) -> float:
     scores, log_priors, is_right = outcomes.reached()
 
     def loss(weights: list[float]) -> Floats:
-        found = []
-        for weight in weights:
-            choices = scores + (weight - 1) * log_priors, is_right
-            temperature = fit_temperature(lambda choices=choices: [choices])  # type: ignore[misc]
-            found.append(float(losses(lambda choices=choices: [choices], [temperature])[0]))  # type: ignore[misc]
-        return np.array(found)
+        return np.array([at_best(scores + (weight - 1) * log_priors, is_right)[1] for weight in weights])
 
     return round(least(loss, 0.0, LARGEST_WEIGHT, 1e-2), 2)
 
 
-def fit_unseen_links(outcomes: Outcomes) -> float:
-    """The likeliest k: the share of pages that are no candidates is k / (n + k) of a name with n links, and more
-    where links go to other pages than the candidates.
-    """
-    links, reached = outcomes.links[:, None], outcomes.is_right.any(axis=1, keepdims=True)
-    others = 1 - np.minimum(outcomes.shares.sum(axis=1), 1.0)[:, None]
-    if reached.all():
-        return 0.0
+def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> tuple[float, float]:
+    """The likeliest temperature, and the negative log likelihood that it has."""
 
-    def loss(logarithms: list[float]) -> Floats:
-        unseen = np.exp(logarithms)
+    def choices() -> list[Choices]:
+        return [(scores, is_right)]
+
+    temperature = fit_temperature(choices)
+    return temperature, float(losses(choices, [temperature])[0])
+
+
+def fit_discount(outcomes: Outcomes) -> float:
+    """The likeliest discount, by which mentions have their page among the candidates; 0 where all have."""
+    is_reached = outcomes.is_right.any(axis=1)
+    candidates_per_link = outcomes.sizes / np.maximum(outcomes.links, outcomes.sizes)
+    of_candidates = np.minimum(outcomes.shares.sum(axis=1), 1.0)
+
+    def loss(discounts: list[float]) -> Floats:
+        found = of_candidates * (1 - np.outer(discounts, candidates_per_link))
         with np.errstate(divide="ignore"):
-            none = np.log(unseen + links * others)
-        found: Floats = (np.log(links + unseen) - np.where(reached, np.log(links), none)).sum(axis=0)
-        return found
+            return -np.log(np.where(is_reached, found, 1 - found)).sum(axis=1)
 
-    bound = math.log(LARGEST_LINKS)
-    return round(math.exp(least(loss, -bound, bound)), 3)
+    return round(least(loss, 0.0, 1.0, 1e-4), 3)
 
 
 def best_threshold(probabilities: Floats, is_right: NDArray[np.bool_], known: int) -> float:

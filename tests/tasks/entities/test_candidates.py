@@ -21,9 +21,11 @@ from tasks.entities.candidates import (
     longer_mentions,
     taken_over,
 )
+from tasks.entities.documents.document import Document, Mention
 from tests.support import DATA
 from tests.support import oracle_tables as oracle
 from tests.support.mentions import Table, pages_of_dump, small_pages, write_mentions
+from tests.support.oracle_tables import Pages, Row
 from tests.support.properties import given, st
 
 
@@ -64,6 +66,23 @@ def by_force(table: Table, text: str, most: int) -> tuple[str, list[tuple[str, i
     return LETTERS if ranked else NONE, [(title, ids[title], links[title] / total) for title in ranked]
 
 
+def links_by_force(table: Table, text: str, step: str) -> int:
+    """Of how many links the candidates are; a title is one, as each title that has the same letters."""
+    if step in (TITLE, NONE):
+        return int(step == TITLE)
+    if step == EXACT:
+        named = oracle.fold(text) if table.profile == "paper" else text
+        return sum(row["link_count"] for row in table.mentions if row["mention"] == named)
+    letters = oracle.letters_of(text)
+    ends = {
+        oracle.follow(title, table.titles)[0]
+        for title in {*table.titles, *(row["title"] for row in table.targets)}
+        if oracle.letters_of(title) == letters
+    }
+    names = sum(row["link_count"] for row in table.mentions if oracle.letters_of(row["mention"]) == letters)
+    return names + len(ends & {row["title"] for row in table.targets})
+
+
 @pytest.mark.parametrize("most", [1, 2, 30])
 def test_candidates_are_those_of_loops(made: tuple[Table, MentionTable], most: int) -> None:
     """Of all names and titles as they are, in other cases, with signs, and without."""
@@ -79,9 +98,68 @@ def test_candidates_are_those_of_loops(made: tuple[Table, MentionTable], most: i
         assert found.step == step, text
         assert [each[:2] for each in found.items] == [each[:2] for each in expected], text
         assert [each.prior for each in found.items] == pytest.approx([each[2] for each in expected])
+        assert found.links == links_by_force(table, text, step)
         steps[step] += 1
     assert set(steps) == set(STEPS) - {DOCUMENT}
     assert finder.of("   ") == finder.of("") == Candidates(NONE, ())
+
+
+def test_own_links_are_taken_out_as_if_the_page_had_none(
+    made: tuple[Table, MentionTable], tmp_path: Path
+) -> None:
+    """Of all names and titles, beside a table that is built of other links; a third of the pages is the document."""
+    table, mentions = made
+    pages = pages_of_dump(DATA / "wiki-40.xml", 1 << 20)
+    own, others = (
+        [row for row in pages.paragraphs if bool(row["page_id"] % 3) == is_other]
+        for is_other in (False, True)
+    )
+    write_mentions(tmp_path, Pages(pages.pages, pages.redirects, [others]), table.profile, size=12)
+    expected = CandidateFinder(MentionTable(str(tmp_path)))
+
+    finder = CandidateFinder(mentions)
+    [without] = finder.own_links([document_of(own)])
+    assert without.alone
+    texts = {row["mention"] for row in table.mentions} | set(table.titles)
+    texts |= {change(text) for text in texts for change in (str.upper, "{}.".format)}
+    texts -= {""}
+    changed, steps = 0, Counter[str]()
+    for text, found in zip(texts, finder.of_document([*texts], longer=False, without=without), strict=True):
+        right = expected.of(text)
+        assert (found.step, found.links) == (right.step, right.links), text
+        assert [(each.title, each.prior) for each in found.items] == [
+            (each.title, pytest.approx(each.prior)) for each in right.items
+        ], text
+        changed += found != finder.of(text)
+        steps[right.step] += 1
+    assert changed > 20
+    assert set(steps) == set(STEPS) - {DOCUMENT}
+
+
+def document_of(paragraphs: list[Row]) -> Document:
+    """Pages as a document, whose mentions are its links."""
+    text, mentions = "", []
+    for row in paragraphs:
+        mentions += [
+            Mention(len(text) + link["start"], len(text) + link["end"], link["target"])
+            for link in row["links"]
+        ]
+        text += row["text"] + "\n"
+    return Document("here", "page", text, tuple(mentions), (0, len(text)))
+
+
+def test_own_links_are_those_of_the_tables_dump(made: tuple[Table, MentionTable]) -> None:
+    row = made[0].mentions[0]
+    text = row["mention"] + " "
+    mentions = tuple(
+        Mention(len(text) * n, len(text) * (n + 1) - 1, row["title"]) for n in range(row["link_count"] + 1)
+    )
+    document = Document("file:3", "a", text * len(mentions), mentions, (0, 1))
+    with pytest.raises(
+        ValueError, match=rf"file:3: 'a' links a name to .* {len(mentions)} times, all of .* times"
+    ):
+        CandidateFinder(made[1]).own_links([document])
+    assert CandidateFinder(made[1]).own_links([]) == []
 
 
 def test_names_with_the_same_letters_are_counted_whole(tmp_path: Path) -> None:

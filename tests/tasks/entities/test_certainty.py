@@ -1,0 +1,219 @@
+"""Probabilities of candidates beside torch's softmax; their calibration beside scikit-learn's; NIL by the command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from pipeline.lookup.mentions import MentionTable
+from tasks.entities.__main__ import main
+from tasks.entities.annotator import Annotator
+from tasks.entities.candidates import CandidateFinder
+from tasks.entities.certainty import Certainty, basis, read_certainty, reliability, write_certainty
+from tasks.entities.linker import Linker
+from tasks.io.records import Record
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+from tests.support.properties import given, st
+
+SCORES = st.lists(st.floats(-30, 30), min_size=1, max_size=8)
+# "ab" links three times to A and once to B; of five "ab" four are links.
+SENTENCE = "ab met Bob."
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mentions")
+    write_mentions(folder, small_pages(ARTICLES), size=4)
+    return folder
+
+
+# Probabilities
+
+
+@given(SCORES, st.floats(0.05, 20), st.floats(0, 1), st.integers(0, 1000), st.floats(0.1, 1))
+def test_probabilities_are_those_of_torch(
+    scores: list[float], temperature: float, discount: float, more_links: int, of_candidates: float
+) -> None:
+    """Beside the candidates there are pages that no link went to, and others, whose share temperature leaves."""
+    links = len(scores) + more_links
+    shares = torch.tensor(scores, dtype=torch.float64).softmax(0).numpy() * of_candidates
+    expected = (torch.tensor(scores, dtype=torch.float64) / temperature).softmax(0).numpy()
+    expected *= of_candidates * (links - discount * len(scores)) / links
+    found = Certainty(temperature=temperature, discount=discount).probabilities(shares, links)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+
+
+@given(SCORES)
+def test_without_a_calibration_they_stay_as_they_are(scores: list[float]) -> None:
+    shares = torch.tensor(scores, dtype=torch.float64).softmax(0).tolist()
+    assert Certainty(prior_weight=3.0).probabilities(shares, 7).tolist() == shares
+    assert Certainty(temperature=2.0, discount=1.0).probabilities([], 0).tolist() == []
+
+
+# The linker
+
+
+def linker(table: Path, certainty: Certainty = Certainty(), **more: Any) -> Linker:  # noqa: B008
+    annotator = Annotator.open(table, min_commonness=0.0)
+    return Linker(CandidateFinder(annotator.table), annotator, certainty=certainty, **more)
+
+
+def answers(linker: Linker, *spans: tuple[int, int]) -> list[dict[str, Any]]:
+    given = {"mentions": [{"start": start, "end": end} for start, end in spans]} if spans else {}
+    [answer] = linker.answer([Record("here", {"text": SENTENCE, **given})])
+    mentions: list[dict[str, Any]] = answer["mentions"]
+    return mentions
+
+
+def test_few_links_are_less_sure_than_many(table: Path) -> None:
+    """ "ab" has four links to two pages, "Bob" one; a title counts as one."""
+    found = answers(linker(table, Certainty(discount=0.5)), (0, 2), (7, 10))
+    assert [each["probability"] for each in found] == pytest.approx([0.75 * 3 / 4, 1 / 2])
+    assert CandidateFinder(MentionTable(str(table))).of("To a").links == 1
+
+
+def test_shown_candidates_have_the_same_probabilities(table: Path) -> None:
+    certainty = Certainty(temperature=0.5, discount=0.4)
+    [found] = answers(linker(table, certainty, shows_candidates=True), (0, 2))
+    assert [each["probability"] for each in found["candidates"]] == pytest.approx([0.72, 0.08])
+    assert [each["prior"] for each in found["candidates"]] == [0.75, 0.25]
+    assert found["probability"] == 0.72
+
+
+def test_below_the_threshold_no_page_is_given(table: Path) -> None:
+    """Its place and the probability of what would be the answer stay."""
+    for least, titles in ((0.75, ["A", "B"]), (0.751, [None, "B"]), (1.0, [None, "B"])):
+        found = answers(linker(table, Certainty(min_probability=least)), (0, 2), (7, 10))
+        assert [each["title"] for each in found] == titles
+        assert [each["probability"] for each in found] == [0.75, 1.0]
+        assert [each["page_id"] is None for each in found] == [title is None for title in titles]
+    [nothing] = answers(linker(table, Certainty(min_probability=1.0)), (0, 2))
+    assert {nothing[name] for name in ("title", "page_id", "qid", "entity_id")} == {None}
+    assert (nothing["mention"], nothing["start"], nothing["end"]) == ("ab", 0, 2)
+
+
+def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
+    """Of four "Bob" one is a link, so that here is a link to B with a probability of a third."""
+    found = answers(linker(table))
+    [(name, probability, is_link)] = [
+        (each["mention"], each["probability"], each["link_probability"])
+        for each in found
+        if each["mention"] == "Bob"
+    ]
+    assert (name, probability, is_link) == ("Bob", 1.0, 0.333333)
+    for least, title in ((0.33, "B"), (0.34, None)):
+        [bob] = [
+            each
+            for each in answers(linker(table, Certainty(min_probability=least)))
+            if each["mention"] == "Bob"
+        ]
+        assert bob["title"] == title
+    [given] = answers(linker(table, Certainty(min_probability=0.34)), (7, 10))
+    assert (given["title"], given["link_probability"]) == ("B", None)
+
+
+def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    record = {"id": "a", "text": SENTENCE, "mentions": [{"start": 0, "end": 2}, {"start": 7, "end": 10}]}
+    path = tmp_path / "documents.jsonl"
+    path.write_text(json.dumps(record))
+    shown = {}
+    for name in ("conll", "html", "wikitext"):
+        main(["link", str(path), "--mentions", str(table), "--min-probability", "0.8", "--format", name])
+        shown[name] = capsys.readouterr().out
+    assert "ab\tB\tab\t--NME--\n" in shown["conll"]
+    assert (
+        '<mark class="none" title="no page">ab</mark> met <mark title="B 100.0%">Bob</mark>' in shown["html"]
+    )
+    assert "ab met [[B|Bob]]." in shown["wikitext"]
+
+
+# The file
+
+
+def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
+    finder = CandidateFinder(MentionTable(str(table)))
+    used_for = basis(finder, None, is_global=True, longer_mentions=False)
+    certainty = Certainty(0.5, 1.25, 0.125, 0.3)
+    write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
+    assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
+    assert used_for["mode"] == "prior"
+    # What is local or global is a model's.
+    assert basis(finder, None, is_global=False, longer_mentions=False) == used_for
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"made_for": None}, "made_for is null; wanted a file that python -m tasks.entities calibrate wrote"),
+        ({"mentions": "0" * 64}, "made for mentions 000000000000, used with .*; calibrate for that"),
+        ({"model": "1" * 64}, "made for model 111111111111, used with none; calibrate for that"),
+        ({"mode": "local"}, "made for mode local, used with prior; calibrate for that"),
+        ({"most_candidates": 7}, "made for most_candidates 7, used with 30; calibrate for that"),
+        ({"longer_mentions": True}, "made for longer_mentions True, used with False; calibrate for that"),
+        ({"temperature": 0}, "temperature is 0; wanted a number above 0"),
+        ({"discount": -1}, "discount is -1; wanted a number from 0 to 1"),
+        ({"min_probability": "x"}, 'min_probability is "x"; wanted a number from 0 to 1'),
+        ({"prior_weight": True}, "prior_weight is true; wanted a number, 0 or more"),
+    ],
+)
+def test_a_calibration_of_something_else_is_refused(
+    table: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    used_for = basis(CandidateFinder(MentionTable(str(table))), None, is_global=True, longer_mentions=False)
+    path = tmp_path / "calibration.json"
+    write_certainty(path, Certainty(), used_for, {})
+    values = json.loads(path.read_text())
+    for name, value in changes.items():
+        (values if name in values else values["made_for"])[name] = value
+    path.write_text(json.dumps(values))
+    with pytest.raises(SystemExit, match=rf"^error: {path}: {message}$"):
+        main(["link", "--mentions", str(table), "--calibration", str(path)])
+
+
+def test_what_is_no_calibration_is_refused(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"none\.json: no such file; expected a file that python -m tasks"):
+        main(["link", "--mentions", str(table), "--calibration", str(tmp_path / "none.json")])
+    (tmp_path / "text").write_text("{")
+    with pytest.raises(SystemExit, match="text:1: not JSON"):
+        main(["link", "--mentions", str(table), "--calibration", str(tmp_path / "text")])
+
+
+# How well probabilities say what is right
+
+
+@given(
+    st.lists(st.tuples(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0])), st.booleans()))
+)
+def test_calibration_is_that_of_loops_and_of_scikit_learn(rows: list[tuple[float, bool]]) -> None:
+    found = reliability([row[0] for row in rows], [row[1] for row in rows])
+    assert [(each["from"], each["to"]) for each in found["bins"]] == [
+        (number / 10, (number + 1) / 10) for number in range(10)
+    ]
+    edges, error = np.linspace(0, 1, 11), 0.0
+    for number, each in enumerate(found["bins"]):
+        low, high = edges[number], edges[number + 1]
+        inside = [row for row in rows if low < row[0] <= high or (number == 0 and row[0] == 0)]
+        assert each["mentions"] == len(inside)
+        if inside:
+            confidence, accuracy = (float(np.mean([row[place] for row in inside])) for place in (0, 1))
+            assert (each["confidence"], each["accuracy"]) == pytest.approx((confidence, accuracy))
+            error += len(inside) / len(rows) * abs(confidence - accuracy)
+        else:
+            assert each["confidence"] is each["accuracy"] is None
+    assert found["mentions"] == len(rows)
+    if not rows:
+        assert found["expected_calibration_error"] is None
+        return
+    assert found["expected_calibration_error"] == pytest.approx(error)
+    learn = pytest.importorskip("sklearn.calibration", reason="the reference is scikit-learn's")
+    accuracies, confidences = learn.calibration_curve(
+        [row[1] for row in rows], [row[0] for row in rows], n_bins=10, pos_label=True
+    )
+    full = [each for each in found["bins"] if each["mentions"]]
+    assert [each["accuracy"] for each in full] == pytest.approx(accuracies.tolist())
+    assert [each["confidence"] for each in full] == pytest.approx(confidences.tolist())

@@ -1,0 +1,235 @@
+"""What calibrate chooses, beside fine grids and loops; and that link then answers what was calibrated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from model.files import save_model
+from model.luke.heads import LukeForPretraining
+from pipeline.lookup.mentions import MentionTable
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
+from tasks.entities.__main__ import main
+from tasks.entities.annotator import Annotator
+from tasks.entities.candidates import EXACT, Candidate, CandidateFinder, Candidates
+from tasks.entities.certainty import Certainty, reliability
+from tasks.entities.disambiguation import load_model
+from tasks.entities.documents.document import Document, Mention, to_json
+from tasks.entities.documents.reading import read_documents
+from tasks.entities.linker import Linker
+from tasks.io.records import Record
+from tasks.linking.calibration import Outcomes, best_threshold, calibrate, fit_discount, fit_weight
+from tests.support.fine_tuned import CONFIG
+from tests.support.mentions import write_mentions
+from tests.support.oracle_tables import Pages
+from tests.support.properties import given, st
+from tests.tasks.linking.test_training import pages_of
+
+# Outcomes that are drawn
+
+
+def drawn(weight: float, temperature: float, discount: float, count: int = 3000) -> Outcomes:
+    """Mentions whose pages are drawn with the probabilities of these values; logits are a hundredth of an integer."""
+    generator, rows = np.random.default_rng(0), []
+    for _ in range(count):
+        size = int(generator.integers(1, 6))
+        counts = np.sort(generator.integers(1, 30, size))[::-1]
+        priors = counts / counts.sum()
+        logits = generator.normal(scale=2, size=size)
+        scores = (logits + weight * np.log(priors)) / temperature
+        right = np.exp(scores) / np.exp(scores).sum() * (1 - discount * size / counts.sum())
+        place = int(generator.choice(size + 1, p=[*right, max(0.0, 1 - right.sum())]))
+        items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
+        shares = np.exp(logits) * priors
+        rows.append((str(place), Candidates(EXACT, items, int(counts.sum())), shares / shares.sum()))
+    return Outcomes.of(rows)
+
+
+def loss(outcomes: Outcomes, certainty: Certainty) -> float:
+    """The negative log likelihood mention by mention, where shares were taken with the weight 1."""
+    found = 0.0
+    for number, size in enumerate(outcomes.sizes):
+        shares, priors = outcomes.shares[number, :size], np.exp(outcomes.log_priors[number, :size])
+        weighted = shares * priors ** (certainty.prior_weight - 1)
+        right = certainty.probabilities(weighted / weighted.sum(), int(outcomes.links[number]))
+        hit = outcomes.is_right[number, :size]
+        found -= float(np.log(right[hit].sum() if hit.any() else 1 - right.sum()))
+    return found
+
+
+@pytest.mark.parametrize("values", [(0.5, 1.5, 0.25), (1.5, 0.8, 0.05)])
+def test_the_likeliest_values_are_found(values: tuple[float, float, float]) -> None:
+    """Those by which the outcomes were drawn, nearly, and none around them is likelier."""
+    outcomes = drawn(*values)
+    weight, discount = fit_weight(outcomes), fit_discount(outcomes)
+    assert weight == pytest.approx(values[0], abs=0.15)
+    assert discount == pytest.approx(values[2], abs=0.05)
+    best = Certainty(weight, values[1], discount)
+    least = loss(outcomes, best)
+    for step in (-0.05, 0.05):
+        assert loss(outcomes, replace(best, discount=discount + step if discount > 0.05 else 0.2)) > least
+
+
+def test_the_weight_is_that_of_a_fine_grid() -> None:
+    outcomes = drawn(0.5, 1.5, 0.25, 100)
+    grid = [
+        (loss(outcomes, Certainty(weight, temperature, 0.25)), weight)
+        for weight in np.linspace(0, 1.2, 13)
+        for temperature in np.linspace(0.6, 2.4, 10)
+    ]
+    assert fit_weight(outcomes) == pytest.approx(min(grid)[1], abs=0.11)
+
+
+def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
+    outcomes = drawn(1.0, 1.0, 0.0, 200)
+    assert outcomes.is_right.any(axis=1).all()
+    assert fit_discount(outcomes) == 0.0
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]), st.booleans()), min_size=1),
+    st.integers(0, 9),
+)
+def test_the_threshold_is_that_of_loops(rows: list[tuple[float, bool]], unreached: int) -> None:
+    known = sum(right for _, right in rows) + unreached
+
+    def f1_and_count(least: float) -> tuple[float, int]:
+        kept = [right for probability, right in rows if probability >= least]
+        return 2 * sum(kept) / max(1, len(kept) + known), len(kept)
+
+    probabilities, is_right = (np.array(each) for each in zip(*rows, strict=True))
+    found = best_threshold(probabilities, is_right, known)
+    assert f1_and_count(found) == max(map(f1_and_count, [0.0, 0.2, 0.3, 0.6, 0.8]))
+
+
+# By the table alone
+
+
+PAGE = "a a a b b"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Linker:
+    """ "a" links twice to A and once to B, "b" to B, and once to C from the first page alone."""
+    ends = [["A", "A", "B", "B", "C"], ["A", "A", "B", "B", "B"]]
+    pages = [{"page_id": n, "title": "ABDE"[n], "is_disambiguation": False} for n in range(4)]
+    rows = [
+        {
+            "page_id": number,
+            "text": PAGE,
+            "links": [{"start": 2 * n, "end": 2 * n + 1, "target": end} for n, end in enumerate(each)],
+        }
+        for number, each in enumerate(ends)
+    ]
+    write_mentions(tmp_path / "mentions", Pages(pages, [], [rows]))
+    annotator = Annotator.open(tmp_path / "mentions", min_commonness=0.0)
+    return Linker(CandidateFinder(annotator.table), annotator)
+
+
+def page(*titles: str | None) -> Document:
+    mentions = tuple(Mention(2 * n, 2 * n + 1, title) for n, title in enumerate(titles))
+    return Document("here", "A", PAGE, mentions, (0, len(PAGE)))
+
+
+def test_own_links_do_not_count(small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the first page C is nowhere, so that its link is one to none of the candidates."""
+    document = page("A", "A", "B", "B", "C")
+    _, with_own = calibrate(small, [document])
+    _, fit = calibrate(small, [document], own_links=True)
+    names = ("mentions", "in_knowledge_base", "with_candidates", "right_among_candidates")
+    assert [with_own[name] for name in names] == [5, 5, 5, 5]
+    assert [fit[name] for name in names] == [5, 4, 5, 4]
+    gold, table = tmp_path / "gold.jsonl", tmp_path / "mentions"
+    gold.write_text(json.dumps(to_json(document)))
+    asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", tmp_path / "calibration.json"]
+    main([*map(str, asked), "--own-links"])
+    assert json.loads(capsys.readouterr().out)["fit"].items() >= fit.items()
+
+
+def test_gold_without_a_page_is_none_of_the_candidates(small: Linker) -> None:
+    certain, _ = calibrate(small, [page("A", "A", "A", "B", "B")])
+    unsure, fit = calibrate(small, [page("A", "A", "A", None, "No such")])
+    assert certain.discount == 0.0 < unsure.discount
+    assert (fit["in_knowledge_base"], fit["right_among_candidates"]) == (3, 3)
+    assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25
+    with pytest.raises(ValueError, match="no mention of 2 has its page among its candidates; give documents"):
+        calibrate(small, [page("D", None)])
+
+
+# By a model, and by the command
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
+    """A real document (`documents.jsonl`), a mention table (`mentions`), a random model (`weights`, `tokenizer`)."""
+    folder = tmp_path_factory.mktemp("calibration")
+    [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", [])[:1]
+    (folder / "documents.jsonl").write_text(json.dumps(to_json(document)))
+    table = write_mentions(folder / "mentions", pages_of([document]))
+    train_tokenizer([document.text], folder / "tokenizer", CONFIG.vocab_size)
+    words = WordTokenizer.load(folder / "tokenizer").vocab_size
+    torch.manual_seed(0)
+    sizes = {"vocab_size": words, "entity_vocab_size": len(table.vocab), "initializer_range": 0.3}
+    save_model(folder / "weights", LukeForPretraining(replace(CONFIG, **sizes)).eval())
+    return folder
+
+
+@pytest.mark.parametrize("is_global", [True, False])
+def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
+    table = MentionTable(str(work / "mentions"))
+    model = load_model(work / "weights", table, WordTokenizer.load(work / "tokenizer"), device="cpu")
+    linker = Linker(CandidateFinder(table), Annotator(table), model, is_global=is_global)
+    documents = read_documents(work / "documents.jsonl")
+    certainty, fit = calibrate(linker, documents)
+    assert certainty.prior_weight != 1
+    assert certainty.temperature != 1
+    calibrated = replace(linker, certainty=replace(certainty, min_probability=0.0))
+    records = [
+        Record("here", {"text": each.text, "mentions": to_json(each)["mentions"]}) for each in documents
+    ]
+    answers = [each for answer in calibrated.answer(records) for each in answer["mentions"]]
+    golds = [mention.title for each in documents for mention in each.mentions or ()]
+    pairs = [
+        (each["probability"], each["title"] == gold)
+        for each, gold in zip(answers, golds, strict=True)
+        if each["title"]
+    ]
+    error = reliability(*zip(*pairs, strict=True))["expected_calibration_error"]
+    assert fit["expected_calibration_error"] == pytest.approx(error, abs=1e-5)
+    # The threshold is on these probabilities, too.
+    kept = [right for probability, right in pairs if probability >= certainty.min_probability]
+    assert fit["f1"] == pytest.approx(2 * sum(kept) / (len(kept) + len(golds)), abs=1e-5)
+
+
+def test_calibrate_writes_what_link_reads(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, gold = str(work / "mentions"), str(work / "documents.jsonl")
+    model = ["--model", str(work / "weights"), "--tokenizer", str(work / "tokenizer"), "--device", "cpu"]
+    path = tmp_path / "calibration.json"
+    asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", str(path)]
+    main([*asked, "--local", *model])
+    values: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert values == json.loads(path.read_text())
+    assert values["made_for"]["mode"] == "local"
+    link = ["link", gold, "--mentions", table, "--calibration", str(path)]
+    main([*link, "--local", *model, "--min-probability", "1"])
+    sure = json.loads(capsys.readouterr().out)["mentions"]
+    main([*link, "--local", *model])
+    answers = json.loads(capsys.readouterr().out)["mentions"]
+    assert {each["title"] for each in sure} == {None} != {each["title"] for each in answers}
+    assert [each["probability"] for each in sure] == [each["probability"] for each in answers]
+    for wrong, message in ((["--local"], "made for model"), (model, "made for mode local, used with global")):
+        with pytest.raises(SystemExit, match=rf"calibration.json: {message}"):
+            main([*link, *wrong])
+    # The same bytes again.
+    before = path.read_bytes()
+    main([*asked, "--local", *model])
+    assert path.read_bytes() == before
