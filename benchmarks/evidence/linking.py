@@ -30,14 +30,13 @@ from tasks.entities.disambiguation import load_model
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import is_page, resolver
-from tasks.finetuning.calibration import fit_temperature
-from tasks.linking.calibration import Outcomes, Row, fit_unseen_links
+from tasks.linking.calibration import Outcomes, Row, at_best, fit_discount
 
 SMALLEST = np.finfo(np.float64).tiny
-WANTED_POINTS, WANTED_ERROR = 5.0, 0.05
+WANTED_POINTS, BEYOND, WANTED_ERROR = 5.0, 0.01, 0.05
 BAGS = "Accuracy in per cent with the best weight; the best where weights are chosen is the baseline."
 CERTAINTY = """Expected calibration error of the answers to mentions that have candidates: those whose page the dump
-has, and all. "before" is at temperature 1, without weight for pages that are no candidates."""
+has, and all. "before" is at temperature 1 and without a discount for pages that are no candidates."""
 Shares = Sequence[Sequence[Floats | list[float]]]  # of the candidates of each mention of each document
 
 
@@ -97,8 +96,7 @@ def certainty_row(
     known = Outcomes.of([row for part in rows[choosing:] for row in part if row[0] is not None])
     choices, _, is_right = held_out.reached()
     before = Certainty(prior_weight=weight)
-    temperature = fit_temperature(lambda: [(choices, is_right)])
-    after = replace(before, temperature=temperature, unseen_links=fit_unseen_links(held_out))
+    after = replace(before, temperature=at_best(choices, is_right)[0], discount=fit_discount(held_out))
 
     def error(outcomes: Outcomes, certainty: Certainty) -> float | None:
         found: float | None = reliability(*outcomes.answers(certainty))["expected_calibration_error"]
@@ -107,7 +105,7 @@ def certainty_row(
     return {
         "method": method,
         "temperature": after.temperature,
-        "unseen links": after.unseen_links,
+        "discount": after.discount,
         "before": error(known, before),
         "in the dump": error(known, after),
         "all": error(gold, after),
@@ -127,7 +125,8 @@ def bag_row(probe: Probe, name: str, bag: Scores) -> Record:
 def mention_rows(gold: Counter[str], pages: Counter[str]) -> list[Record]:
     """How many mentions are asked, and why the others are not."""
     return [
-        {"mentions": name, "gold": gold[name], "held-out pages": pages[name]} for name in sorted(gold | pages)
+        {"mentions": name, "gold": gold[name], "held-out pages": pages[name]}
+        for name in sorted({*gold, *pages})
     ]
 
 
@@ -139,7 +138,9 @@ def targets(differences: Sequence[Record], certainties: Sequence[Record]) -> lis
             is_prior = row["method"].endswith("the prior")
             what = "points" if is_prior else "points at the interval's lower end"
             value = row["mean"] if is_prior else row["from"]
-            found.append(target(f"{row['method']}, {what}", value, least=WANTED_POINTS if is_prior else 0.0))
+            found.append(
+                target(f"{row['method']}, {what}", value, least=WANTED_POINTS if is_prior else BEYOND)
+            )
     for row in certainties:
         found.append(
             target(f"expected calibration error, {row['method']}", row["in the dump"], most=WANTED_ERROR)
@@ -200,7 +201,8 @@ def main(arguments: list[str]) -> None:
     )
     report.add("Bags of words", [bag_row(probe, name, bag) for name, bag in bags.items()], BAGS)
     report.add("Certainty", certainties, CERTAINTY)
-    counts = documents.counts - reasons + Counter({"left out: a wrong place": len(wrong)})
+    counts = documents.counts - reasons
+    counts["left out: a wrong place"] = len(wrong)
     report.add("Mentions", mention_rows(counts, reasons))
     if times:
         report.add("Time", times, "Of all documents, those that choose among them.")

@@ -20,6 +20,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.manifests import Manifest, write_manifest
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
+from tasks.entities.certainty import reliability
 from tasks.entities.disambiguation import EntityModel, disambiguate, load_model
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
@@ -173,17 +174,14 @@ def test_a_certainty_is_that_of_calibrate(table: MentionTable, gold: Path, docum
     """The first documents choose; the errors are those of the others, with and without mentions of no page."""
     annotator = Annotator.open(Path(table.folder))
     linker = Linker(CandidateFinder(table), annotator)
-    given = read_documents(gold)[1:]
-    wanted, _ = calibrate(linker, given[:1])
+    wanted, _ = calibrate(linker, read_documents(gold)[1:2])
     row = probe.certainty_row("the prior", documents, linker.shares(documents.asked), 1)
-    assert (row["temperature"], row["unseen links"]) == (wanted.temperature, wanted.unseen_links)
-    # Of the last document "Bob" has no title, and "ab" is right: A, of 3 of 4 links.
+    assert (row["temperature"], row["discount"]) == (wanted.temperature, wanted.discount)
+    # Of the last document "ab" is right: A, of 3 of 4 links. "Bob" has no title, and B of a single link.
+    ab, bob = (wanted.probabilities(*each).max() for each in (([0.75, 0.25], 4), ([1.0], 1)))
     assert row["before"] == pytest.approx(0.25)
-    sure = [float(wanted.probabilities([0.75, 0.25], 4)[0]), float(wanted.probabilities([1.0], 3)[0])]
-    assert row["in the dump"] == pytest.approx(1 - sure[0])
-    is_one_bin = int(sure[0] * 10) == int(sure[1] * 10)
-    errors = [sure[0] - 1, sure[1]]
-    assert row["all"] == pytest.approx((abs(sum(errors)) if is_one_bin else sum(map(abs, errors))) / 2)
+    assert row["in the dump"] == pytest.approx(1 - ab)
+    assert row["all"] == pytest.approx(reliability([ab, bob], [True, False])["expected_calibration_error"])
 
 
 def test_targets_are_those_of_the_global_model() -> None:
