@@ -116,7 +116,7 @@ def words_of_links(
         storage.read_rows(path, ["title", "text", "links"]) for path in paths
     ):
         found = [(resolve(each["target"]), each["start"], each["end"]) for each in row["links"]]
-        links = [(numbers[title], start, end) for title, start, end in found if title in numbers]
+        links = [(numbers[title], start, end) for title, start, end in found if title and title in numbers]
         if links and row["title"] not in skipped:
             ids, characters = tokenizer.encode_with_offsets(row["text"])
             spans = token_spans(np.array(characters).reshape(-1, 2), np.array([each[1:] for each in links]))

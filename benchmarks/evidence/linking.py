@@ -8,11 +8,13 @@ and all that makes probabilities; it is as if the dump had never had them. Each 
 plus weighted scores. Intervals are of resampled documents, for the mean over all models.
 """
 
+import argparse
 import itertools
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -37,7 +39,57 @@ WANTED_POINTS, BEYOND, WANTED_ERROR = 5.0, 0.01, 0.05
 BAGS = "Accuracy in per cent with the best weight; the best where weights are chosen is the baseline."
 CERTAINTY = """Expected calibration error of the answers to mentions that have candidates: those whose page the dump
 has, and all. "before" is at temperature 1 and without a discount for pages that are no candidates."""
+WEIGHED = "Of the model and of the bag of words; that of the logarithm of the prior is 1."
+GOLD = DATA / "entity-linking/wned-wiki.jsonl"
+WAYS = LOCAL, GLOBAL = "LUKE, local", "LUKE, global"
+Found = tuple[dict[str, list[Scores]], list[Record], list[Record]]
 Shares = Sequence[Sequence[Floats | list[float]]]  # of the candidates of each mention of each document
+
+
+@dataclass(frozen=True)
+class Material:
+    """What is asked.
+
+    Attributes:
+        linker: by the prior alone.
+        tokenizer: of the models and of the bag of words.
+        documents: those that choose first, then the gold ones.
+        choosing: how many documents choose.
+        probe: their ambiguous mentions.
+        page_counts, gold_counts: of mentions, why they are left out.
+    """
+
+    linker: Linker
+    tokenizer: WordTokenizer
+    documents: Documents
+    choosing: int
+    probe: Probe
+    page_counts: Counter[str]
+    gold_counts: Counter[str]
+
+
+def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]]:
+    """The documents of the options, and the titles of the held-out pages; how many there are is told in the report."""
+    annotator, wrong = Annotator.open(chosen.mentions), list[str]()
+    finder, documents = CandidateFinder(annotator.table), Documents()
+    pages, gold = read_documents(chosen.held_out), read_documents(chosen.gold, wrong)
+    choosing = pages[:: max(1, len(pages) // chosen.choosing)][: chosen.choosing]
+    asked = [each for each in gold if not is_page(each.id, finder)]
+    documents.add(choosing, finder, are_pages=True)
+    first, page_counts = len(documents.mentions), documents.counts.copy()
+    documents.add(asked, finder, are_pages=False)
+    gold_counts = documents.counts - page_counts
+    gold_counts["left out: a wrong place"] = len(wrong)
+    probe = Probe(documents.mentions, [*range(first)], [*range(first, len(documents.mentions))])
+    report.head.append(
+        f"{len(gold):,} documents. {len(gold) - len(asked):,} of them are pages of the dump and left out, "
+        f"{len(asked):,} remain, with {len(probe.asked):,} mentions that are asked. {first:,} mentions of "
+        f"{len(choosing):,} held-out pages choose. {len(chosen.models)} models. Accuracies are in per cent, intervals "
+        f"of 95 % are of {SAMPLES:,} samples of documents.\n"
+    )
+    linker, tokenizer = Linker(finder, annotator), WordTokenizer.load(chosen.tokenizer)
+    material = Material(linker, tokenizer, documents, len(choosing), probe, page_counts, gold_counts)
+    return material, {each.id for each in pages}
 
 
 # Models
@@ -51,43 +103,35 @@ def scores_of(documents: Documents, shares: Shares, prior_weight: float) -> Scor
     ]
 
 
-def models_scores(
-    linkers: Mapping[str, Linker], probe: Probe, documents: Documents, choosing: int
-) -> tuple[dict[str, list[Scores]], list[Record], list[Record]]:
-    """The scores of each model, locally and globally; how long they took; and how sure their answers may be.
+def models_scores(folders: Sequence[Path], ways: Sequence[str], material: Material) -> Found:
+    """The scores of each model in each way; how long they took; and how sure their answers may be.
 
-    The first `choosing` documents choose. Globally the entities that are put in are those of the prior's weight that is
-    best locally.
+    The first way has the prior's weight 1, another that which is best in the way before it: globally the prior has a
+    say in which entities are put in.
     """
     scores, times, certainties = dict[str, list[Scores]](), list[Record](), list[Record]()
-    for name, linker in linkers.items():
-        weight = 1.0
-        for kind in ("LUKE, local", "LUKE, global"):
-            progress(f"{name}: {kind}, the prior's weight {weight:.3g}")
-            way = replace(linker, is_global=kind == "LUKE, global", certainty=Certainty(prior_weight=weight))
+    documents, linker = material.documents, material.linker
+    for folder in folders:
+        model, weight = load_model(folder, linker.finder.table, material.tokenizer), 1.0
+        for kind in ways:
+            progress(f"{folder.name}: {kind}, the prior's weight {weight:.3g}")
+            certainty = Certainty(prior_weight=weight)
+            way = replace(linker, model=model, is_global=kind == GLOBAL, certainty=certainty)
             shares, clock = timed(lambda way=way: way.shares(documents.asked))  # type: ignore[misc]
-            times.append({"model": name, "method": kind, "prior weight": weight, **clock})
+            times.append({"model": folder.name, "method": kind, "prior weight": weight, **clock})
             found = scores_of(documents, shares, weight)
             scores.setdefault(kind, []).append(found)
-            best = 1 / max(probe.weighed(found)[1][0], WEIGHTS[1])
-            if kind == "LUKE, global":
-                certainties.append(certainty_row(f"prior + {kind}", documents, shares, choosing, weight))
-            weight = best
+            certainties.append(certainty_row(f"prior + {kind}", material, shares, weight))
+            weight = 1 / max(material.probe.weighed(found)[1][0], WEIGHTS[1])
     return scores, times, certainties
 
 
-def certainty_row(
-    method: str, documents: Documents, shares: Shares, choosing: int, weight: float = 1.0
-) -> Record:
-    """How far probabilities are from the share that is right, with what the first documents choose, and before.
+def certainty_row(method: str, material: Material, shares: Shares, weight: float = 1.0) -> Record:
+    """How far probabilities are from the share that is right: before, and with what the held-out pages choose.
 
-    Args:
-        method: what is asked.
-        documents: those that choose first.
-        shares: of all candidates.
-        choosing: how many documents choose.
-        weight: the prior's weight in these shares.
+    `shares` are those of all candidates; the prior has this weight in them.
     """
+    documents, choosing = material.documents, material.choosing
     rows: list[list[Row]] = [
         [*zip(titles, asked.candidates, of_each, strict=True)]
         for titles, asked, of_each in zip(documents.titles, documents.asked, shares, strict=True)
@@ -134,7 +178,7 @@ def targets(differences: Sequence[Record], certainties: Sequence[Record]) -> lis
     """Points above the prior, what is above the bag of words beyond its interval, and the calibration error."""
     found = []
     for row in differences:
-        if "LUKE, global less" in row["method"]:
+        if f"{GLOBAL} less" in row["method"]:
             is_prior = row["method"].endswith("the prior")
             what = "points" if is_prior else "points at the interval's lower end"
             value = row["mean"] if is_prior else row["from"]
@@ -148,6 +192,25 @@ def targets(differences: Sequence[Record], certainties: Sequence[Record]) -> lis
     return found
 
 
+def fill(report: Report, material: Material, bags: Mapping[str, Scores], found: Found) -> None:
+    """The tables of what was measured."""
+    scores, times, certainties = found
+    probe, prior = material.probe, material.linker.shares(material.documents.asked)
+    certainties = [certainty_row("the prior", material, prior), *certainties]
+    right, choices = methods(probe, [*bags.values()], scores)
+    accuracies, differences = tables(probe, right)
+    if times:
+        report.add("Targets", targets(differences, certainties))
+    report.add("Accuracy", accuracies)
+    report.add("Differences", differences, "In points.")
+    report.add("Weights", choices, WEIGHED)
+    report.add("Bags of words", [bag_row(probe, name, bag) for name, bag in bags.items()], BAGS)
+    report.add("Certainty", certainties, CERTAINTY)
+    report.add("Mentions", mention_rows(material.gold_counts, material.page_counts))
+    if times:
+        report.add("Time", times, "Of all documents, those that choose among them.")
+
+
 def main(arguments: list[str]) -> None:
     """Measure and write the report."""
     options = Options("evidence.linking", __doc__)
@@ -157,55 +220,17 @@ def main(arguments: list[str]) -> None:
     add("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
     add("--held-out", type=absolute, required=True, help="held-out pages of the dump as documents")
     add("--choosing", type=count, default=100, help="so many of these choose (default: %(default)s)")
-    add(
-        "--gold", type=absolute, default=DATA / "entity-linking/wned-wiki.jsonl", help="documents with titles"
-    )
+    add("--gold", type=absolute, default=GOLD, help="documents with titles")
     add("--models", type=absolute, nargs="*", default=[], help="folders of pretraining")
+    add("--local", action="store_true", help="leave out what is asked globally, which takes longest")
     chosen = options.read(arguments)
     torch.set_num_threads(chosen.threads)
-    annotator, tokenizer = Annotator.open(chosen.mentions), WordTokenizer.load(chosen.tokenizer)
-    finder, wrong = CandidateFinder(annotator.table), list[str]()
-    pages, gold = read_documents(chosen.held_out), read_documents(chosen.gold, wrong)
-    choosing = pages[:: max(1, len(pages) // chosen.choosing)][: chosen.choosing]
-    asked = [each for each in gold if not is_page(each.id, finder)]
-    documents = Documents()
-    documents.add(choosing, finder, are_pages=True)
-    first, reasons = len(documents.mentions), documents.counts.copy()
-    documents.add(asked, finder, are_pages=False)
-    probe = Probe(documents.mentions, [*range(first)], [*range(first, len(documents.mentions))])
-    progress(f"{len(probe.asked):,} mentions are asked, {first:,} choose; words around links")
-    skipped = {each.id for each in pages}
-    bags = bags_of_words(documents, chosen.pages, skipped, resolver(finder), tokenizer)
-    prior = Linker(finder, annotator)
-    linkers = {
-        each.name: replace(prior, model=load_model(each, annotator.table, tokenizer))
-        for each in chosen.models
-    }
-    scores, times, certainties = models_scores(linkers, probe, documents, len(choosing))
-    certainties.insert(0, certainty_row("the prior", documents, prior.shares(documents.asked), len(choosing)))
-    right, choices = methods(probe, [*bags.values()], scores)
-    accuracies, differences = tables(probe, right)
     report = Report("Which page a mention stands for", chosen, ["torch", "numpy", "scipy", "scikit-learn"])
-    report.head.append(
-        f"{len(gold):,} documents. {len(gold) - len(asked):,} of them are pages of the dump and left out, "
-        f"{len(asked):,} remain, with {len(probe.asked):,} mentions that are asked. {first:,} mentions of "
-        f"{len(choosing):,} held-out pages choose. {len(linkers)} models. Accuracies are in per cent, intervals of 95 "
-        f"% are of {SAMPLES:,} samples of documents.\n"
-    )
-    if linkers:
-        report.add("Targets", targets(differences, certainties))
-    report.add("Accuracy", accuracies)
-    report.add("Differences", differences, "In points.")
-    report.add(
-        "Weights", choices, "Of the model and of the bag of words; that of the logarithm of the prior is 1."
-    )
-    report.add("Bags of words", [bag_row(probe, name, bag) for name, bag in bags.items()], BAGS)
-    report.add("Certainty", certainties, CERTAINTY)
-    counts = documents.counts - reasons
-    counts["left out: a wrong place"] = len(wrong)
-    report.add("Mentions", mention_rows(counts, reasons))
-    if times:
-        report.add("Time", times, "Of all documents, those that choose among them.")
+    material, skipped = read(chosen, report)
+    progress("words around links")
+    resolve = resolver(material.linker.finder)
+    bags = bags_of_words(material.documents, chosen.pages, skipped, resolve, material.tokenizer)
+    fill(report, material, bags, models_scores(chosen.models, WAYS[: 1 if chosen.local else 2], material))
     report.finish()
 
 

@@ -12,6 +12,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from benchmarks.evidence import gold_mentions
 from benchmarks.evidence import linking as probe
+from benchmarks.evidence.disambiguation import Probe
 from benchmarks.evidence.gold_mentions import Documents
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
@@ -170,12 +171,15 @@ def test_scores_are_logits_whatever_the_prior_weighs(model: EntityModel, documen
         assert abs(one[0] - one[1]) > 1e-3, "the model knows both"
 
 
-def test_a_certainty_is_that_of_calibrate(table: MentionTable, gold: Path, documents: Documents) -> None:
+def test_a_certainty_is_that_of_calibrate(
+    table: MentionTable, tokenizer: WordTokenizer, gold: Path, documents: Documents
+) -> None:
     """The first documents choose; the errors are those of the others, with and without mentions of no page."""
-    annotator = Annotator.open(Path(table.folder))
-    linker = Linker(CandidateFinder(table), annotator)
+    linker = Linker(CandidateFinder(table), Annotator.open(Path(table.folder)))
     wanted, _ = calibrate(linker, read_documents(gold)[1:2])
-    row = probe.certainty_row("the prior", documents, linker.shares(documents.asked), 1)
+    found = Probe(documents.mentions, [0, 1], [2])
+    material = probe.Material(linker, tokenizer, documents, 1, found, Counter(), Counter())
+    row = probe.certainty_row("the prior", material, linker.shares(documents.asked))
     assert (row["temperature"], row["discount"]) == (wanted.temperature, wanted.discount)
     # Of the last document "ab" is right: A, of 3 of 4 links. "Bob" has no title, and B of a single link.
     ab, bob = (wanted.probabilities(*each).max() for each in (([0.75, 0.25], 4), ([1.0], 1)))
