@@ -22,7 +22,7 @@ $(INSTALLED): setup.py constraints.txt
 	@touch $@
 
 demo: $(INSTALLED) ## run every stage on a real excerpt of Wikipedia, from the dump to the report
-	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR)
+	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR) --linking-gold examples/linking/documents.jsonl
 
 cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until Ctrl-C; ports and sizes stand in .env
 	@$(BIN)/python -m workflows.engines.cluster

@@ -14,7 +14,7 @@ from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room, scratch_folder
 from workflows.engines.spark import heap_bytes, is_small, scratch_root
 from workflows.planning.costs import Estimate, Sample, estimate, read_costs, take_sample, work_seconds
-from workflows.stages.dump import FetchDump
+from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences
 from workflows.stages.tables import BuildMentionTable, SparkStage
 
@@ -131,8 +131,8 @@ class Plan(MentionSettings, SequenceSettings, Step):
             elif found := estimates.get(stage.title):
                 rows.append((stage.title, "to make", *_cells(found)))
             else:
-                rows.append((stage.title, "to make", "not known", *("",) * 4))
-        unknown = [row[0] for row in rows if "not known" in row]
+                rows.append((stage.title, "to make", "not estimated", *("",) * 4))
+        unknown = [row[0] for row in rows if "not estimated" in row]
         state = f"without {', '.join(unknown)}" if unknown else ""
         rows.append(("all", state, *_cells(_together(estimates.values()))))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.dump.fetch import demo_dump
 from tests.support import DATA
+from tests.support.page_props import sql
 from workflows import FetchDump, Plan
 from workflows.base import machine
 from workflows.planning import costs, plan
@@ -80,7 +81,8 @@ def test_the_plan_says_what_is_made_and_what_is_to_make(
 ) -> None:
     given = {"dump": str(DATA / "wiki-40.xml"), "workdir": str(tmp_path)}
     FetchDump(**given).run()
-    told = Plan(**given, processes=2)
+    (tmp_path / "page_props.sql").write_bytes(sql([[]]))
+    told = Plan(**given, processes=2, page_props=str(tmp_path / "page_props.sql"))
     assert not told.complete()
     told.run()
     assert told.complete()
@@ -88,6 +90,8 @@ def test_the_plan_says_what_is_made_and_what_is_to_make(
     found = {line.split()[0]: line.split()[1:] for line in lines}
     assert found["FetchDump"] == ["made"]
     assert found["BuildMentionTable"][:2] == ["to", "make"]
+    assert found["FetchQids"] == ["to", "make", "not", "estimated"]
+    assert lines[-1].startswith("all                without FetchQids ")
     assert len(found["BuildSequences"]) == 2 + 5
     assert lines[-1].startswith("all ")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("tmp")] == []
