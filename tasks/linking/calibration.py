@@ -20,7 +20,7 @@ from tasks.finetuning.calibration import fit_temperature, least, losses
 from tasks.task import Choices
 
 LARGEST_WEIGHT = 4.0
-Row = tuple[str | None, Candidates, "Floats | list[float]"]
+Row = tuple[str | None, Candidates, Floats | list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,24 +110,30 @@ def calibrate(
     certainty = replace(
         linker.certainty, temperature=at_best(scores, is_right)[0], discount=fit_discount(outcomes)
     )
-    probabilities, right = outcomes.answers(certainty)
-    best = best_threshold(probabilities, right, outcomes.known)
-    chosen = best if min_probability is None else min_probability
-    kept = probabilities >= chosen
-    f1 = 2 * int(right[kept].sum()) / (int(kept.sum()) + outcomes.known)
+    if min_probability is None:
+        min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
+    certainty = replace(certainty, min_probability=min_probability)
     before = reliability(*outcomes.answers(linker.certainty))
-    fit: Figures = {
+    return certainty, {
         "documents": len(documents),
         "own_links_left_out": own_links,
+        **figures_of(outcomes, certainty),
+        "expected_calibration_error_before": before["expected_calibration_error"],
+    }
+
+
+def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
+    """What there is to be told of mentions, and how good the answers are with this certainty."""
+    probabilities, right = outcomes.answers(certainty)
+    kept = probabilities >= certainty.min_probability
+    return {
         "mentions": outcomes.total,
         "in_knowledge_base": outcomes.known,
         "with_candidates": len(outcomes.sizes),
         "right_among_candidates": int(outcomes.is_right.any(axis=1).sum()),
-        "f1": f1,
+        "f1": 2 * int(right[kept].sum()) / (int(kept.sum()) + outcomes.known),
         "expected_calibration_error": reliability(probabilities, right)["expected_calibration_error"],
-        "expected_calibration_error_before": before["expected_calibration_error"],
     }
-    return replace(certainty, min_probability=chosen), fit
 
 
 def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int) -> Outcomes:

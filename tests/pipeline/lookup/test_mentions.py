@@ -31,6 +31,11 @@ def test_names_are_looked_up(table: MentionTable) -> None:
         assert table.get(name) is None
 
 
+def test_links_to_titles_are_those_of_all_names(table: MentionTable) -> None:
+    assert table.links_to({"Paris", "Japan", "Nowhere"}) == {"Paris": 7, "Japan": 1}
+    assert table.links_to(()) == {}
+
+
 def test_mentions_of_a_text(table: MentionTable) -> None:
     text = "The new Paris, Parisian 日本, Paris"
     found = [(text[start:end], mention.name) for start, end, mention in table.find(text)]

@@ -219,7 +219,8 @@ def test_signs_in_names_and_acronyms_do_not_matter() -> None:
 
 
 def candidates(step: str, **priors: float) -> Candidates:
-    return Candidates(step, tuple(Candidate(title, None, prior) for title, prior in priors.items()))
+    items = tuple(Candidate(title, None, prior) for title, prior in priors.items())
+    return Candidates(step, items, 3 * len(items))
 
 
 @pytest.mark.parametrize(
@@ -246,6 +247,7 @@ def test_priors_are_mixed(
         assert found == own
     else:
         assert found.step == DOCUMENT
+        assert found.links == own.links + sum(each.links for each in longer)
         assert {each.title: each.prior for each in found.items} == pytest.approx(expected)
         assert [each.title for each in found.items] == list(expected)
         assert taken_over(own, longer, 1).items == found.items[:1]

@@ -11,6 +11,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
+from tasks.entities.certainty import reliability
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
@@ -105,6 +106,40 @@ def test_scores_are_those_of_loops(
     assert several["accuracy"] == pytest.approx(hits / max(1, sum(ambiguous)))
     micro = scores["linking"]["micro"]
     assert (micro["gold"], micro["predicted"], micro["correct"]) == (len(known), len(answers), sum(right))
+
+
+@given(st.lists(st.tuples(DOCUMENTS, DOCUMENTS, st.floats(0, 1)), min_size=1, max_size=3))
+def test_calibration_is_that_of_loops(
+    tmp_path_factory: pytest.TempPathFactory, finder: CandidateFinder, documents: list[tuple[Any, Any, float]]
+) -> None:
+    """Of answers with a page at a gold mention in the knowledge base; the places of the second document tell none."""
+    folder = tmp_path_factory.mktemp("scores")
+    gold, found = write(folder / "gold", [each for each, *_ in documents]), folder / "found"
+    lines, expected = [], list[tuple[float, bool]]()
+    for number, (golds, answered, probability) in enumerate(documents):
+        titles = {span: ENDS[title] for span, title in golds}
+        mentions = []
+        for (start, end), title in answered:
+            tells = {} if number == 1 else {"probability": probability * start / 12}
+            mentions.append({"start": start, "end": end, "title": title, **tells})
+            if title and titles.get((start, end)) and tells:
+                expected.append((tells["probability"], (ENDS[title] or title) == titles[start, end]))
+        lines.append(json.dumps({"id": number, "text": TEXT, "mentions": mentions}))
+    found.write_text("\n".join(lines))
+    calibration = score_files(gold, found, finder)["calibration"]
+    assert calibration == reliability([each for each, _ in expected], [right for _, right in expected])
+    assert calibration["mentions"] == len(expected)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, "0.5", True])
+def test_a_probability_is_one(tmp_path: Path, value: object) -> None:
+    gold, found = write(tmp_path / "gold", [[]]), tmp_path / "found"
+    mention = {"start": 0, "end": 3, "title": "A", "probability": value}
+    found.write_text(json.dumps({"id": 0, "text": TEXT, "mentions": [mention]}))
+    with pytest.raises(
+        ValueError, match=r"found:1: mentions\[0\]: probability is .*; wanted a number from 0 to 1"
+    ):
+        score_files(gold, found)
 
 
 def test_titles_that_the_dump_lacks_are_told(tmp_path: Path, finder: CandidateFinder) -> None:

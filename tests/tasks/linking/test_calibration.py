@@ -35,7 +35,7 @@ from tests.tasks.linking.test_training import pages_of
 # Outcomes that are drawn
 
 
-def drawn(weight: float, temperature: float, discount: float, count: int = 3000) -> Outcomes:
+def drawn(weight: float, temperature: float, discount: float, count: int = 2000) -> Outcomes:
     """Mentions whose pages are drawn with the probabilities of these values; logits are a hundredth of an integer."""
     generator, rows = np.random.default_rng(0), []
     for _ in range(count):
@@ -176,8 +176,8 @@ def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     train_tokenizer([document.text], folder / "tokenizer", CONFIG.vocab_size)
     words = WordTokenizer.load(folder / "tokenizer").vocab_size
     torch.manual_seed(0)
-    sizes = {"vocab_size": words, "entity_vocab_size": len(table.vocab), "initializer_range": 0.3}
-    save_model(folder / "weights", LukeForPretraining(replace(CONFIG, **sizes)).eval())
+    config = replace(CONFIG, vocab_size=words, entity_vocab_size=len(table.vocab), initializer_range=0.3)
+    save_model(folder / "weights", LukeForPretraining(config).eval())
     return folder
 
 
