@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.evidence.words_around import WordsAround
+from benchmarks.evidence.words_around import around_links, around_mentions
 from benchmarks.harness.options import Options, absolute
 from benchmarks.harness.report import Record, Report, progress
 from model.data.collation import collate
@@ -193,35 +193,39 @@ class Probe:
         return is_right(mentions, combined(mentions, scores, weights)).astype(np.float64), weights, count
 
 
-def methods(probe: Probe, bags: Sequence[Scores], models: Sequence[Scores]) -> tuple[Record, list[Record]]:
-    """By method which of the asked are right (a mean over models), and a row of each choice of weights."""
+def methods(
+    probe: Probe, bags: Sequence[Scores], models: Mapping[str, Sequence[Scores]]
+) -> tuple[Record, list[Record]]:
+    """By method which of the asked are right (a mean over models), and a row of each choice of weights.
+
+    `models` are the scores of each model, by what they are called.
+    """
     bag = max(bags, key=lambda each: probe.weighed(each)[2])
     right: Record = {"the prior": probe.weighed()[0], "prior + bag of words": probe.weighed(bag)[0]}
     choices = [{"method": "prior + bag of words", "weights": probe.weighed(bag)[1]}]
-    if models:
-        right["LUKE"] = np.mean([probe.alone(each) for each in models], axis=0)
-    for name, others in (("prior + LUKE", ()), ("prior + LUKE + bag of words", (bag,))):
-        found = [probe.weighed(each, *others) for each in models]
-        choices += [{"method": name, "weights": weights} for _, weights, _ in found]
-        if found:
+    for kind, scores in models.items():
+        right[kind] = np.mean([probe.alone(each) for each in scores], axis=0)
+        for name, others in ((f"prior + {kind}", ()), (f"prior + {kind} + bag of words", (bag,))):
+            found = [probe.weighed(each, *others) for each in scores]
+            choices += [{"method": name, "weights": weights} for _, weights, _ in found]
             right[name] = np.mean([each for each, _, _ in found], axis=0)
     return right, choices
 
 
 def tables(probe: Probe, right: Mapping[str, Floats]) -> tuple[list[Record], list[Record]]:
-    """The accuracy of each method in per cent, and what LUKE adds to the others, with intervals over pages."""
+    """The accuracy of each method in per cent, and what models add to the others, with intervals over pages."""
     pages = np.array([probe.mentions[n].page_id for n in probe.asked], np.int64)
 
     def row(name: str, values: Floats) -> Record:
         mean, low, high = interval(pages, 100 * values)
         return {"method": name, "mean": mean, "from": low, "to": high}
 
-    pairs = [
-        ("prior + LUKE", "the prior"),
-        ("prior + LUKE", "prior + bag of words"),
-        ("prior + LUKE + bag of words", "prior + bag of words"),
+    differences = [
+        row(f"{name} less {base}", values - right[base])
+        for name, values in right.items()
+        for base in ("the prior", "prior + bag of words")
+        if name.startswith("prior + ") and name != base
     ]
-    differences = [row(f"{a} less {b}", right[a] - right[b]) for a, b in pairs if a in right]
     return [row(name, values) for name, values in right.items()], differences
 
 
@@ -242,13 +246,14 @@ def main(arguments: list[str]) -> None:
     )
     probe = Probe.of(found, chosen.chosen_by)
     progress(f"{len(found):,} mentions; words around links")
-    places = [(each.index, each.place, each.candidates) for each in found]
-    bags = [WordsAround(training, sublinear=each).scores(held_out, places) for each in (False, True)]
+    around = around_mentions(held_out, [(each.index, each.place) for each in found])
+    candidates = [each.candidates for each in found]
+    bags = [around_links(training, sublinear=each).cosines(around, candidates) for each in (False, True)]
     models = []
     for folder in chosen.models:
         progress(f"{folder}")
         models.append(model_scores(read_pretrained(folder), held_out, found))
-    right, choices = methods(probe, bags, models)
+    right, choices = methods(probe, bags, {"LUKE": models} if models else {})
     accuracies, differences = tables(probe, right)
     report = Report(
         "Which entity a held-out link leads to", chosen, ["torch", "numpy", "scipy", "scikit-learn"]

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.evidence import disambiguation as probe
 from benchmarks.evidence import known_entities
-from benchmarks.evidence.words_around import WordsAround
+from benchmarks.evidence.words_around import around_links, around_mentions
 from model.data.collation import collate
 from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence
@@ -67,11 +67,11 @@ def test_the_words_around_a_link_beside_loops(folder: Path, mentions: list[probe
     for text in texts:
         for place, entity in enumerate(text.entity_ids.tolist()):
             entities[entity] += around(text, place)
-    places = [(each.index, each.place, each.candidates) for each in mentions]
-    found = WordsAround(training, sublinear=False).scores(held_out, places)
-    for (index, place, candidates), cosines in zip(places, found, strict=True):
-        own = vector(around(held_out[index], place))
-        wanted = [own @ vector(entities[candidate]) for candidate in candidates.tolist()]
+    words = around_mentions(held_out, [(each.index, each.place) for each in mentions])
+    found = around_links(training, sublinear=False).cosines(words, [each.candidates for each in mentions])
+    for mention, cosines in zip(mentions, found, strict=True):
+        own = vector(around(held_out[mention.index], mention.place))
+        wanted = [own @ vector(entities[candidate]) for candidate in mention.candidates.tolist()]
         np.testing.assert_allclose(cosines, wanted, atol=1e-12)
 
 
@@ -154,13 +154,24 @@ def test_a_score_that_knows_and_one_that_does_not(mentions: list[probe.Mention])
     by_errors, weights, _ = found.weighed(errs)
     assert (none, weights) == ((), (0.0,))
     assert np.array_equal(prior, by_errors)
-    table, choices = probe.methods(found, [errs, knows], [errs, knows])
+    table, choices = probe.methods(found, [errs, knows], {"LUKE": [errs, knows]})
     assert np.array_equal(table["prior + bag of words"] == 1, reachable), "the better bag is chosen"
     np.testing.assert_allclose(table["prior + LUKE"], (prior + reachable) / 2)
     assert len(choices) == 1 + 2 + 2
     accuracies, differences = probe.tables(found, table)
     assert [row["method"] for row in accuracies] == list(table)
-    assert differences[0]["mean"] == pytest.approx(100 * (table["prior + LUKE"] - prior).mean())
+    assert {row["method"]: row["mean"] for row in differences} == pytest.approx(
+        {
+            f"{name} less {base}": 100 * (table[name] - table[base]).mean()
+            for name, base in [
+                ("prior + bag of words", "the prior"),
+                ("prior + LUKE", "the prior"),
+                ("prior + LUKE", "prior + bag of words"),
+                ("prior + LUKE + bag of words", "the prior"),
+                ("prior + LUKE + bag of words", "prior + bag of words"),
+            ]
+        }
+    )
 
 
 def test_an_interval_is_of_pages() -> None:

@@ -214,6 +214,13 @@ def test_a_process_serves_until_it_is_told_to_end(table: Path) -> None:
             process.kill()
 
 
+def test_the_body_of_an_answer_does_not_wait_for_its_head_to_be_received() -> None:
+    with service.listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def stopped(*arguments: object) -> str:
     with pytest.raises(SystemExit) as ended:
         main(["serve", *map(str, arguments)])
