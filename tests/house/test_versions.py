@@ -46,9 +46,9 @@ ROOTS = {
     "FineTuneGrid": ["workflows.stages.experiments"],
     "Report": [
         "workflows.stages.report",
-        "workflows.report.comparison",
-        "workflows.report.caveats",
-        "workflows.report.paper_settings",
+        "workflows.report.paper.comparison",
+        "workflows.report.paper.caveats",
+        "workflows.report.paper.settings",
         "workflows.report.latex",
         "workflows.report.rendering",
         "workflows.report.figures",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflows.report import latex
-from workflows.report.comparison import Compared
+from workflows.report.paper.comparison import Compared
 
 if TYPE_CHECKING:
     import jinja2

@@ -15,9 +15,9 @@ from workflows.base import parameters
 from workflows.base.fine_tuning_settings import GridSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
-from workflows.report.comparison import Compared, compare
 from workflows.report.corpus import corpus_browser, corpus_figures
-from workflows.report.paper_settings import pretraining_configuration
+from workflows.report.paper.comparison import Compared, compare
+from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.pretraining import (

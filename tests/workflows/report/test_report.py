@@ -17,8 +17,8 @@ from pipeline.sequences.tokenizer import WordPiece
 from pipeline.sequences.tokenizer_files import Normalizer
 from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
-from workflows.report.comparison import compare
 from workflows.report.corpus import corpus_figures
+from workflows.report.paper.comparison import compare
 from workflows.report.rendering import (
     as_data,
     duration,
