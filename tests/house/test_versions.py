@@ -55,6 +55,7 @@ ROOTS = {
         "workflows.report.corpus",
         "workflows.report.sample_pages",
         "workflows.report.training_curves",
+        "workflows.report.linking",
     ],
 }
 # Files that are no code, by the module or the stage that reads them.
