@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pipeline import storage
+from tasks.entities.documents.document import page_title
 from workflows.base.stage import Stage
 from workflows.report.sample_pages import pieces
 
@@ -22,6 +23,8 @@ MENTIONS = 200  # shown of a document
 CANDIDATES = 5  # shown of a mention, and the right one
 Line = Mapping[str, Any]
 Place = tuple[int, int]
+Resolve = Callable[[str], str | None]
+"""A title after redirects; None for one that the dump lacks."""
 
 # Yamada et al., "Global Entity Disambiguation with BERT" (NAACL 2022, arXiv 1909.00426): LUKE-ED's percentages of gold
 # mentions in the knowledge base that it gives the right title.
@@ -55,8 +58,8 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
     from tasks.entities.scores import resolver
 
     folder, table = stages[STAGE].folder, MentionTable(stages["BuildMentionTable"].folder)
-    paths = (storage.join(folder, name) for name in (GOLD, ANSWERS))
-    return linked_documents(*paths, resolver(CandidateFinder(table)))
+    gold, answers = (storage.join(folder, name) for name in (GOLD, ANSWERS))
+    return linked_documents(gold, answers, resolver(CandidateFinder(table)))
 
 
 def read_lines(path: str) -> Iterator[Line]:
@@ -65,13 +68,13 @@ def read_lines(path: str) -> Iterator[Line]:
         yield from map(json.loads, lines)
 
 
-def linked_documents(documents: str, answers: str, resolve: Callable[[str], str | None]) -> dict[str, Any]:
+def linked_documents(documents: str, answers: str, resolve: Resolve) -> dict[str, Any]:
     """Documents to read, with their links beside the gold ones.
 
     Args:
         documents: path of the gold documents, in JSON lines.
         answers: path of the answers to them, with candidates.
-        resolve: a title after redirects; None for one that the dump lacks.
+        resolve: where gold titles end.
 
     Returns:
         `of`: all documents; `characters`: what is shown of one at most; `documents`: see `shown_document`.
@@ -91,17 +94,17 @@ def linked_documents(documents: str, answers: str, resolve: Callable[[str], str 
     return {"of": total, "characters": CHARACTERS, "documents": shown}
 
 
-def shown_document(gold: Line, answer: Line, resolve: Callable[[str], str | None]) -> dict[str, Any]:
+def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]:
     """What is shown of a document.
 
     Args:
         gold: `set`, `id`, `text` and `mentions` of `start`, `end` and `title`.
         answer: the `mentions` that were answered, none where the document has no answer.
-        resolve: see `linked_documents`.
+        resolve: where gold titles end.
 
     Returns:
-        `set`; `id`; `text`: [text, or [mention, number of it], ...]; `mentions`: see `shown_mention`; `left_out`: mentions
-        that lie across others; `cut`: characters after the text that is shown.
+        `set` and `id`; `text`: [text, or [mention, number of it], ...]; `mentions`: see `shown_mention`; `left_out`:
+        how many lie across others; `cut`: characters after the text that is shown.
     """
     links: dict[Place, Line] = {(each["start"], each["end"]): each for each in answer.get("mentions", ())}
     golds: dict[Place, Line] = {(each["start"], each["end"]): each for each in gold["mentions"]}
@@ -132,15 +135,13 @@ def apart(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Pl
     return sorted(kept)
 
 
-def shown_mention(
-    link: Line | None, gold: Line | None, resolve: Callable[[str], str | None]
-) -> dict[str, Any]:
+def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dict[str, Any]:
     """What is shown of a mention.
 
     Args:
         link: the answer, or None where the mention was not found.
         gold: the gold mention at the same place, or None.
-        resolve: see `linked_documents`.
+        resolve: where gold titles end.
 
     Returns:
         `kind`; the `title` that was given, with its `probability`; the `gold` title, after redirects; `lacks`: whether
@@ -150,7 +151,7 @@ def shown_mention(
     title, probability = (link["title"], link["probability"]) if link else (None, None)
     wanted = gold["title"] if gold else None
     known = resolve(wanted) if wanted else None
-    wanted = known or wanted
+    wanted = known or (page_title(wanted) if wanted else None)
     candidates = sorted(link.get("candidates", ()) if link else (), key=lambda each: -each["probability"])
     shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == wanted]
     return {

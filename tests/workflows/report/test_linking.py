@@ -34,7 +34,7 @@ def test_what_became_of_each_mention() -> None:
         "Paris": "Paris (Troy)",
         "Anna": None,
         "Bob": None,
-        "Gaul": "Gallia",
+        "Gaul": "Gallia_Celtica#Name",
         "<b>": HOSTILE,
     }
     document = gold("7", TEXT, mentions)
@@ -58,7 +58,7 @@ def test_what_became_of_each_mention() -> None:
         "Anna": ("unlinked", None, None, False),
         "nobody": ("extra", "Nobody", None, False),
         "Bob": ("wrong", "Bob", None, False),
-        "Gaul": ("missed", None, "Gallia", True),
+        "Gaul": ("missed", None, "Gallia Celtica", True),
         "<b>": ("missed", None, HOSTILE, False),
     }
     assert by_text["Rome"]["probability"] == 0.75
