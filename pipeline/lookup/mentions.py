@@ -4,12 +4,14 @@
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pipeline import schemas, storage
 from pipeline.lookup.names import alike, fold_in_place, longest_names, write_alike
@@ -144,6 +146,16 @@ class MentionTable:
                 column[place].as_py() for column in (entity_ids, titles, link_counts)
             )
             yield Candidate(entity_id, title, link_count, link_count / total)
+
+    def links_to(self, titles: Collection[str]) -> Counter[str]:
+        """How many links there are to each of these titles, of all names together; the whole table is read once."""
+        wanted, found = pa.array(sorted(titles), pa.string()), Counter[str]()
+        for *_, ends, counts in self._columns:
+            is_wanted = pc.is_in(ends, value_set=wanted)
+            pairs = (column.filter(is_wanted).to_pylist() for column in (ends, counts))
+            for title, count in zip(*pairs, strict=True):
+                found[title] += count
+        return found
 
     def as_named(self, text: str) -> tuple[str, Sequence[int]]:
         """A text as the table writes names, and the place in the text of each of its positions and its end.

@@ -1,13 +1,14 @@
-"""Entity linking: `python -m tasks.entities link`, `serve`, `score`, `train` and `convert`.
+"""Entity linking: `python -m tasks.entities link`, `serve`, `score`, `train`, `calibrate` and `convert`.
 
     python -m tasks.entities link --mentions DIR --model DIR < text
     python -m tasks.entities serve --mentions DIR --model DIR
     python -m tasks.entities score GOLD PREDICTIONS --mentions DIR
     python -m tasks.entities train --train FILE --dev FILE --mentions DIR --model DIR --output DIR
+    python -m tasks.entities calibrate --documents FILE --mentions DIR --model DIR --output calibration.json
     python -m tasks.entities convert FILE > documents.jsonl
 
 `link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
-`page_id`, `qid`, `entity_id`, `probability` and `step`. Places are code points, ends are excluded.
+`page_id`, `qid`, `entity_id`, `probability`, `link_probability` and `step`. Places are code points, ends are excluded.
 """
 
 import argparse
@@ -20,14 +21,15 @@ from pathlib import Path
 
 from model.files import CONFIG
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.entities.annotator import MIN_LINK_PROBABILITY, Annotator
+from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import MOST, STEPS, CandidateFinder
 from tasks.entities.disambiguation import TOKENS_PER_BATCH, load_model
 from tasks.entities.documents.document import to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import score_files
-from tasks.io.arguments import positive, share, stop, weight
+from tasks.io.arguments import positive, stop
+from tasks.linking.certainty import add_calibration, add_certainty, run_calibration, with_certainty
 from tasks.linking.command import add_training
 from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.serving.linking.formats import FORMATS, find_format
@@ -48,10 +50,12 @@ def parser() -> argparse.ArgumentParser:
     link.set_defaults(run=run_link)
     add_documents(link)
     add_method(link)
+    add_certainty(link)
     service = commands.add_parser("serve", help="link documents that come over HTTP")
     service.set_defaults(run=run_serve, find_mentions=False, candidates=False)
     add_service(service)
     add_method(service)
+    add_certainty(service)
     score = commands.add_parser("score", help="compare answers with gold documents")
     score.set_defaults(run=run_score)
     score.add_argument("gold", type=Path, help="documents with titles, in any of the formats")
@@ -67,6 +71,11 @@ def parser() -> argparse.ArgumentParser:
     add_table(train, required=True)
     add_mention_errors(train)
     add_training(train)
+    calibrate = commands.add_parser("calibrate", help="choose how sure link is, on documents with titles")
+    calibrate.set_defaults(run=run_calibrate)
+    add_method(calibrate)
+    add_mention_errors(calibrate)
+    add_calibration(calibrate)
     convert = commands.add_parser("convert", help="write documents of any format as JSON lines")
     convert.set_defaults(run=run_convert)
     convert.add_argument("file", type=Path, help="ours, ZELDA's, ELEVANT's, AIDA-CoNLL's or WNED's")
@@ -102,13 +111,6 @@ def add_method(link: argparse.ArgumentParser) -> None:
     """By what it is linked."""
     add_table(link, required=True)
     link.add_argument(
-        "--min-link-probability",
-        type=share,
-        default=MIN_LINK_PROBABILITY,
-        metavar="SHARE",
-        help="names that are links less often are not found (default: %(default)s)",
-    )
-    link.add_argument(
         "--model",
         type=Path,
         help="folder of Pretrain or ExportHuggingFace, or a LukeForMaskedLM of transformers with entity_vocab.json; "
@@ -119,13 +121,6 @@ def add_method(link: argparse.ArgumentParser) -> None:
     )
     link.add_argument(
         "--local", action="store_true", help="answer all mentions at once, each without the others"
-    )
-    link.add_argument(
-        "--prior-weight",
-        type=weight,
-        default=1.0,
-        metavar="WEIGHT",
-        help="of the logarithm of the prior (default: %(default)s)",
     )
     link.add_argument(
         "--longer-mentions",
@@ -181,17 +176,16 @@ def open_linker(options: argparse.Namespace) -> Linker:
         finder,
         annotator,
         is_global=not options.local,
-        prior_weight=options.prior_weight,
         longer_mentions=options.longer_mentions,
         finds_all=options.find_mentions,
         shows_candidates=options.candidates,
     )
-    if options.model:
-        folder = model_folder(options.model)
+    folder = model_folder(options.model)
+    if folder:
         words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
         model = load_model(folder, annotator.table, words, device=options.device)
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
-    return linker
+    return with_certainty(linker, folder, options)
 
 
 def at_once(options: argparse.Namespace) -> int:
@@ -223,13 +217,21 @@ def run_serve(options: argparse.Namespace) -> int:
     return serve(open_linker(options), options, at_once(options))
 
 
-def model_folder(folder: Path) -> Path:
-    """Where the model is: the folder itself or, in that of ExportHuggingFace, `model`."""
+def model_folder(folder: Path | None) -> Path | None:
+    """Where the model is: the folder itself or, in that of ExportHuggingFace, `model`; None where none is given."""
+    if folder is None:
+        return None
     inner = folder / "model"
     return inner if (inner / CONFIG).is_file() and not (folder / CONFIG).is_file() else folder
 
 
-# score and convert
+# calibrate, score and convert
+
+
+def run_calibrate(options: argparse.Namespace) -> int:
+    """Write a calibration, and print it."""
+    tell(run_calibration(open_linker(options), model_folder(options.model), options, at_once(options)))
+    return 0
 
 
 def run_score(options: argparse.Namespace) -> int:

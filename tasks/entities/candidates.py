@@ -5,13 +5,14 @@ Last, a mention can take over what longer mentions of its document stand for: "T
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from pipeline.lookup.mentions import MentionTable
-from pipeline.lookup.names import letters_of, tokens
-from tasks.entities.documents.document import Mention
+from pipeline.lookup.names import letters_of, normalize_mention, tokens
+from pipeline.lookup.targets import Target
+from tasks.entities.documents.document import Document, Mention, page_title
 
 MOST = 30
 TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
@@ -35,21 +36,45 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The candidates of a mention, the commonest first, and the step that found them."""
+    """The candidates of a mention, the commonest first, the step that found them, and of how many links they are.
+
+    Links to pages that are not among the candidates count in `links`, too. A title counts as one.
+    """
 
     step: str
     items: tuple[Candidate, ...]
+    links: int = 0
 
 
 NOTHING = Candidates(NONE, ())
+_Found = tuple[tuple[Candidate, ...], int]
 
 
 class Asked(NamedTuple):
-    """A document whose mentions are asked for, with the candidates of each."""
+    """A document whose mentions are asked for, with the candidates of each.
+
+    `link_probabilities` says of mentions that were found how often their names are links; None where they were given.
+    """
 
     text: str
     mentions: Sequence[Mention]
     candidates: Sequence[Candidates]
+    link_probabilities: Sequence[float] | None = None
+
+
+class OwnLinks(NamedTuple):
+    """The links of a page of the table's dump, which the table has counted among all others.
+
+    Attributes:
+        of_names: by the number of a name's row, how many of its links the page has to each title.
+        alone: titles without a page that no other page links to.
+    """
+
+    of_names: Mapping[int, Mapping[str, int]]
+    alone: Collection[str]
+
+
+NO_LINKS = OwnLinks({}, ())
 
 
 class CandidateFinder:
@@ -60,45 +85,105 @@ class CandidateFinder:
         self.table, self.targets, self.most = table, table.targets, most
         self.of = lru_cache(_TEXTS_AT_HAND)(self._of)
 
-    def of_document(self, texts: Sequence[str], *, longer: bool) -> list[Candidates]:
-        """The candidates of the mentions of a document, whose texts are given; `longer` mentions help shorter ones."""
-        found = {text: self.of(text) for text in dict.fromkeys(texts)}
+    def of_document(
+        self, texts: Sequence[str], *, longer: bool, without: OwnLinks = NO_LINKS
+    ) -> list[Candidates]:
+        """The candidates of the mentions of a document.
+
+        Args:
+            texts: of the mentions.
+            longer: whether longer mentions help shorter ones.
+            without: links of the document's own, which are not counted: it is as if the dump had never had the page.
+        """
+        of = self.of if without is NO_LINKS else partial(self._of, without=without)
+        own = {text: of(text) for text in dict.fromkeys(texts)}
+        found = dict(own)
         if longer:
-            for text, others in longer_mentions(found).items():
-                found[text] = taken_over(found[text], [self.of(other) for other in others], self.most)
+            for text, others in longer_mentions(own).items():
+                found[text] = taken_over(own[text], [own[other] for other in others], self.most)
         return [found[text] for text in texts]
 
-    def _of(self, text: str) -> Candidates:
-        for step, items in ((EXACT, self._exact), (TITLE, self._title), (LETTERS, self._letters)):
-            if candidates := items(text):
-                return Candidates(step, candidates)
+    def own_links(self, documents: Sequence[Document]) -> list[OwnLinks]:
+        """What each document has of the table's links: it is a page of the dump, and its mentions are the page's links.
+
+        Raises: ValueError naming a document that links a name to a title more often than the whole dump does.
+        """
+        counts = [self._counted(document) for document in documents]
+        ends = [sum((Counter(each) for each in of_names.values()), Counter[str]()) for of_names in counts]
+        links = self.table.links_to({title for own in ends for title in own})
+        return [
+            OwnLinks(
+                of_names,
+                {title for title, count in own.items() if self._is_alone(title, links[title] - count)},
+            )
+            for of_names, own in zip(counts, ends, strict=True)
+        ]
+
+    def _counted(self, document: Document) -> dict[int, Counter[str]]:
+        """A document's links as the table counts them; it has no names that are too long or linked too rarely."""
+        found = defaultdict[int, Counter[str]](Counter)
+        for mention in document.mentions or ():
+            anchor = document.text[mention.start : mention.end]
+            name = normalize_mention(anchor) if self.table.profile == "paper" else anchor
+            number = self.table.number(name)
+            target = self.targets.get(page_title(mention.title)) if mention.title else None
+            if number is not None and target:
+                found[number][target.title] += 1
+        for number, own in found.items():
+            links = {each.title: each.link_count for each in self.table.candidates(number)}
+            for title, count in own.items():
+                if count > links.get(title, 0):
+                    raise document.error(
+                        f"{document.id!r} links a name to {title!r} {count} times, all of {self.table.folder} "
+                        f"{links.get(title, 0)} times; own links are taken out of pages of the table's own dump"
+                    )
+        return dict(found)
+
+    def _is_alone(self, title: str, others: int) -> bool:
+        target = self.targets.get(title)
+        return not others and target is not None and target.page_id is None
+
+    def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
+        for step, find in ((EXACT, self._exact), (TITLE, self._title), (LETTERS, self._letters)):
+            items, links = find(text, without)
+            if items:
+                return Candidates(step, items, links)
         return NOTHING
 
-    def _exact(self, text: str) -> tuple[Candidate, ...]:
+    def _exact(self, text: str, without: OwnLinks) -> _Found:
         number = self.table.number(self.table.as_named(text)[0])
         if number is None:
-            return ()
-        found = self.table.candidates(number, self.most)
-        return tuple(Candidate(each.title, each.entity_id, each.commonness) for each in found)
+            return (), 0
+        if number in without.of_names:
+            return self._together([number], [], without)
+        found = self.table.candidates(number, self.most)  # of names with many, those that are wanted alone
+        items = tuple(Candidate(each.title, each.entity_id, each.commonness) for each in found)
+        return items, self.table.total_links(number)
 
-    def _title(self, text: str) -> tuple[Candidate, ...]:
+    def _title(self, text: str, without: OwnLinks) -> _Found:
         """A title has no underscores; what follows a "#" is part of a name, though not of a title: "C#" is not "C"."""
         target = self.targets.get(" ".join(text.replace("_", " ").split()))
-        return (Candidate(target.title, target.entity_id, 1.0),) if target else ()
+        if target is None or target.title in without.alone:
+            return (), 0
+        return (Candidate(target.title, target.entity_id, 1.0),), 1
 
-    def _letters(self, text: str) -> tuple[Candidate, ...]:
-        """The links of all names that have the same letters together; a title counts as a link."""
-        links, ids, total = Counter[str](), dict[str, int | None](), 0
-        for number in self.table.alike(text):
-            total += self.table.total_links(number)
+    def _letters(self, text: str, without: OwnLinks) -> _Found:
+        return self._together(self.table.alike(text), self.targets.alike(text), without)
+
+    def _together(self, names: Iterable[int], targets: Iterable[Target], without: OwnLinks) -> _Found:
+        """The links of all these names together, by the numbers of their rows; a title counts as a link."""
+        links, ids = Counter[str](), dict[str, int | None]()
+        for number in names:
+            own = without.of_names.get(number, {})
             for each in self.table.candidates(number):
-                links[each.title] += each.link_count
+                links[each.title] += each.link_count - own.get(each.title, 0)
                 ids[each.title] = each.entity_id
-        for target in self.targets.alike(text):
-            total += 1
-            links[target.title] += 1
-            ids[target.title] = target.entity_id
-        return commonest({title: count / total for title, count in links.items()}, ids, self.most)
+        for target in targets:
+            if target.title not in without.alone:
+                links[target.title] += 1
+                ids[target.title] = target.entity_id
+        links, total = +links, links.total()
+        return commonest({title: count / total for title, count in links.items()}, ids, self.most), total
 
 
 def commonest(priors: Mapping[str, float], ids: Mapping[str, int | None], most: int) -> tuple[Candidate, ...]:
@@ -156,4 +241,5 @@ def taken_over(own: Candidates, longer: Sequence[Candidates], most: int) -> Cand
     mixed = defaultdict[str, float](float, {each.title: part * each.prior for each in own.items})
     for title, prior in theirs.items():
         mixed[title] += (1 - part) * prior / sum(theirs.values())
-    return Candidates(DOCUMENT, commonest(mixed, ids, most))
+    links = own.links + sum(each.links for each in longer)
+    return Candidates(DOCUMENT, commonest(mixed, ids, most), links)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import Asked, CandidateFinder, Candidates
+from tasks.entities.certainty import UNCALIBRATED, Certainty, Floats
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
 from tasks.io.records import Record
 
 # Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
 if TYPE_CHECKING:
-    from tasks.entities.disambiguation import EntityModel, Floats
+    from tasks.entities.disambiguation import EntityModel
 
 Answer = dict[str, Any]
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
@@ -28,7 +29,7 @@ class Linker:
         annotator: finds the mentions of documents that bring none.
         model: without one the commonest candidate is the answer.
         is_global: see `disambiguation`.
-        prior_weight: of the logarithm of the prior, beside the model's score.
+        certainty: what turns scores into probabilities, and below which of them no page is given.
         longer_mentions: whether mentions take over what longer ones of their document stand for.
         finds_all: whether mentions are found also where the document brings its own, which are then not read.
         shows_candidates: whether an answer has all candidates.
@@ -39,7 +40,7 @@ class Linker:
     annotator: Annotator
     model: "EntityModel | None" = None
     is_global: bool = True
-    prior_weight: float = 1.0
+    certainty: Certainty = UNCALIBRATED
     longer_mentions: bool = False
     finds_all: bool = False
     shows_candidates: bool = False
@@ -48,34 +49,57 @@ class Linker:
     def answer(self, records: Sequence[Record]) -> list[Answer]:
         """For each record its `mentions`, with their pages. Raises: ValueError naming the record."""
         documents = [self._asked(record) for record in records]
-        if self.model:
-            from tasks.entities.disambiguation import disambiguate
-
-            shares = disambiguate(
-                self.model, documents, is_global=self.is_global, prior_weight=self.prior_weight
-            )
-        else:
-            shares = [[None] * len(each.mentions) for each in documents]
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
-        return [{"mentions": self._answers(*pair)} for pair in zip(documents, shares, strict=True)]
+        return [
+            {"mentions": self._answers(*pair)} for pair in zip(documents, self.shares(documents), strict=True)
+        ]
+
+    def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
+        """For each mention the share of each candidate, at temperature 1; the priors where no model has a say."""
+        priors = [[[each.prior for each in of.items] for of in asked.candidates] for asked in documents]
+        if not self.model:
+            return priors
+        from tasks.entities.disambiguation import disambiguate
+
+        found = disambiguate(
+            self.model, documents, is_global=self.is_global, prior_weight=self.certainty.prior_weight
+        )
+        return [
+            [own if each is None else each for each, own in zip(*pair, strict=True)]
+            for pair in zip(found, priors, strict=True)
+        ]
 
     def _asked(self, record: Record) -> Asked:
         text = record.text("text")
         mentions = None if self.finds_all else read_document(record, 0).mentions
+        link_probabilities = None
         if mentions is None:
-            mentions = tuple(Mention(each.start, each.end) for each in self.annotator.annotate(text))
+            found = self.annotator.annotate(text)
+            mentions = tuple(Mention(each.start, each.end) for each in found)
+            link_probabilities = [each.link_probability for each in found]
         texts = [text[each.start : each.end] for each in mentions]
-        return Asked(text, mentions, self.finder.of_document(texts, longer=self.longer_mentions))
+        candidates = self.finder.of_document(texts, longer=self.longer_mentions)
+        return Asked(text, mentions, candidates, link_probabilities)
 
-    def _answers(self, asked: Asked, shares: "Sequence[Floats | None]") -> list[Answer]:
-        triples = zip(asked.mentions, asked.candidates, shares, strict=True)
-        return [self._answer(asked.text, *each) for each in triples]
+    def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
+        is_link: Sequence[float | None] = asked.link_probabilities or [None] * len(asked.mentions)
+        rows = zip(asked.mentions, asked.candidates, shares, is_link, strict=True)
+        return [self._answer(asked.text, *each) for each in rows]
 
-    def _answer(self, text: str, mention: Mention, found: Candidates, shares: "Floats | None") -> Answer:
+    def _answer(
+        self,
+        text: str,
+        mention: Mention,
+        found: Candidates,
+        shares: "Floats | list[float]",
+        link_probability: float | None,
+    ) -> Answer:
         """What is said of a mention; of equal candidates the commoner one."""
-        of_each = [each.prior for each in found.items] if shares is None else shares.tolist()
+        of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
-        chosen = None if best is None else found.items[best]
+        chosen = None
+        if best is not None and link_of(of_each[best], link_probability) >= self.certainty.min_probability:
+            chosen = found.items[best]
         target = chosen and self.finder.targets.get(chosen.title)
         answer: Answer = {
             "mention": text[mention.start : mention.end],
@@ -86,6 +110,7 @@ class Linker:
             "qid": target.qid if target else None,
             "entity_id": chosen.entity_id if chosen else None,
             "probability": None if best is None else round(of_each[best], DIGITS),
+            "link_probability": None if link_probability is None else round(link_probability, DIGITS),
             "step": found.step,
         }
         if self.shows_candidates:
@@ -99,3 +124,8 @@ class Linker:
                 for each, share in zip(found.items, of_each, strict=True)
             ]
         return answer
+
+
+def link_of(probability: float, link_probability: float | None) -> float:
+    """How probable a link to a page is: a mention that was given is one, a name that was found is one often enough."""
+    return probability if link_probability is None else probability * link_probability

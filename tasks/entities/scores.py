@@ -6,19 +6,21 @@ is given, every title counts, as it is written.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasks.entities.candidates import CandidateFinder
+from tasks.entities.certainty import reliability
 from tasks.entities.documents.document import Document, Mention, page_title
 from tasks.entities.documents.json_lines import read_document
 from tasks.entities.documents.reading import check_ids, read_documents
 from tasks.io.metrics import precision_recall_f1
-from tasks.io.records import read_records
+from tasks.io.records import Record, children, read_records
 
 Figures = dict[str, Any]
 Link = tuple[int, int, str]  # start, end and title
+Place = tuple[int, int]
 Resolve = Callable[[str], str | None]
 """A title after redirects; None for one that the dump lacks."""
 EXAMPLES = 10
@@ -26,14 +28,24 @@ EXAMPLES = 10
 
 @dataclass(frozen=True)
 class Pair:
-    """A document with its gold mentions and those that are scored, whose titles went through redirects."""
+    """A document with its gold mentions and those that are scored, whose titles went through redirects.
+
+    `probabilities` are those of the scored mentions that tell one.
+    """
 
     gold: Sequence[Mention]
     found: Sequence[Mention]
     text: str
+    probabilities: Mapping[Place, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, gold: Document, found: Sequence[Mention], resolve: Resolve) -> "Pair":
+    def of(
+        cls,
+        gold: Document,
+        found: Sequence[Mention],
+        resolve: Resolve,
+        probabilities: Mapping[Place, float] | None = None,
+    ) -> "Pair":
         """The mentions of both inside the annotated part; a title of `found` that the dump lacks stays as it is."""
         first, last = gold.annotated
         inside = [each for each in found if first <= each.start and each.end <= last]
@@ -41,6 +53,7 @@ class Pair:
             [Mention(m.start, m.end, resolve(m.title) if m.title else None) for m in gold.mentions or ()],
             [Mention(m.start, m.end, m.title and (resolve(m.title) or page_title(m.title))) for m in inside],
             gold.text,
+            probabilities or {},
         )
 
 
@@ -65,17 +78,17 @@ def score_files(
         ValueError: naming file and line of what cannot be read, and for answers to other documents.
     """
     documents = read_documents(gold, left_out)
-    answers, failed = read_answers(predictions)
-    check_answers(documents, answers)
+    answers, failed = read_answers(predictions, documents)
     kept = [each for each in documents if not (leaves_out_pages and is_page(each.id, finder))]
     resolve = resolver(finder)
     unknown = Counter(
         page_title(m.title) for each in kept for m in each.mentions or () if m.title and not resolve(m.title)
     )
-    nothing: tuple[Mention, ...] = ()
+    nothing = Answers((), {})
+    found = [answers.get(each.id, nothing) for each in kept]
     pairs = [
-        Pair.of(each, answers[each.id].mentions or nothing if each.id in answers else nothing, resolve)
-        for each in kept
+        Pair.of(each, of_each.mentions, resolve, of_each.probabilities)
+        for each, of_each in zip(kept, found, strict=True)
     ]
     mentions = [(pair, mention) for pair in pairs for mention in pair.gold]
     titled = sum(bool(m.title) for each in kept for m in each.mentions or ())
@@ -93,34 +106,57 @@ def score_files(
         "titles_not_in_dump": dict(sorted(unknown.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
         "disambiguation": disambiguation_scores(pairs, finder),
         "linking": linking_scores(pairs),
+        "calibration": calibration_of(pairs),
     }
 
 
 # Reading
 
 
-def read_answers(path: Path) -> tuple[dict[str, Document], int]:
-    """The answers of `link` by the documents' ids, and how many lines of them report an error instead."""
-    documents, failed = [], 0
+class Answers(NamedTuple):
+    """The mentions of an answered document, and the probability of those that tell one, by their place."""
+
+    mentions: Sequence[Mention]
+    probabilities: Mapping[Place, float]
+
+
+def read_answers(path: Path, documents: Iterable[Document]) -> tuple[dict[str, Answers], int]:
+    """The answers of `link` by the documents' ids, and how many lines of them report an error instead.
+
+    Raises: ValueError naming an answer to a document that is not there, or has another text.
+    """
+    answers, failed = [], 0
     for number, record in enumerate(read_records(path), start=1):
         if "error" in record.values and "text" not in record.values:
             failed += 1
         else:
-            documents.append(read_document(record, number))
-    check_ids(documents)
-    return {each.id: each for each in documents}, failed
-
-
-def check_answers(documents: Iterable[Document], answers: Mapping[str, Document]) -> None:
-    """Raises: ValueError naming an answer to a document that is not there, or has another text."""
+            answers.append((read_document(record, number), record))
+    check_ids([answer for answer, _ in answers])
     texts = {each.id: each for each in documents}
-    for identity, answer in answers.items():
-        if identity not in texts:
-            raise answer.error(f"no gold document has the id {identity!r}; wanted answers to those documents")
-        if texts[identity].text != answer.text:
-            raise answer.error(f"the text of {identity!r} differs from that in {texts[identity].where}")
+    found = {}
+    for answer, record in answers:
+        if answer.id not in texts:
+            raise answer.error(
+                f"no gold document has the id {answer.id!r}; wanted answers to those documents"
+            )
+        if texts[answer.id].text != answer.text:
+            raise answer.error(f"the text of {answer.id!r} differs from that in {texts[answer.id].where}")
         if answer.mentions is None:
             raise answer.error("no field 'mentions'; wanted what link answers")
+        found[answer.id] = Answers(answer.mentions, probabilities_of(record))
+    return found, failed
+
+
+def probabilities_of(record: Record) -> dict[Place, float]:
+    """The probabilities that an answer tells, by place. Raises: ValueError naming a mention with another one."""
+    found = {}
+    for each in children(record, "mentions") if "mentions" in record.values else ():
+        value = each.values.get("probability")
+        if value is not None:
+            if type(value) not in (int, float) or not 0 <= value <= 1:
+                raise each.error(f"probability is {value!r}; wanted a number from 0 to 1, or null")
+            found[each.values["start"], each.values["end"]] = float(value)
+    return found
 
 
 def is_page(identity: str, finder: CandidateFinder | None) -> bool:
@@ -175,6 +211,22 @@ def shares_of(rows: Sequence[tuple[bool, bool, bool, bool]], finder: CandidateFi
     return {"mentions": len(rows)} | {
         name: count / len(rows) if rows else 0.0 for name, count in counts.items()
     }
+
+
+def calibration_of(pairs: Iterable[Pair]) -> Figures:
+    """How well probabilities say what is right, by `reliability`.
+
+    Of gold mentions in the knowledge base those count whose place has an answer with a page and a probability. So
+    mentions without candidates do not count, nor those that were left without a page for a low probability.
+    """
+    rows = []
+    for pair in pairs:
+        answers = {(each.start, each.end): each.title for each in pair.found}
+        for each in pair.gold:
+            place = each.start, each.end
+            if each.title and answers.get(place) and place in pair.probabilities:
+                rows.append((pair.probabilities[place], answers[place] == each.title))
+    return reliability([row[0] for row in rows], [row[1] for row in rows])
 
 
 def linking_scores(pairs: Sequence[Pair]) -> Figures:

@@ -13,7 +13,7 @@ import numpy as np
 from tasks.task import Choices
 
 LARGEST = 20.0  # temperatures lie between 1 / 20 and 20
-POINTS, PRECISION = 9, 1e-3  # of a search over the temperature's logarithm
+POINTS, PRECISION = 9, 1e-3  # of a search, such as that over the temperature's logarithm
 
 
 def calibration(task: Any, dataset: Any, features: Any, logits: Any) -> dict[str, Any]:
@@ -32,12 +32,22 @@ def fit_temperature(choices: Callable[[], Iterable[Choices]]) -> float:
     choices it weighs nothing. Where there are few, or all are right, it keeps the temperature near 1: without it the
     temperature would fall to 0, and the model call itself certain.
     """
-    low, high = -math.log(LARGEST), math.log(LARGEST)
-    while high - low > PRECISION:
+
+    def loss(logarithms: list[float]) -> np.ndarray:
+        return losses(choices, np.exp(logarithms).tolist()) + np.square(logarithms) / 2
+
+    return round(math.exp(least(loss, -math.log(LARGEST), math.log(LARGEST))), 3)
+
+
+def least(
+    loss: Callable[[list[float]], np.ndarray], low: float, high: float, precision: float = PRECISION
+) -> float:
+    """Where a function is least that falls and then rises: on a grid that is made finer around its best point."""
+    while high - low > precision:
         grid = np.linspace(low, high, POINTS)
-        best = int(np.argmin(losses(choices, np.exp(grid).tolist()) + grid**2 / 2))
+        best = int(np.argmin(loss(grid.tolist())))
         low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, POINTS - 1)])
-    return round(math.exp((low + high) / 2), 3)
+    return (low + high) / 2
 
 
 def losses(choices: Callable[[], Iterable[Choices]], temperatures: list[float]) -> np.ndarray:

@@ -215,7 +215,10 @@ class LinkingSettings(MentionSettings):
         description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
         "what is meant, on processors; empty: the commonest page",
     )
-    min_probability = parameters.Share(default=0.0, description="links of a lower probability are left out")
+    min_probability = parameters.Share(
+        default=0.0,
+        description="links are left out where link probability of the name x probability of the page is lower",
+    )
     min_link_probability = parameters.Share(
         default=0.01, description="names that are links less often in Wikipedia are not found"
     )

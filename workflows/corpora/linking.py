@@ -32,7 +32,7 @@ class Settings:
         documents: their folder.
         mentions: folder of BuildMentionTable.
         model: folder of a model with its tokenizer; empty: the commonest page is the answer.
-        min_probability: of a link; those below it are left out.
+        min_probability: of a link, as `link` takes it; those below it are left out.
         min_link_probability: of a name; those that are links less often are not found.
     """
 
@@ -164,12 +164,12 @@ class DocumentLinker:
         [answer] = self.linker.answer([Record(name, {"id": name, "text": text})])
         links = []
         for each in answer["mentions"]:
-            if each["title"] is None:
-                drops["links:no_page"] += 1
-            elif each["probability"] < self.settings.min_probability:
-                drops["links:below_min_probability"] += 1
-            else:
+            if each["title"] is not None:
                 links.append((each["start"], each["end"], each["title"]))
+            elif each["probability"] is None:
+                drops["links:no_page"] += 1
+            else:
+                drops["links:below_min_probability"] += 1
         return cut_paragraphs(text, links, drops), drops
 
 
@@ -181,6 +181,7 @@ def open_linker(settings: Settings) -> Any:
     """
     from tasks.entities.annotator import Annotator
     from tasks.entities.candidates import CandidateFinder
+    from tasks.entities.certainty import Certainty
     from tasks.entities.linker import Linker
 
     annotator = Annotator.open(
@@ -196,7 +197,8 @@ def open_linker(settings: Settings) -> Any:
         torch.set_num_threads(1)  # sums come out the same however many processes there are
         folder = Path(settings.model)
         model = load_model(folder, annotator.table, their_words(folder)[0], device="cpu")
-    return Linker(CandidateFinder(annotator.table), annotator, model, finds_all=True)
+    certainty = Certainty(min_probability=settings.min_probability)
+    return Linker(CandidateFinder(annotator.table), annotator, model, certainty=certainty, finds_all=True)
 
 
 def cut_paragraphs(text: str, links: Sequence[Link], drops: Counter[str]) -> list[tuple[str, list[Link]]]:

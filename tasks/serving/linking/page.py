@@ -52,6 +52,8 @@ def tooltip(mention: LinkedMention) -> str:
 
 
 def likely(found: Mapping[str, Any]) -> str:
+    """A title with its probability; without a title the probability is that of a page which is not given."""
     title, probability = found["title"], found["probability"]
-    name = "no page" if title is None else title
-    return name if probability is None else f"{name} {probability:.1%}"
+    if title is None:
+        return "no page"
+    return title if probability is None else f"{title} {probability:.1%}"

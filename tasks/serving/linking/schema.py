@@ -32,7 +32,8 @@ GIVEN = _object(
 CANDIDATE = _object(title=TEXT, entity_id=WHOLE_OR_NULL, prior=NUMBER, probability=NUMBER)
 MENTION = _object(
     mention=TEXT, **PLACE, title=TEXT_OR_NULL, page_id=WHOLE_OR_NULL, qid=TEXT_OR_NULL,
-    entity_id=WHOLE_OR_NULL, probability=NUMBER_OR_NULL, step=TEXT, candidates=_list(CANDIDATE),
+    entity_id=WHOLE_OR_NULL, probability=NUMBER_OR_NULL, link_probability=NUMBER_OR_NULL, step=TEXT,
+    candidates=_list(CANDIDATE),
 )  # fmt: skip
 ERROR = _object(("error",), error=TEXT)
 QUESTION = _object(("documents",), documents=_list(GIVEN), candidates={**YES_NO, "default": False})

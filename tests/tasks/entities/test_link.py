@@ -23,7 +23,12 @@ from tests.support.mentions import ARTICLES, small_pages, write_mentions
 SENTENCE = "Ann met Bob."
 ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "qid": "Q5", "entity_id": 3}
 BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "qid": None, "entity_id": None}
-FOUND = [{**ANN, "probability": 0.5, "step": "exact"}, {**BOB, "probability": 1.0, "step": "exact"}]
+# Of three "Ann" two are links, of three "Bob" one.
+FOUND = [
+    {**ANN, "probability": 0.5, "link_probability": 0.666667, "step": "exact"},
+    {**BOB, "probability": 1.0, "link_probability": 0.333333, "step": "exact"},
+]
+GIVEN = [{**each, "link_probability": None} for each in FOUND]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +147,7 @@ def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
     record = {"id": "x", "text": SENTENCE, "more": [1], "mentions": [{"start": 8, "end": 11, "title": "A"}]}
     data = json.dumps(record).encode()
     [given], _, _ = run("link", "--mentions", table, data=data)
-    assert given == {**record, "mentions": FOUND[1:]}
+    assert given == {**record, "mentions": GIVEN[1:]}
     [found], _, _ = run("link", "--find-mentions", "--mentions", table, data=data)
     assert found == {**record, "mentions": FOUND}
     wrong = {**record, "mentions": [{"start": 8, "end": 99}]}
@@ -150,9 +155,9 @@ def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
     assert (found, status) == ({**record, "mentions": FOUND}, 0)
     zelda = {"text": SENTENCE, "index": [[0, 3], [4, 7]], "wikipedia_titles": ["B", "B"]}
     [answer], err, _ = run("link", "--mentions", table, data=json.dumps(zelda).encode())
-    nothing = dict.fromkeys(("title", "page_id", "qid", "entity_id", "probability"))
+    nothing = dict.fromkeys(("title", "page_id", "qid", "entity_id", "probability", "link_probability"))
     assert answer["mentions"] == [
-        FOUND[0],
+        GIVEN[0],
         {"mention": "met", "start": 4, "end": 7, **nothing, "step": "none"},
     ]
     assert err == "2 mentions, candidates by: 1 exact, 1 none\n"

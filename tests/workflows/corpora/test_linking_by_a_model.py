@@ -38,9 +38,10 @@ def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
     main(["link", str(documents), "--mentions", str(mentions), "--model", str(model), "--device", "cpu"])
     answers = [json.loads(line)["mentions"] for line in capsys.readouterr().out.splitlines()]
-    probabilities = sorted(each["probability"] for answer in answers for each in answer)
-    least = probabilities[len(probabilities) // 2]
-    assert probabilities[0] < least
+    links = [[each["probability"] * each["link_probability"] for each in answer] for answer in answers]
+    probabilities = [link for answer in links for link in answer]
+    least = (min(probabilities) + max(probabilities)) / 2
+    assert min(probabilities) < least
     threads = torch.get_num_threads()
     work = DocumentLinker(
         {
@@ -57,7 +58,11 @@ def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     torch.set_num_threads(threads)
     rows = storage.read_rows(str(tmp_path / "linked/paragraphs/block-00000.parquet"))
     assert [[tuple(each.values()) for each in row["links"]] for row in rows] == [
-        [(each["start"], each["end"], each["title"]) for each in answer if each["probability"] >= least]
-        for answer in answers
+        [
+            (each["start"], each["end"], each["title"])
+            for each, link in zip(*pair, strict=True)
+            if link >= least
+        ]
+        for pair in zip(answers, links, strict=True)
     ]
     assert result.drops == {"links:below_min_probability": sum(each < least for each in probabilities)}

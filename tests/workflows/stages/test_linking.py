@@ -109,7 +109,7 @@ def expected(mentions: Path, document: Mapping[str, str], least: float = 0.0) ->
             links = [
                 {"start": start, "end": end, "target": name.candidates[0].title}
                 for start, end, name in names
-                if name.candidates[0].commonness >= least
+                if name.link_probability * name.candidates[0].commonness >= least
             ]
             found.append({"text": text, "section": "", "links": links})
     numbers = {"page_id": page_number(document["id"]), "title": document["id"]}

@@ -1,0 +1,112 @@
+"""The command line of certainty: `python -m tasks.entities calibrate`, and what `link` and `serve` take of it."""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from pipeline.storage.files import file_sha256
+from tasks.entities.annotator import MIN_LINK_PROBABILITY
+from tasks.entities.certainty import Certainty, basis, read_certainty, write_certainty
+from tasks.entities.documents.reading import read_documents
+from tasks.entities.linker import Linker
+from tasks.io.arguments import share, weight
+from tasks.linking.calibration import calibrate
+
+
+def add_certainty(link: argparse.ArgumentParser) -> None:
+    """How sure a link has to be, and what tells it."""
+    link.add_argument(
+        "--min-link-probability",
+        type=share,
+        default=MIN_LINK_PROBABILITY,
+        metavar="SHARE",
+        help="names that are links less often are not found (default: %(default)s)",
+    )
+    link.add_argument(
+        "--min-probability",
+        type=share,
+        metavar="SHARE",
+        help="mentions whose page is less probable are given none; of a name that is found, probability x link "
+        "probability counts (default: that of the calibration, or 0)",
+    )
+    either = link.add_mutually_exclusive_group()
+    either.add_argument(
+        "--calibration", type=Path, help="what calibrate wrote for this table, model and way of linking"
+    )
+    either.add_argument(
+        "--prior-weight",
+        type=weight,
+        default=1.0,
+        metavar="WEIGHT",
+        help="of the logarithm of the prior; a calibration has its own (default: %(default)s)",
+    )
+
+
+def add_calibration(calibrate: argparse.ArgumentParser) -> None:
+    """By which documents, and where to."""
+    # What `link` has beside: mentions are given here, and the rest is chosen.
+    calibrate.set_defaults(
+        find_mentions=False,
+        candidates=False,
+        calibration=None,
+        min_link_probability=MIN_LINK_PROBABILITY,
+        prior_weight=1.0,
+    )
+    calibrate.add_argument(
+        "--documents", type=Path, required=True, help="documents with titles, in any of the formats"
+    )
+    calibrate.add_argument(
+        "--output", type=Path, required=True, help="the file for link --calibration, such as calibration.json"
+    )
+    calibrate.add_argument(
+        "--own-links",
+        action="store_true",
+        help="the documents are pages of the table's dump: what each links itself does not count for it",
+    )
+    calibrate.add_argument(
+        "--min-probability",
+        type=share,
+        metavar="SHARE",
+        help="mentions whose page is less probable are given none (default: that of the best F1)",
+    )
+
+
+def with_certainty(linker: Linker, model: Path | None, options: argparse.Namespace) -> Linker:
+    """The linker with the certainty of the options; `model` is the folder of its model.
+
+    Raises: ValueError for a calibration of something else.
+    """
+    certainty = Certainty(prior_weight=options.prior_weight)
+    if options.calibration:
+        certainty = read_certainty(options.calibration, basis_of(linker, model))
+    if options.min_probability is not None:
+        certainty = replace(certainty, min_probability=options.min_probability)
+    return replace(linker, certainty=certainty)
+
+
+def basis_of(linker: Linker, model: Path | None) -> dict[str, object]:
+    return basis(linker.finder, model, is_global=linker.is_global, longer_mentions=linker.longer_mentions)
+
+
+def run_calibration(
+    linker: Linker, model: Path | None, options: argparse.Namespace, at_once: int
+) -> list[str]:
+    """Calibrate a linker, whose model is in this folder, and print the file; what was left out of the documents."""
+    left_out: list[str] | None = [] if options.on_error == "skip" else None
+    documents = read_documents(options.documents, left_out)
+    certainty, fit = calibrate(
+        linker,
+        documents,
+        own_links=options.own_links,
+        min_probability=options.min_probability,
+        at_once=at_once,
+    )
+    fit = {
+        "file_sha256": file_sha256(str(options.documents)),
+        "mentions_left_out": len(left_out or ()),
+        **fit,
+    }
+    write_certainty(options.output, certainty, basis_of(linker, model), fit)
+    print(json.dumps(json.loads(options.output.read_text(encoding="utf-8")), indent=2))
+    return left_out or []
