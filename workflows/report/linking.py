@@ -7,16 +7,23 @@ each: what is shown is bounded, however many there are.
 import hashlib
 import heapq
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
 from tasks.entities.documents.document import page_title
+from tasks.entities.documents.json_lines import read_document
+from tasks.io.records import Record
 from workflows.base.stage import Stage
 from workflows.report.sample_pages import pieces
 
+if TYPE_CHECKING:
+    from tasks.entities.candidates import CandidateFinder
+
 STAGE = "EvaluateLinking"
 SCORES, GOLD, ANSWERS = "scores.json", "documents.jsonl", "answers.jsonl"
+HELD_OUT_PAGES = "held-out pages"  # a set of documents; others are files of the user's
 DOCUMENTS = 8
 CHARACTERS = 4000  # shown of a document
 MENTIONS = 200  # shown of a document
@@ -38,7 +45,7 @@ PUBLISHED = {
 RIGHT, WRONG = "right", "wrong"
 MISSED = "missed"  # the gold document has a link here
 EXTRA = "extra"  # the gold document has no link here
-UNLINKED = "unlinked"  # no link in either
+UNLINKED = "unlinked"  # nor has the gold document a link here to a page that the dump knows
 
 
 def linking_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
@@ -55,11 +62,25 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
         return None
     from pipeline.lookup.mentions import MentionTable
     from tasks.entities.candidates import CandidateFinder
-    from tasks.entities.scores import resolver
 
     folder, table = stages[STAGE].folder, MentionTable(stages["BuildMentionTable"].folder)
     gold, answers = (storage.join(folder, name) for name in (GOLD, ANSWERS))
-    return linked_documents(gold, answers, resolver(CandidateFinder(table)))
+    return linked_documents(gold, answers, partial(resolvers, CandidateFinder(table)))
+
+
+def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
+    """For each gold document where its titles end, as it was scored: a page's own links do not make a title known."""
+    from tasks.entities.scores import resolver
+
+    own = [line for line in lines if line["set"] == HELD_OUT_PAGES]
+    links = finder.own_links([read_document(Record(line["id"], line), 0) for line in own])
+    alone = {line["id"]: each.alone for line, each in zip(own, links, strict=True)}
+    known = resolver(finder)
+
+    def without(left_out: Collection[str]) -> Resolve:
+        return lambda title: None if (end := known(title)) in left_out else end
+
+    return [without(alone.get(line["id"], ())) for line in lines]
 
 
 def read_lines(path: str) -> Iterator[Line]:
@@ -68,13 +89,15 @@ def read_lines(path: str) -> Iterator[Line]:
         yield from map(json.loads, lines)
 
 
-def linked_documents(documents: str, answers: str, resolve: Resolve) -> dict[str, Any]:
+def linked_documents(
+    documents: str, answers: str, resolvers: Callable[[Sequence[Line]], Sequence[Resolve]]
+) -> dict[str, Any]:
     """Documents to read, with their links beside the gold ones.
 
     Args:
         documents: path of the gold documents, in JSON lines.
         answers: path of the answers to them, with candidates.
-        resolve: where gold titles end.
+        resolvers: for each of some gold documents where its titles end.
 
     Returns:
         `of`: all documents; `characters`: what is shown of one at most; `documents`: see `shown_document`.
@@ -88,9 +111,13 @@ def linked_documents(documents: str, answers: str, resolve: Resolve) -> dict[str
             if line["mentions"]:
                 yield hashlib.sha256(line["id"].encode()).digest(), number, line
 
-    chosen = {line["id"]: line for _, _, line in heapq.nsmallest(DOCUMENTS, with_mentions())}
-    found = {line["id"]: line for line in read_lines(answers) if line.get("id") in chosen}
-    shown = [shown_document(line, found.get(name, {}), resolve) for name, line in chosen.items()]
+    chosen = [line for _, _, line in heapq.nsmallest(DOCUMENTS, with_mentions())]
+    names = {line["id"] for line in chosen}
+    found = {line["id"]: line for line in read_lines(answers) if line.get("id") in names}
+    shown = [
+        shown_document(line, found.get(line["id"], {}), resolve)
+        for line, resolve in zip(chosen, resolvers(chosen), strict=True)
+    ]
     return {"of": total, "characters": CHARACTERS, "documents": shown}
 
 
@@ -151,26 +178,31 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
     title, probability = (link["title"], link["probability"]) if link else (None, None)
     wanted = gold["title"] if gold else None
     known = resolve(wanted) if wanted else None
-    wanted = known or (page_title(wanted) if wanted else None)
     candidates = sorted(link.get("candidates", ()) if link else (), key=lambda each: -each["probability"])
-    shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == wanted]
+    shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == known]
     return {
-        "kind": kind_of(title, gold is not None, wanted),
+        "kind": kind_of(title, gold is not None, known),
         "title": title,
         "probability": probability,
-        "gold": wanted,
+        "gold": known or (wanted and page_title(wanted)),
         "lacks": bool(wanted) and known is None,
         "of": len(candidates),
         "candidates": [
-            [each["title"], each["probability"], each.get("prior"), each["title"] == wanted] for each in shown
+            [each["title"], each["probability"], each.get("prior"), each["title"] == known] for each in shown
         ],
     }
 
 
-def kind_of(title: str | None, is_marked: bool, wanted: str | None) -> str:
-    """What became of a mention with this title, by whether the gold document marks it, and the title that it wants."""
+def kind_of(title: str | None, is_marked: bool, known: str | None) -> str:
+    """What became of a mention that got this title, as it is scored.
+
+    Args:
+        title: None for no page.
+        is_marked: whether the gold document has a mention at this place.
+        known: its title there; None where it has none that the dump knows.
+    """
     if title is None:
-        return MISSED if wanted else UNLINKED
+        return MISSED if known else UNLINKED
     if not is_marked:
         return EXTRA
-    return RIGHT if title == wanted else WRONG
+    return RIGHT if title == known else WRONG

@@ -199,17 +199,17 @@ function preparePages() {
 
 const BECAME = {
   right: () => "right",
-  wrong: ({ gold }) => (gold ? "wrong" : "wrong: the document has no page here"),
+  wrong: ({ gold }) => (gold ? "wrong" : "wrong: the document names no page here"),
   missed: () => "not linked",
   extra: () => "the document has no link here",
-  unlinked: () => "not linked, as in the document",
+  unlinked: ({ gold }) => (gold ? "not linked" : "not linked, as in the document"),
 };
 
 /** What became of a mention, and its candidates. */
 function mentionElements(text, mention) {
   const { title, gold, probability, kind, candidates } = mention;
   const sure = title === null || probability === null ? "" : ` ${percent(probability)}`;
-  const lacks = mention.lacks ? ", which the dump lacks" : "";
+  const lacks = mention.lacks ? ", which the dump does not know" : "";
   const wanted = gold && kind !== "right" ? ["; wanted ", name(gold), lacks] : [];
   const line = element("p", {}, name(text), " → ", title === null ? "no page" : name(title), `${sure}: ${BECAME[kind](mention)}`, ...wanted);
   if (!candidates.length) return [line];
