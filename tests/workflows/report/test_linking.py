@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.lookup.mentions import MentionTable
+from tasks.entities.candidates import CandidateFinder
 from tests.support.linked import HOSTILE, answer, gold
+from tests.support.mentions import small_pages, write_mentions
 from workflows.report import linking as module
-from workflows.report.linking import apart, linked_documents, shown_document
+from workflows.report.linking import HELD_OUT_PAGES, apart, linked_documents, shown_document
 
 REDIRECTS = {
     "Roma": "Rome",
@@ -96,6 +99,18 @@ def test_long_documents_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(module, "CHARACTERS", 7)
     across = shown_document(document, {}, REDIRECTS.get)
     assert across["text"] == [["Rome", 0], " Ro"], "a mention across the cut is plain text"
+
+
+def test_titles_are_known_as_they_are_scored(tmp_path: Path) -> None:
+    """A missing page that a held-out page alone links to is not known for it; it is for documents from elsewhere."""
+    articles = [("ab cd", [(0, 2, "Alone"), (3, 2, "Both")]), ("cd", [(0, 2, "Both")]), ("", [])]
+    write_mentions(tmp_path, small_pages(articles), size=4)
+    finder = CandidateFinder(MentionTable(str(tmp_path)))
+    page = gold("A", "ab cd", {"ab": "Alone", "cd": "Both"})
+    lines = [{**page, "set": HELD_OUT_PAGES}, {**page, "id": "from elsewhere"}]
+    titles = ("Alone", "Both", "To_a", "Nowhere")
+    ends = [[resolve(title) for title in titles] for resolve in module.resolvers(finder, lines)]
+    assert ends == [[None, "Both", "A", None], ["Alone", "Both", "A", None]]
 
 
 PLACES = st.lists(

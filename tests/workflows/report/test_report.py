@@ -263,6 +263,10 @@ def test_reliability_is_drawn_by_method(content: dict[str, Any]) -> None:
     assert (traces[3]["x"], traces[3]["y"]) == ([0.35, 0.96], [1.0, 0.75]), "empty groups are left out"
     assert traces[3]["customdata"] == [1, 3]
     assert traces[3]["marker"]["size"][1] / traces[3]["marker"]["size"][0] == pytest.approx(3**0.5)
+    nothing = {"mentions": 0, "expected_calibration_error": None, "bins": linked.BINS}
+    for scores in content["linking"]["sets"][0]["methods"].values():
+        scores["calibration"] = nothing
+    assert "reliability" not in Page(whole(content)).data("figures")
     content["linking"] |= linked.scores(calibration=False)
     page = Page(whole(content))
     assert "reliability" not in page.data("figures")
