@@ -4,20 +4,22 @@ import sys
 
 from workflows.base import commandline
 from workflows.planning.plan import Plan
-from workflows.stages.dump import FetchDump
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
-from workflows.stages.pages import ExtractPages, FetchQids, ReadTemplates
+from workflows.stages.linking import BuildDocuments, EvaluateLinking, LinkDocuments
+from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
-from workflows.stages.sequences import BuildSequences, LinkDocuments, TrainTokenizer
+from workflows.stages.sequences import BuildSequences, TrainTokenizer
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks, ResolveRedirects
 from workflows.stages.tuning import Tune, TunedFineTune
 
 __all__ = [
+    "BuildDocuments",
     "BuildEntityVocab",
     "BuildMentionTable",
     "BuildSequences",
+    "EvaluateLinking",
     "ExportHuggingFace",
     "ExtractPages",
     "FetchDump",

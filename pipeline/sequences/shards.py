@@ -33,8 +33,12 @@ def is_held_out(page_id: int, share: float) -> bool:
 
     It is a matter of the page's id alone; a page that is held out at one share is so at every larger one.
     """
-    digest = hashlib.blake2b(str(page_id).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") < share * (1 << 64)
+    return page_hash(page_id) < share * (1 << 64)
+
+
+def page_hash(page_id: int) -> int:
+    """64 bits that follow from a page's id alone."""
+    return int.from_bytes(hashlib.blake2b(str(page_id).encode(), digest_size=8).digest(), "big")
 
 
 class ShardWriter:

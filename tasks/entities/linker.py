@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import Asked, CandidateFinder, Candidates
+from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, OwnLinks
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Floats
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
@@ -46,9 +46,18 @@ class Linker:
     shows_candidates: bool = False
     steps: Counter[str] = field(default_factory=Counter)
 
-    def answer(self, records: Sequence[Record]) -> list[Answer]:
-        """For each record its `mentions`, with their pages. Raises: ValueError naming the record."""
-        documents = [self._asked(record) for record in records]
+    def answer(self, records: Sequence[Record], own: Sequence[OwnLinks] = ()) -> list[Answer]:
+        """For each record its `mentions`, with their pages.
+
+        Args:
+            records: the documents.
+            own: links of each document's own, which are not counted: see `CandidateFinder.own_links`; none: all count.
+
+        Raises: ValueError naming the record.
+        """
+        documents = [
+            self._asked(*pair) for pair in zip(records, own or [NO_LINKS] * len(records), strict=True)
+        ]
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
         return [
             {"mentions": self._answers(*pair)} for pair in zip(documents, self.shares(documents), strict=True)
@@ -69,7 +78,7 @@ class Linker:
             for pair in zip(found, priors, strict=True)
         ]
 
-    def _asked(self, record: Record) -> Asked:
+    def _asked(self, record: Record, own: OwnLinks) -> Asked:
         text = record.text("text")
         mentions = None if self.finds_all else read_document(record, 0).mentions
         link_probabilities = None
@@ -78,7 +87,7 @@ class Linker:
             mentions = tuple(Mention(each.start, each.end) for each in found)
             link_probabilities = [each.link_probability for each in found]
         texts = [text[each.start : each.end] for each in mentions]
-        candidates = self.finder.of_document(texts, longer=self.longer_mentions)
+        candidates = self.finder.of_document(texts, longer=self.longer_mentions, without=own)
         return Asked(text, mentions, candidates, link_probabilities)
 
     def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:

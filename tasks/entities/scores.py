@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.entities.candidates import CandidateFinder
+from tasks.entities.candidates import NO_LINKS, NOTHING, CandidateFinder, OwnLinks
 from tasks.entities.certainty import reliability
 from tasks.entities.documents.document import Document, Mention, page_title
 from tasks.entities.documents.json_lines import read_document
@@ -30,13 +30,15 @@ EXAMPLES = 10
 class Pair:
     """A document with its gold mentions and those that are scored, whose titles went through redirects.
 
-    `probabilities` are those of the scored mentions that tell one.
+    `probabilities` are those of the scored mentions that tell one. `without` are links of the document's own, which do
+    not count.
     """
 
     gold: Sequence[Mention]
     found: Sequence[Mention]
     text: str
     probabilities: Mapping[Place, float] = field(default_factory=dict)
+    without: OwnLinks = NO_LINKS
 
     @classmethod
     def of(
@@ -45,15 +47,25 @@ class Pair:
         found: Sequence[Mention],
         resolve: Resolve,
         probabilities: Mapping[Place, float] | None = None,
+        without: OwnLinks = NO_LINKS,
     ) -> "Pair":
-        """The mentions of both inside the annotated part; a title of `found` that the dump lacks stays as it is."""
+        """The mentions of both inside the annotated part; a title of `found` that the dump lacks stays as it is.
+
+        A page that the dump lacks, and that the document alone links to, is not in the knowledge base.
+        """
+
+        def known(title: str | None) -> str | None:
+            end = resolve(title) if title else None
+            return None if end in without.alone else end
+
         first, last = gold.annotated
         inside = [each for each in found if first <= each.start and each.end <= last]
         return cls(
-            [Mention(m.start, m.end, resolve(m.title) if m.title else None) for m in gold.mentions or ()],
+            [Mention(m.start, m.end, known(m.title)) for m in gold.mentions or ()],
             [Mention(m.start, m.end, m.title and (resolve(m.title) or page_title(m.title))) for m in inside],
             gold.text,
             probabilities or {},
+            without,
         )
 
 
@@ -63,6 +75,7 @@ def score_files(
     finder: CandidateFinder | None = None,
     *,
     leaves_out_pages: bool = False,
+    own_links: bool = False,
     left_out: list[str] | None = None,
 ) -> Figures:
     """The scores of the answers of `link` to the documents of a file.
@@ -72,6 +85,7 @@ def score_files(
         predictions: what `link` wrote, or any documents of the same ids and texts.
         finder: of candidates; without one titles are compared as they are, and there is no recall of candidates.
         leaves_out_pages: leave out the documents whose id is the title of a page of the dump.
+        own_links: the documents are pages of the finder's dump; what each links itself is not counted for it.
         left_out: see `read_documents`; of the gold documents.
 
     Raises:
@@ -81,15 +95,19 @@ def score_files(
     answers, failed = read_answers(predictions, documents)
     kept = [each for each in documents if not (leaves_out_pages and is_page(each.id, finder))]
     resolve = resolver(finder)
-    unknown = Counter(
-        page_title(m.title) for each in kept for m in each.mentions or () if m.title and not resolve(m.title)
-    )
     nothing = Answers((), {})
     found = [answers.get(each.id, nothing) for each in kept]
+    own = finder.own_links(kept) if finder and own_links else [NO_LINKS] * len(kept)
     pairs = [
-        Pair.of(each, of_each.mentions, resolve, of_each.probabilities)
-        for each, of_each in zip(kept, found, strict=True)
+        Pair.of(each, of_each.mentions, resolve, of_each.probabilities, without)
+        for each, of_each, without in zip(kept, found, own, strict=True)
     ]
+    unknown = Counter(
+        page_title(m.title)
+        for each, pair in zip(kept, pairs, strict=True)
+        for m, known in zip(each.mentions or (), pair.gold, strict=True)
+        if m.title and not known.title
+    )
     mentions = [(pair, mention) for pair in pairs for mention in pair.gold]
     titled = sum(bool(m.title) for each in kept for m in each.mentions or ())
     return {
@@ -191,13 +209,17 @@ def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None)
     rows = []
     for pair in pairs:
         answers = {(each.start, each.end): each.title for each in pair.found}
-        for each in pair.gold:
-            if each.title:
-                titles = (
-                    [one.title for one in finder.of(pair.text[each.start : each.end]).items] if finder else []
-                )
-                is_right = answers.get((each.start, each.end)) == each.title
-                rows.append((is_right, each.title in titles, titles[:1] == [each.title], len(titles) > 1))
+        known = [each for each in pair.gold if each.title]
+        texts = [pair.text[each.start : each.end] for each in known]
+        candidates = (
+            finder.of_document(texts, longer=False, without=pair.without)
+            if finder
+            else [NOTHING] * len(known)
+        )
+        for each, of_each in zip(known, candidates, strict=True):
+            titles = [one.title for one in of_each.items]
+            is_right = answers.get((each.start, each.end)) == each.title
+            rows.append((is_right, each.title in titles, titles[:1] == [each.title], len(titles) > 1))
     figures = {"overall": shares_of(rows, finder)}
     if finder:
         figures["ambiguous"] = shares_of([row for row in rows if row[1] and row[3]], finder)

@@ -18,7 +18,7 @@ from tests.support import DATA, ROOT
 ACCEPTED = DATA / "stage_versions.json"
 # Where each stage's work is done. What these modules import is watched with them, except what `workflows` imports.
 ROOTS = {
-    "FetchDump": ["workflows.stages.dump", "pipeline.dump.fetch"],
+    "FetchDump": ["workflows.stages.pages", "pipeline.dump.fetch"],
     "ReadTemplates": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.read_templates"],
     "ExtractPages": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.extract_pages"],
     "FetchQids": ["workflows.stages.pages", "pipeline.dump.fetch_qids"],
@@ -28,7 +28,7 @@ ROOTS = {
     "BuildMentionTable": ["workflows.stages.tables", "pipeline.jobs.mention_table"],
     "TrainTokenizer": ["workflows.stages.sequences", "pipeline.sequences.tokenizer_training"],
     "LinkDocuments": [
-        "workflows.stages.sequences",
+        "workflows.stages.linking",
         "workflows.corpora.linking",
         "workflows.corpora.documents",
         "pipeline.jobs.beam",
@@ -36,9 +36,23 @@ ROOTS = {
         "tasks.entities.linker",
         "tasks.serving.predict",
     ],
+    "BuildDocuments": [
+        "workflows.stages.linking",
+        "workflows.corpora.pages",
+        "pipeline.lookup.targets",
+        "pipeline.sequences.shards",
+        "tasks.entities.documents.document",
+    ],
     "BuildSequences": ["workflows.stages.sequences", "pipeline.jobs.beam", "pipeline.jobs.build_sequences"],
     "Pretrain": ["workflows.stages.pretraining", "model.pretraining.run", "pipeline.sequences.commonest"],
     "PretrainRoberta": ["workflows.stages.pretraining", "model.pretraining.run"],
+    "EvaluateLinking": [
+        "workflows.stages.linking",
+        "workflows.corpora.evaluation",
+        "tasks.entities.disambiguation",
+        "tasks.entities.linker",
+        "tasks.entities.scores",
+    ],
     "ExportHuggingFace": ["workflows.stages.pretraining", "model.exchange.export"],
     "FineTune": ["workflows.stages.fine_tuning", "tasks.finetuning.finetune"],
     "Tune": ["workflows.stages.tuning"],

@@ -245,7 +245,27 @@ class TokenizerSettings(TrainingSampleSettings):
     )
 
 
-class SequenceSettings(VocabularySettings, TokenizerSettings):
+class HeldOutSettings:
+    """What tells the pages apart that pretraining never sees."""
+
+    held_out = parameters.Share(
+        default=0.01, description="share of pages, by hash, that pretraining never sees"
+    )
+
+
+class DocumentSettings(MentionSettings, HeldOutSettings):
+    """BuildDocuments and its upstream stages."""
+
+    train_documents = parameters.WholeNumber(
+        default=10_000,
+        description="pages, by hash, that become annotated documents to fine-tune a linker on, at most",
+    )
+    held_out_documents = parameters.WholeNumber(
+        default=1_000, description="held-out pages, by hash, that become annotated documents, at most"
+    )
+
+
+class SequenceSettings(VocabularySettings, TokenizerSettings, HeldOutSettings):
     """BuildSequences and its upstream stages."""
 
     sentence_splitter = parameters.Text(
@@ -264,9 +284,6 @@ class SequenceSettings(VocabularySettings, TokenizerSettings):
     )
     min_sentence_words = parameters.WholeNumber(
         least=1, default=5, description="word tokens below which a sentence is dropped"
-    )
-    held_out = parameters.Share(
-        default=0.01, description="share of pages, by hash, that pretraining never sees"
     )
     # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
     max_dropped_sentences = parameters.Share(
@@ -381,3 +398,24 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
 
 class LukeSettings(MentionSettings, EntitySettings, PretrainingSettings):
     """Pretrain and its upstream stages."""
+
+
+class EvaluationSettings(DocumentSettings):
+    """What EvaluateLinking has beside Pretrain."""
+
+    linking_documents = parameters.WholeNumber(
+        least=1,
+        or_auto=True,
+        default=AUTO,
+        description="documents, by hash, whose mentions the pretrained model links, at most, of held-out pages and of "
+        "--linking-gold each; auto: 20 for the preset demo, or else 200",
+    )
+    linking_gold = luigi.Parameter(
+        default="",
+        description="file of annotated documents of your own, in any of the formats that tasks.entities reads, whose "
+        "mentions are linked, too",
+    )
+    leave_out_pages = luigi.BoolParameter(
+        description="leave out those of --linking-gold whose id is the title of a page of the dump, from which the "
+        "model may know them"
+    )

@@ -14,7 +14,7 @@ from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room, scratch_folder
 from workflows.engines.spark import heap_bytes, is_small, scratch_root
 from workflows.planning.costs import Estimate, Sample, estimate, read_costs, take_sample, work_seconds
-from workflows.stages.dump import FetchDump
+from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences
 from workflows.stages.tables import BuildMentionTable, SparkStage
 

@@ -13,8 +13,8 @@ from workflows.base.experiment_file import Missing
 from workflows.base.fine_tuning_settings import GridSettings
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.stages.dump import FetchDump
 from workflows.stages.fine_tuning import FineTune, FineTuning, TaskStage
+from workflows.stages.pages import FetchDump
 from workflows.stages.pretraining import Pretraining, TorchStage
 from workflows.stages.tuning import Tune, TunedFineTune
 

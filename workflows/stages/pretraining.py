@@ -18,7 +18,7 @@ from workflows.base.parameters import AUTO
 from workflows.base.settings import SCRATCH, LukeSettings, PeakSettings, PretrainingSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step
 from workflows.engines import devices, hub, spark
-from workflows.stages.dump import FetchDump
+from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 

@@ -13,6 +13,7 @@ from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.fine_tuning_settings import GridSettings
+from workflows.base.settings import EvaluationSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.corpus import corpus_browser, corpus_figures
@@ -21,6 +22,7 @@ from workflows.report.paper.comparison import Compared, compare
 from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.stages.experiments import FineTuneGrid
+from workflows.stages.linking import EvaluateLinking
 from workflows.stages.pretraining import (
     ExportHuggingFace,
     Pretrain,
@@ -35,7 +37,7 @@ PAGE = "index.html"
 PRETRAININGS = ("Pretrain", "PretrainRoberta")
 
 
-class Report(GridSettings, Stage):
+class Report(EvaluationSettings, GridSettings, Stage):
     """One page (`index.html`), its tables as Markdown and LaTeX (`tables.md`, `tables.tex`), its figures as data
     (`results.json`).
 
@@ -50,7 +52,8 @@ class Report(GridSettings, Stage):
         "auto",
         "in",
         default="auto",
-        description="whether the corpus and both pretrainings are shown; auto: those that a fine-tuning starts from",
+        description="whether the corpus, both pretrainings and the linking of texts are shown; auto: those that a "
+        "fine-tuning starts from",
     )
 
     def check_machine(self) -> None:
@@ -66,6 +69,8 @@ class Report(GridSettings, Stage):
         if self.corpus == "auto":
             used = grid.requires()
             shown = [stage for stage in shown if stage.__name__ in used]
+        if Pretrain in shown:
+            shown.append(EvaluateLinking)
         upstream = {stage.__name__: self.clone(stage, **self.pretraining()) for stage in shown}
         return {**upstream, "FineTuneGrid": grid}
 
@@ -164,7 +169,7 @@ class Report(GridSettings, Stage):
         return render_page(content, compared, **shown)
 
 
-class RunExperiments(GridSettings, Step, luigi.WrapperTask):
+class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
     """The grid of fine-tunings, and the report that lays it beside the paper's tables."""
 
     variants = parameters.ListOf(

@@ -1,27 +1,18 @@
-"""From paragraphs, a dump's or of documents that are linked here, to sharded sequences of word and entity ids."""
+"""From paragraphs, a dump's or LinkDocuments', to sharded sequences of word and entity ids."""
 
 import functools
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.parameters import AUTO
-from workflows.base.settings import (
-    SCRATCH,
-    LinkingSettings,
-    SequenceSettings,
-    TokenizerSettings,
-    TrainingSampleSettings,
-)
+from workflows.base.settings import SCRATCH, SequenceSettings, TokenizerSettings, TrainingSampleSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam, hub
 from workflows.engines.disk import Need
-from workflows.stages.dump import CorpusStage, FetchDump
-from workflows.stages.pages import ExtractPages
-from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
+from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
+from workflows.stages.tables import BuildEntityVocab
 
 TOKENIZER_SIZES = {"demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_265}
 
@@ -84,91 +75,6 @@ class TokenizedStage(TokenizerSettings, CorpusStage):
 
         files = tokenizer_files(Path(given))
         return {name: storage.file_sha256(str(path)) for name, path in files.items()}
-
-
-class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
-    """Documents of one's own as pages and paragraphs, with links to the entities that they name."""
-
-    FOLDER = "linked"
-    VERSION = 2
-    NEED = Need(written=1.5)
-    KEEPS = "blocks"
-
-    def requires(self) -> dict[str, Stage]:
-        return {} if self.mentions else self.cloned(BuildMentionTable)
-
-    def mentions_folder(self) -> str:
-        return os.path.abspath(self.mentions) if self.mentions else self.clone(BuildMentionTable).folder
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        """What every file of the documents and of the model holds decides the bytes, as the given table does."""
-        return {
-            **self.values("min_probability", "min_link_probability"),
-            "block_bytes": self.block_bytes(),
-            "documents": _digests(self.documents, self._names()),
-            "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
-            "model": _digests(self.model, storage.list_files(self.model)) if self.model else {},
-        }
-
-    def _names(self) -> list[str]:
-        from workflows.corpora.documents import find_files
-
-        return find_files(self.documents) if self.documents else []
-
-    def block_bytes(self) -> int:
-        """`--block-size`; auto: 1/64 of the documents between 256 KiB and 4 MiB, as a power of two."""
-        if self.block_size != AUTO:
-            return int(self.block_size)
-        size = sum(storage.file_size(storage.join(self.documents, name)) or 0 for name in self._names())
-        return min(4 << 20, max(256 << 10, 1 << (size // 64).bit_length()))
-
-    def check(self) -> None:
-        if not self.documents:
-            raise ValueError(
-                "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
-            )
-        if self.mentions and (made := storage.read_manifest(self.mentions).stage) != "BuildMentionTable":
-            raise ValueError(
-                f"--mentions {self.mentions}: made by {made}; wanted a folder of BuildMentionTable"
-            )
-        if self.model and not os.path.isdir(self.model):
-            raise ValueError(
-                f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
-            )
-        super().check()
-
-    def work(self) -> Result:
-        from workflows.corpora import linking
-
-        settings = linking.Settings(
-            documents=os.path.abspath(self.documents),
-            mentions=self.mentions_folder(),
-            model=os.path.abspath(self.model) if self.model else "",
-            min_probability=self.min_probability,
-            min_link_probability=self.min_link_probability,
-        )
-        return linking.build(
-            functools.partial(beam.run_beam, self),
-            self.folder,
-            settings,
-            block_bytes=self.block_bytes(),
-            max_rejected=self.max_rejected,
-        )
-
-
-def _digests(folder: str, names: Sequence[str]) -> dict[str, str]:
-    """The SHA-256 of each of a folder's files."""
-    found = {}
-    for name in names:
-        status = os.stat(path := storage.join(folder, name))
-        found[name] = _sha256(path, status.st_size, status.st_mtime_ns)
-    return found
-
-
-@functools.cache
-def _sha256(path: str, size: int, changed: int) -> str:
-    """The SHA-256 of a file, read once for each size and time of its last change."""
-    return storage.file_sha256(path)
 
 
 class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):

@@ -10,8 +10,7 @@ from workflows.base.settings import MentionSettings, SparkSettings, VocabularySe
 from workflows.base.stage import Result, Stage
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
-from workflows.stages.dump import CorpusStage
-from workflows.stages.pages import ExtractPages, FetchQids
+from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
 
 if TYPE_CHECKING:
     from pipeline.jobs.spark import SparkJob

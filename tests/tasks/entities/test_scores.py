@@ -9,9 +9,13 @@ import pytest
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
 from pipeline.lookup.mentions import MentionTable
+from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
 from tasks.entities.documents.document import Mention
+from tasks.entities.documents.reading import read_documents
+from tasks.entities.linker import Linker
 from tasks.entities.scores import Pair, linking_scores, score_files
+from tasks.io.records import Record
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import given, st
 
@@ -158,3 +162,37 @@ def test_answers_to_other_documents_are_refused(tmp_path: Path, answer: dict[str
     found.write_text(f"{gold.read_text()}\n{gold.read_text()}")
     with pytest.raises(ValueError, match=r"found:2: the id '0' is there twice"):
         score_files(gold, found)
+
+
+@pytest.mark.parametrize("number", range(len(ARTICLES)))
+def test_a_page_s_own_links_do_not_count(tmp_path: Path, number: int) -> None:
+    """Figures and answers are those by the table of a dump in which the page has no links."""
+    text, links = ARTICLES[number]
+    others = [*ARTICLES[:number], (text, []), *ARTICLES[number + 1 :]]
+    places = [(start, start + size, target) for start, size, target in links if start + size <= len(text)]
+    mentions = [{"start": start, "end": end, "title": title} for start, end, title in places]
+    document = {"id": "page", "text": text, "mentions": mentions}
+    gold, found = tmp_path / "gold", tmp_path / "found"
+    gold.write_text(json.dumps(document))
+    scores, answers = [], []
+    for articles in (ARTICLES, others):
+        folder = tmp_path / str(len(scores))
+        write_mentions(folder, small_pages(articles), size=4)
+        annotator = Annotator.open(folder)
+        finder = CandidateFinder(annotator.table)
+        own = finder.own_links(read_documents(gold)) if articles is ARTICLES else ()
+        linker = Linker(finder, annotator, shows_candidates=True)
+        [answer] = linker.answer([Record("here", document)], own)
+        without_ids = json.loads(json.dumps(answer), object_hook=without_id)
+        answers.append(without_ids)
+        found.write_text(json.dumps(document | answer))
+        scores.append(score_files(gold, found, finder, own_links=articles is ARTICLES))
+    assert answers[0] == answers[1]
+    assert scores[0] == scores[1]
+    counted = score_files(gold, found, CandidateFinder(MentionTable(str(tmp_path / "0"))))
+    assert counted["disambiguation"] != scores[0]["disambiguation"]
+
+
+def without_id(values: dict[str, Any]) -> dict[str, Any]:
+    """Without the number of an entity, which the vocabulary decides."""
+    return {name: value for name, value in values.items() if name != "entity_id"}

@@ -30,12 +30,15 @@ from tests.support.stages import (
     wait_for,
 )
 from workflows import (
+    BuildDocuments,
     BuildEntityVocab,
     BuildMentionTable,
     BuildSequences,
+    EvaluateLinking,
     ExtractPages,
     FetchDump,
     Report,
+    ResolveLinks,
     RunAll,
 )
 from workflows.base.experiment_file import TASKS
@@ -71,6 +74,8 @@ ALL_FOLDERS = {
     "sequences",
     "pretrain",
     "pretrain_roberta",
+    "documents",
+    "linking",
     "export",
     "finetune",
     "experiments",
@@ -509,6 +514,28 @@ def test_held_out_pages_are_apart(everything: RunAll, tmp_path: Path) -> None:
     assert statistics["drops"] == dict(stage.manifest().drops)
 
 
+def test_documents_have_the_links_of_the_dump(everything: RunAll, tmp_path: Path) -> None:
+    """Each link of a page once, as ResolveLinks has it."""
+    stage = copied(everything, tmp_path, held_out=0.3).clone(BuildDocuments)
+    run_in_process(stage)
+    found: Counter[tuple[int, str, str]] = Counter()
+    for name, is_apart in (("train.jsonl", False), ("held_out.jsonl", True)):
+        for line in (Path(stage.folder) / name).read_text().splitlines():
+            document = json.loads(line)
+            assert is_held_out(document["page_id"], 0.3) is is_apart
+            for each in document["mentions"]:
+                mention = document["text"][each["start"] : each["end"]]
+                found[document["page_id"], mention, each["title"]] += 1
+    links = stage.clone(ResolveLinks)
+    rows = [row for path in links.manifest().paths(links.folder, "links/") for row in storage.read_rows(path)]
+    wanted = Counter((row["page_id"], row["mention"], row["title"]) for row in rows)
+    manifest = stage.manifest()
+    assert found == wanted
+    assert manifest.rows["mentions"] == found.total() > 50
+    pages = stage.clone(ExtractPages).manifest().rows["pages"]
+    assert manifest.rows["train"] + manifest.rows["held_out"] + manifest.drops["pages:no_links"] == pages
+
+
 def test_held_out_figures_stand_beside_the_mention_table_s_answers(
     everything: RunAll, tmp_path: Path
 ) -> None:
@@ -562,6 +589,11 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(
     assert not any(name.startswith("log") for name in names)
     words = {entry.path for entry in stage.clone(PretrainRoberta).manifest().files}
     assert names - words == {COMMONEST, "answers.jsonl"}
+    scores = json.loads((Path(stage.clone(EvaluateLinking).folder) / "scores.json").read_text())
+    [of_pages] = scores["sets"]
+    assert of_pages["documents"] == stage.clone(BuildDocuments).manifest().rows["held_out"]
+    assert {*of_pages["methods"]} == {"prior", "local", "global"}
+    assert all(0 < each["disambiguation"]["overall"]["accuracy"] < 1 for each in of_pages["methods"].values())
     page = (Path(stage.clone(Report).folder) / "index.html").read_text()
     assert "What LUKE says of some held-out mentions" in page
     content = json.loads((Path(stage.clone(Report).folder) / "results.json").read_text())

@@ -1,0 +1,243 @@
+"""What a model answers to annotated documents, and the figures of it: those of the commands `link` and `score`."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model.files import save_model
+from model.luke.heads import LukeForPretraining
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
+from tasks.entities.__main__ import main
+from tasks.entities.documents.document import Document
+from tasks.entities.documents.reading import read_documents
+from tasks.entities.linker import Linker
+from tests.support.fine_tuned import CONFIG
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+from workflows import EvaluateLinking
+from workflows.corpora import evaluation
+from workflows.corpora.evaluation import Questions, sample, told_apart
+
+Row = dict[str, Any]
+GOLD = [
+    ("A", "Ann met Bob.", [("Ann", "A"), ("Bob", "B")]),
+    ("note", "Bob, Ann and ab.", [("Bob", "B"), ("Ann", "B"), ("ab", "To a")]),
+    ("C", "ab saw Ann", [("ab", "Elsewhere"), ("Ann", None)]),
+]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A mention table, a random model of its entities, the dump's pages and other documents as gold ones."""
+    folder = tmp_path_factory.mktemp("evaluation")
+    write_mentions(folder / "mentions", small_pages(ARTICLES), size=4)
+    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
+    words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
+    torch.manual_seed(0)
+    config = replace(CONFIG, vocab_size=words, entity_vocab_size=4)
+    save_model(folder / "model", LukeForPretraining(config).eval())
+    pages = [
+        row("ABC"[number], text, [(start, start + size, title) for start, size, title in links])
+        for number, (text, links) in enumerate(ARTICLES)
+    ]
+    write(folder / "held_out.jsonl", pages)
+    texts = [
+        row(name, text, [(text.index(word), text.index(word) + len(word), title) for word, title in mentions])
+        for name, text, mentions in GOLD
+    ]
+    write(folder / "gold.jsonl", texts)
+    (folder / "nothing.jsonl").touch()
+    return folder
+
+
+def row(name: str, text: str, mentions: list[tuple[int, int, str | None]]) -> Row:
+    inside = [each for each in mentions if each[1] <= len(text)]
+    fields = ("start", "end", "title")
+    return {"id": name, "text": text, "mentions": [dict(zip(fields, each, strict=True)) for each in inside]}
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+
+
+def read(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def linker(work: Path) -> Linker:
+    words = WordTokenizer.load(work / "tokenizer")
+    return evaluation.open_linker(work / "mentions", work / "model", words, device="cpu")
+
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    def run(*arguments: object) -> str:
+        main([*map(str, arguments)])
+        return capsys.readouterr().out
+
+    return run
+
+
+def asked(work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, **more: bool) -> Questions:
+    path = work / f"{gold}.jsonl" if gold else None
+    return Questions(work / f"{held_out}.jsonl", path, most, more.get("leaves_out_pages", False))
+
+
+def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, command: Command) -> None:
+    result = evaluation.build(str(tmp_path), linker, asked(work, gold="gold"))
+    gold, table = work / "gold.jsonl", ["--mentions", work / "mentions"]
+    model = ["--model", work / "model", "--tokenizer", work / "tokenizer", "--device", "cpu"]
+    [found] = json.loads((tmp_path / "scores.json").read_text())["sets"]
+    assert (found["name"], found["documents"]) == ("gold.jsonl", len(GOLD))
+    for method, flags in (("prior", []), ("local", [*model, "--local"]), ("global", model)):
+        lines = command("link", gold, *table, *flags, "--candidates")
+        answers = tmp_path / f"{method}.jsonl"
+        answers.write_text(lines)
+        scores = json.loads(command("score", gold, answers, *table))
+        assert scores.pop("mentions_left_out") == 0
+        assert found["methods"][method] == scores
+    answers = [{**json.loads(line), "set": "gold.jsonl"} for line in lines.splitlines()]
+    assert read(tmp_path / "answers.jsonl") == answers
+    documents = [{**each, "set": "gold.jsonl"} for each in read(gold)]
+    assert read(tmp_path / "documents.jsonl") == documents
+    assert [entry.path for entry in result.files] == ["answers.jsonl", "documents.jsonl", "scores.json"]
+    assert result.rows == {"documents": 3, "mentions": 7}
+    assert result.drops == {}
+
+
+def test_pages_are_linked_as_if_the_dump_had_never_had_them(
+    work: Path, linker: Linker, tmp_path: Path
+) -> None:
+    """The links of a page's own count nowhere; ids that two sets have are told apart."""
+    evaluation.build(str(tmp_path), linker, asked(work, "held_out", "gold"))
+    pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
+    assert (pages["name"], pages["documents"]) == ("held-out pages", len(ARTICLES))
+    by_hand = evaluation.score_files(
+        work / "held_out.jsonl",
+        write_answers(work, linker, tmp_path / "by_hand"),
+        linker.finder,
+        own_links=True,
+    )
+    assert pages["methods"]["prior"] == by_hand
+    known = by_hand["mentions"]["in_knowledge_base"]
+    assert 0 < known < by_hand["mentions"]["gold"]  # the page B alone links to "None"
+    ids = [each["id"] for each in read(tmp_path / "documents.jsonl")]
+    assert ids == ["A", "B", "C", "A (gold.jsonl)", "note", "C (gold.jsonl)"]
+    assert [each["id"] for each in read(tmp_path / "answers.jsonl")] == ids
+    assert all(
+        "candidates" in mention for each in read(tmp_path / "answers.jsonl") for mention in each["mentions"]
+    )
+    evaluation.build(str(tmp_path / "alone"), linker, asked(work, gold="gold"))
+    [alone] = json.loads((tmp_path / "alone/scores.json").read_text())["sets"]
+    assert gold == alone
+
+
+def write_answers(work: Path, linker: Linker, path: Path) -> Path:
+    """The answers of the prior to the pages."""
+    one, lines = replace(linker, model=None), []
+    for line in read(work / "held_out.jsonl"):
+        document = evaluation.Record("here", line)
+        own = linker.finder.own_links(
+            [evaluation.read_documents(work / "held_out.jsonl")["ABC".index(line["id"])]]
+        )
+        lines.append(line | one.answer([document], own)[0])
+    write(path, lines)
+    return path
+
+
+def test_answers_that_are_there_are_taken_over(
+    work: Path, linker: Linker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped after any number of answers and begun again, the bytes are those of an unbroken run."""
+    monkeypatch.setattr(evaluation, "AT_ONCE", 2)
+    questions = asked(work, "held_out", "gold")
+    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
+    answered: list[int] = []
+    answer = evaluation.answer
+    monkeypatch.setattr(evaluation, "answer", lambda *given: answered.append(1) or answer(*given))
+    steps = [2, 3]  # of a set, by each method
+    for number in (0, 3, 4, 11):
+
+        def stop(done: int, total: int, last: int = number) -> None:
+            assert total == 18
+            if len(answered) > last:
+                raise KeyboardInterrupt
+
+        answered.clear()
+        folder = str(tmp_path / f"stopped-{number}")
+        with pytest.raises(KeyboardInterrupt):
+            evaluation.build(folder, linker, questions, progress=stop)
+        assert evaluation.build(folder, linker, questions) == whole
+        assert len(answered) == 2 * 3 * len(steps)
+    for name in ("answers.jsonl", "documents.jsonl", "scores.json"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped-3" / name).read_bytes()
+    assert {path.name for path in (tmp_path / "stopped-3").iterdir()} == {entry.path for entry in whole.files}
+
+
+def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: Path) -> None:
+    questions = asked(work, "held_out", "gold", most=1, leaves_out_pages=True)
+    result = evaluation.build(str(tmp_path), linker, questions)
+    pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
+    assert (pages["documents"], pages["of"], gold["documents"], gold["of"]) == (1, 3, 1, 1)
+    assert read(tmp_path / "documents.jsonl")[1]["id"] == "note"
+    assert result.drops == {"documents:over_limit": 2, "documents:of_pages": 2}
+    (tmp_path / "pages").mkdir()
+    write(tmp_path / "pages/gold.jsonl", [each for each in read(work / "gold.jsonl") if each["id"] != "note"])
+    path = tmp_path / "pages/gold.jsonl"
+    with pytest.raises(
+        ValueError, match=r"^--linking-gold .*gold.jsonl: the ids of all 2 documents are titles"
+    ):
+        evaluation.build(str(tmp_path), linker, questions._replace(gold=path))
+    result = evaluation.build(str(tmp_path / "nothing"), linker, asked(work))
+    assert json.loads((tmp_path / "nothing/scores.json").read_text()) == {"sets": []}
+    assert result.rows == {"documents": 0, "mentions": 0}
+
+
+def test_a_sample_keeps_the_order_and_grows() -> None:
+    documents = [Document("", str(number), "", (), (0, 0)) for number in range(50)]
+    before: set[str] = set()
+    for most in (0, 1, 7, 49, 50, 60):
+        ids = [each.id for each in sample(documents, most)]
+        assert ids == sorted(ids, key=int)
+        assert len(ids) == min(most, 50)
+        assert before <= set(ids)
+        before = set(ids)
+    assert [each.id for each in sample(documents, 7)] != [each.id for each in documents[:7]]
+
+
+def test_ids_are_told_apart(work: Path) -> None:
+    a, taken, _ = read_documents(work / "gold.jsonl")
+    found = told_apart([a, taken, replace(a, id="A (x)")], {"A"}, "x")
+    assert [each.id for each in found] == ["A (x) (x)", "note", "A (x)"]
+
+
+def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
+    """The same documents in another format, or further blanks, are no other evaluation; another title is."""
+    first = read(work / "gold.jsonl")
+    hashes = []
+    for number, rows in enumerate((first, first, [*first[1:], row("A", "Ann", [(0, 3, "B")])])):
+        path = tmp_path / str(number) / "gold.jsonl"
+        path.parent.mkdir()
+        path.write_text(json.dumps(rows) if number == 1 else "\n".join(map(json.dumps, rows)))
+        hashes.append(EvaluateLinking(linking_gold=str(path), workdir=str(tmp_path)).hash8)
+    assert hashes[0] == hashes[1] != hashes[2]
+    assert EvaluateLinking(workdir=str(tmp_path)).hash8 not in hashes
+    with pytest.raises(ValueError, match=r"^--linking-gold .*no\.jsonl: cannot be read \(No such file"):
+        EvaluateLinking(linking_gold=str(tmp_path / "no.jsonl")).check()
+    (tmp_path / "bad.jsonl").write_text('{"text": "Ann", "mentions": [{"start": 0, "end": 9}]}')
+    with pytest.raises(ValueError, match=r"^--linking-gold .*bad\.jsonl:1: .* spans 0 to 9"):
+        EvaluateLinking(linking_gold=str(tmp_path / "bad.jsonl")).check()
+
+
+def test_a_demo_is_asked_less() -> None:
+    assert [EvaluateLinking(preset=name).most_documents() for name in ("demo", "base")] == [20, 200]
+    assert EvaluateLinking(linking_documents=7).most_documents() == 7

@@ -1,0 +1,212 @@
+"""EvaluateLinking: annotated documents in; what a model answers to their mentions, and how often that is right, out.
+
+Of a page of the table's own dump the links of its own are not counted, neither for its candidates nor for its prior: it
+is linked as a page that the dump has never had.
+"""
+
+import hashlib
+import heapq
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline import storage
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.entities.annotator import Annotator
+from tasks.entities.candidates import CandidateFinder, OwnLinks
+from tasks.entities.disambiguation import load_model
+from tasks.entities.documents.document import Document, to_json
+from tasks.entities.documents.reading import read_documents
+from tasks.entities.linker import Linker
+from tasks.entities.scores import Figures, is_page, score_files
+from tasks.io.records import Record
+
+DOCUMENTS, ANSWERS, SCORES = "documents.jsonl", "answers.jsonl", "scores.json"
+HELD_OUT_PAGES = "held-out pages"
+PRIOR, LOCAL, GLOBAL = METHODS = ("prior", "local", "global")
+AT_ONCE = 16  # documents that are answered together, and kept when the work is stopped
+_PARTS = "parts"  # where they are kept
+
+
+class Questions(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        held_out: file of BuildDocuments.
+        gold: file of annotated documents of the user's.
+        most: how many documents of each file, at most.
+        leaves_out_pages: whether those of `gold` are left out whose id is the title of a page of the dump.
+    """
+
+    held_out: Path
+    gold: Path | None
+    most: int
+    leaves_out_pages: bool
+
+
+@dataclass(frozen=True)
+class GoldSet:
+    """Documents that are asked.
+
+    Attributes:
+        name: of the file, or that these are held-out pages.
+        documents: in their order; no two of all sets have one id.
+        of: how many there were to choose from.
+        left_out: how many were left out as pages of the dump.
+        is_of_dump: whether they are pages of the table's dump.
+    """
+
+    name: str
+    documents: Sequence[Document]
+    of: int
+    left_out: int = 0
+    is_of_dump: bool = False
+
+
+def open_linker(mentions: Path, model: Path, tokenizer: WordTokenizer, *, device: str) -> Linker:
+    """A linker by a mention table and a pretrained model. Raises: ValueError where they do not fit together."""
+    annotator = Annotator.open(mentions)
+    loaded = load_model(model, annotator.table, tokenizer, device=device)
+    return Linker(CandidateFinder(annotator.table), annotator, loaded)
+
+
+def build(
+    folder: str,
+    linker: Linker,
+    questions: Questions,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> storage.Result:
+    """Write the documents that are asked, the global answers with all candidates, and the scores of all methods.
+
+    Answers that an earlier attempt has left in the folder are taken over.
+
+    Args:
+        folder: the stage's.
+        linker: with the model.
+        questions: what is asked.
+        progress: is told how many documents of how many are answered, each by each method.
+    """
+    sets = gold_sets(questions, linker.finder)
+    parts, scores, answers = storage.join(folder, _PARTS), list[Figures](), b""
+    done, total = 0, len(METHODS) * sum(len(each.documents) for each in sets)
+    for number, each in enumerate(sets):
+        own = linker.finder.own_links(each.documents) if each.is_of_dump else None
+        found = dict.fromkeys(METHODS, b"")
+        for method, one in linkers(linker).items():
+            for first in range(0, len(each.documents), AT_ONCE):
+                part, path = slice(first, first + AT_ONCE), f"{parts}/{number}-{method}-{first:06d}.jsonl"
+                if storage.file_size(path) is None:
+                    storage.write_bytes(path, answer(one, each, part, own))
+                found[method] += storage.read_bytes(path)
+                done += len(each.documents[part])
+                progress(done, total)
+        scores.append(score(each, found, linker.finder))
+        answers += found[GLOBAL]
+    text = json.dumps({"sets": scores}, indent=1, ensure_ascii=False) + "\n"
+    documents = b"".join(lines_of(each.name, map(to_json, each.documents)) for each in sets)
+    written = {DOCUMENTS: documents, ANSWERS: answers, SCORES: text.encode()}
+    for name, data in written.items():
+        storage.write_bytes(storage.join(folder, name), data)
+    shutil.rmtree(parts, ignore_errors=True)
+    asked = [document for each in sets for document in each.documents]
+    drops = Counter(
+        {
+            "documents:over_limit": sum(each.of for each in sets) - len(asked),
+            "documents:of_pages": sum(each.left_out for each in sets),
+        }
+    )
+    return storage.Result(
+        tuple(storage.describe(folder, name) for name in sorted(written)),
+        rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
+        drops=dict(+drops),
+    )
+
+
+# Questions
+
+
+def gold_sets(questions: Questions, finder: CandidateFinder) -> list[GoldSet]:
+    """The sets of documents, those without any left out.
+
+    Raises: ValueError where the documents of `gold` cannot be read, or are all left out.
+    """
+    sets = []
+    if questions.held_out.stat().st_size:
+        pages = read_documents(questions.held_out)
+        sets.append(GoldSet(HELD_OUT_PAGES, sample(pages, questions.most), len(pages), is_of_dump=True))
+    if questions.gold:
+        documents = read_documents(questions.gold)
+        kept = [each for each in documents if not (questions.leaves_out_pages and is_page(each.id, finder))]
+        if not kept:
+            raise ValueError(
+                f"--linking-gold {questions.gold}: the ids of all {len(documents):,} documents are titles of pages of "
+                "the dump; give others, or leave out --leave-out-pages"
+            )
+        taken = {each.id for of in sets for each in of.documents}
+        chosen = told_apart(sample(kept, questions.most), taken, questions.gold.name)
+        sets.append(GoldSet(questions.gold.name, chosen, len(kept), len(documents) - len(kept)))
+    return sets
+
+
+def sample(documents: Sequence[Document], most: int) -> list[Document]:
+    """So many documents, those whose ids have the smallest hashes, in their order."""
+
+    def rank(place: int) -> bytes:
+        return hashlib.blake2b(documents[place].id.encode(), digest_size=8).digest()
+
+    return [documents[place] for place in sorted(heapq.nsmallest(most, range(len(documents)), key=rank))]
+
+
+def told_apart(documents: Sequence[Document], taken: Collection[str], name: str) -> list[Document]:
+    """The documents with other ids where theirs are taken: "Ann" of the file a.xml becomes "Ann (a.xml)"."""
+    ids = {*taken, *(each.id for each in documents)}
+    found = []
+    for each in documents:
+        identity = each.id
+        while identity in taken or (identity != each.id and identity in ids):
+            identity += f" ({name})"
+        found.append(replace(each, id=identity))
+    return found
+
+
+# Answers and scores
+
+
+def linkers(linker: Linker) -> dict[str, Linker]:
+    """What answers, by method."""
+    return {
+        PRIOR: replace(linker, model=None),
+        LOCAL: replace(linker, is_global=False),
+        GLOBAL: replace(linker, shows_candidates=True),
+    }
+
+
+def answer(linker: Linker, asked: GoldSet, part: slice, own: Sequence[OwnLinks] | None) -> bytes:
+    """Lines of answers to some documents of a set; `own` are the links of all of them that do not count."""
+    gold = [to_json(each) for each in asked.documents[part]]
+    answers = linker.answer([Record(each["id"], each) for each in gold], own[part] if own else ())
+    return lines_of(asked.name, (each | found for each, found in zip(gold, answers, strict=True)))
+
+
+def lines_of(name: str, documents: Iterable[dict[str, Any]]) -> bytes:
+    """Documents of a set as lines of JSON, which also name the set."""
+    lines = (json.dumps({"set": name, **each}, ensure_ascii=False) for each in documents)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def score(asked: GoldSet, answers: Mapping[str, bytes], finder: CandidateFinder) -> Figures:
+    """The figures of each method for a set, of whose documents these are the answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        gold, found = Path(folder) / DOCUMENTS, Path(folder) / ANSWERS
+        gold.write_bytes(lines_of(asked.name, map(to_json, asked.documents)))
+        methods = {}
+        for method, lines in answers.items():
+            found.write_bytes(lines)
+            methods[method] = score_files(gold, found, finder, own_links=asked.is_of_dump)
+    return {"name": asked.name, "documents": len(asked.documents), "of": asked.of, "methods": methods}

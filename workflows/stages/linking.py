@@ -1,0 +1,224 @@
+"""Entity linking: documents of one's own linked, a dump's pages as annotated documents, and scores of a model."""
+
+import functools
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline import storage
+from workflows.base import terminal
+from workflows.base.parameters import AUTO
+from workflows.base.settings import (
+    DocumentSettings,
+    EvaluationSettings,
+    LinkingSettings,
+    LukeSettings,
+    PeakSettings,
+)
+from workflows.base.stage import Result, Stage
+from workflows.engines import beam, devices
+from workflows.engines.disk import Need
+from workflows.stages.pages import CorpusStage, ExtractPages
+from workflows.stages.pretraining import Pretrain, TorchStage
+from workflows.stages.tables import BuildMentionTable
+
+HELD_OUT_DOCUMENTS = "held_out.jsonl"  # of BuildDocuments
+SCORES = "scores.json"
+
+
+class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
+    """Documents of one's own as pages and paragraphs, with links to the entities that they name."""
+
+    FOLDER = "linked"
+    VERSION = 2
+    NEED = Need(written=1.5)
+    KEEPS = "blocks"
+
+    def requires(self) -> dict[str, Stage]:
+        return {} if self.mentions else self.cloned(BuildMentionTable)
+
+    def mentions_folder(self) -> str:
+        return os.path.abspath(self.mentions) if self.mentions else self.clone(BuildMentionTable).folder
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        """What every file of the documents and of the model holds decides the bytes, as the given table does."""
+        return {
+            **self.values("min_probability", "min_link_probability"),
+            "block_bytes": self.block_bytes(),
+            "documents": _digests(self.documents, self._names()),
+            "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
+            "model": _digests(self.model, storage.list_files(self.model)) if self.model else {},
+        }
+
+    def _names(self) -> list[str]:
+        from workflows.corpora.documents import find_files
+
+        return find_files(self.documents) if self.documents else []
+
+    def block_bytes(self) -> int:
+        """`--block-size`; auto: 1/64 of the documents between 256 KiB and 4 MiB, as a power of two."""
+        if self.block_size != AUTO:
+            return int(self.block_size)
+        size = sum(storage.file_size(storage.join(self.documents, name)) or 0 for name in self._names())
+        return min(4 << 20, max(256 << 10, 1 << (size // 64).bit_length()))
+
+    def check(self) -> None:
+        if not self.documents:
+            raise ValueError(
+                "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
+            )
+        if self.mentions and (made := storage.read_manifest(self.mentions).stage) != "BuildMentionTable":
+            raise ValueError(
+                f"--mentions {self.mentions}: made by {made}; wanted a folder of BuildMentionTable"
+            )
+        if self.model and not os.path.isdir(self.model):
+            raise ValueError(
+                f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
+            )
+        super().check()
+
+    def work(self) -> Result:
+        from workflows.corpora import linking
+
+        settings = linking.Settings(
+            documents=os.path.abspath(self.documents),
+            mentions=self.mentions_folder(),
+            model=os.path.abspath(self.model) if self.model else "",
+            min_probability=self.min_probability,
+            min_link_probability=self.min_link_probability,
+        )
+        return linking.build(
+            functools.partial(beam.run_beam, self),
+            self.folder,
+            settings,
+            block_bytes=self.block_bytes(),
+            max_rejected=self.max_rejected,
+        )
+
+
+def _digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of each of a folder's files."""
+    found = {}
+    for name in names:
+        status = os.stat(path := storage.join(folder, name))
+        found[name] = _sha256(path, status.st_size, status.st_mtime_ns)
+    return found
+
+
+@functools.cache
+def _sha256(path: str, size: int, changed: int) -> str:
+    """The SHA-256 of a file, read once for each size and time of its last change."""
+    return storage.file_sha256(path)
+
+
+class BuildDocuments(DocumentSettings, CorpusStage):
+    """Pages of the dump as annotated documents: `train.jsonl`, to fine-tune a linker on, and `held_out.jsonl`, of pages
+    that pretraining never sees.
+    """
+
+    FOLDER = "documents"
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(ExtractPages, BuildMentionTable)
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return self.values("held_out", "train_documents", "held_out_documents")
+
+    def work(self) -> Result:
+        from pipeline.lookup.mentions import MentionTable
+        from workflows.corpora import pages
+
+        extracted = self.clone(ExtractPages)
+        manifest = extracted.manifest()
+        with terminal.progress_bar(self.title, unit="page") as show:
+            return pages.build(
+                manifest.paths(extracted.folder, "paragraphs/"),
+                self.folder,
+                MentionTable(self.clone(BuildMentionTable).folder).targets,
+                pages.Choice(self.held_out, self.train_documents, self.held_out_documents),
+                pages=manifest.rows["pages"],
+                progress=show,
+            )
+
+
+class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage):
+    """How well the pretrained model links the mentions of held-out pages, and of annotated documents of one's own.
+
+    `scores.json` has the figures of three methods: the commonest page (`prior`), the model with each mention for itself
+    (`local`), and with one mention answered after the other (`global`), whose answers are kept.
+    """
+
+    FOLDER = "linking"
+    KEEPS = "unfinished"  # answers
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(BuildDocuments, BuildMentionTable, Pretrain) | self.tokenizer_requires()
+
+    def most_documents(self) -> int:
+        """`--linking-documents`; auto: few for the preset demo."""
+        if self.linking_documents != AUTO:
+            return int(self.linking_documents)
+        return 20 if self.named_preset == "demo" else 200
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        gold = {}
+        if self.linking_gold:
+            gold = {"gold": _gold_identity(self.linking_gold), **self.values("leave_out_pages")}
+        return {"documents": self.most_documents(), "tokenizer": self.tokenizer_identity(), **gold}
+
+    def work(self) -> Result:
+        from pipeline.sequences.tokenizer import WordTokenizer
+        from workflows.corpora import evaluation
+
+        linker = evaluation.open_linker(
+            Path(self.clone(BuildMentionTable).folder),
+            Path(self.clone(Pretrain).folder),
+            WordTokenizer.load(self.tokenizer_folder()),
+            device=devices.torch_device(self.device),
+        )
+        questions = evaluation.Questions(
+            held_out=Path(self.clone(BuildDocuments).folder) / HELD_OUT_DOCUMENTS,
+            gold=Path(self.linking_gold) if self.linking_gold else None,
+            most=self.most_documents(),
+            leaves_out_pages=self.leave_out_pages,
+        )
+        with terminal.progress_bar(self.title, unit="document") as show:
+            return evaluation.build(self.folder, linker, questions, progress=show)
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))
+        return "; ".join(map(_told, scores["sets"])) or "no held-out document"
+
+
+def _told(of: dict[str, Any]) -> str:
+    """What a line says of a set of documents."""
+    shares = (
+        f"{method} {figures['disambiguation']['overall']['accuracy']:.1%}"
+        for method, figures in of["methods"].items()
+    )
+    mentions = of["methods"]["global"]["mentions"]["in_knowledge_base"]
+    return f"{of['documents']:,} of {of['name']}, {mentions:,} mentions: {', '.join(shares)}"
+
+
+def _gold_identity(path: str) -> list[str]:
+    """The name of a file of annotated documents, and a digest of what is in it, whatever its format.
+
+    Raises: ValueError where it cannot be read.
+    """
+    try:
+        return [os.path.basename(path), _read_digest(path, os.stat(path).st_mtime_ns)]
+    except OSError as error:
+        raise ValueError(f"--linking-gold {path}: cannot be read ({error.strerror or error})") from None
+    except ValueError as error:
+        raise ValueError(f"--linking-gold {error}") from None
+
+
+@functools.cache
+def _read_digest(path: str, changed: int) -> str:
+    """The digest, read once for each time of the file's last change."""
+    from tasks.entities.documents.document import to_json
+    from tasks.entities.documents.reading import read_documents
+
+    return storage.digest(list(map(to_json, read_documents(Path(path)))))
