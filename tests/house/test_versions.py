@@ -60,15 +60,16 @@ ROOTS = {
     "FineTuneGrid": ["workflows.stages.experiments"],
     "Report": [
         "workflows.stages.report",
-        "workflows.report.comparison",
-        "workflows.report.caveats",
-        "workflows.report.paper_settings",
+        "workflows.report.paper.comparison",
+        "workflows.report.paper.caveats",
+        "workflows.report.paper.settings",
         "workflows.report.latex",
         "workflows.report.rendering",
         "workflows.report.figures",
         "workflows.report.corpus",
         "workflows.report.sample_pages",
         "workflows.report.training_curves",
+        "workflows.report.linking",
     ],
 }
 # Files that are no code, by the module or the stage that reads them.

@@ -7,7 +7,7 @@ from typing import Any
 from model.luke.config import PRESETS
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
-from workflows.report.caveats import SIZES
+from workflows.report.paper.caveats import SIZES
 
 SPANS = ("precision", "recall", "f1")
 ANSWERS = ("exact_match", "f1")

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from tests.support import linked
 from tests.support.compared import cell
+from workflows.report.linking import PUBLISHED
 
 HOSTILE = '<script>alert(1)</script> | [x](javascript:y) "\n'
 EVALUATION = {"step": 9, "sequences": 3, "masked_word_count": 4321, "masked_word_loss": 3.25}
@@ -92,6 +94,7 @@ def content() -> dict[str, Any]:
         },
         "answers": [answer(HOSTILE, 0.9), answer("Rome", 0.25, said="Paris")],
         "cells": cells(),
+        "linking": {**linked.scores(), "published": PUBLISHED},
     }
 
 

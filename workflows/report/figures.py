@@ -19,6 +19,8 @@ COMPARED = {
     "most_frequent_top_1": ("most frequent", 3, "dot"),
 }
 SHARES = {"tickformat": ".0%", "rangemode": "tozero"}  # an axis
+METHODS = {"prior": 2, "local": 1, "global": 0}  # of linking: the colour of each
+LARGEST = 22  # pixels of a point that stands for all mentions
 Figure = dict[str, Any]
 
 
@@ -34,6 +36,8 @@ def figures(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]])
         made |= corpus_figures(corpus)
     if training := content["training"]:
         made |= training_figures(training)
+    if linking := content["linking"]:
+        made["reliability"] = reliability(linking["sets"])
     made["throughput"] = throughput(speeds)
     made["fine-tuning"] = fine_tuning(content["cells"])
     return {name: figure for name, figure in made.items() if figure["data"]}
@@ -148,7 +152,40 @@ def fine_tuning(cells: Iterable[Mapping[str, Any]]) -> Figure:
             trace = line(points, f"{cell['variant']}, seed {cell['seed']}", colour, markers=True)
             trace["meta"] |= {"choice": cell["task"].replace("_", " ")}
             traces.append(trace)
-    return figure(traces, "epoch", "F1 on dev", yaxis=SHARES, xaxis={"tickformat": "d"})
+    layout = {"meta": {"choice": "Task"}}
+    return figure(traces, "epoch", "F1 on dev", yaxis=SHARES, xaxis={"tickformat": "d"}, layout=layout)
+
+
+def reliability(sets: Iterable[Mapping[str, Any]]) -> Figure:
+    """Accuracy of linked mentions by their probability, a line for each method; the page shows one set at a time.
+
+    A point's area is that of its share of the mentions. Sets whose probabilities were not counted are left out.
+    """
+    traces: list[Figure] = []
+    for each in sets:
+        counted = {
+            method: [each for each in figures["calibration"]["bins"] if each["mentions"]]
+            for method, figures in each["methods"].items()
+            if figures.get("calibration")
+        }
+        if not any(counted.values()):
+            continue
+        meta = {"choice": each["name"]}
+        even = line([(0, 0), (1, 1)], "as often as it says", 4)
+        traces.append({**even, "line": {"dash": "dot"}, "hoverinfo": "skip", "meta": even["meta"] | meta})
+        for method, bins in counted.items():
+            trace = line(
+                [(each["confidence"], each["accuracy"]) for each in bins], method, METHODS.get(method, 3)
+            )
+            counts = [each["mentions"] for each in bins]
+            sizes = [max(3.0, LARGEST * math.sqrt(count / sum(counts))) for count in counts]
+            trace |= {"mode": "lines+markers", "marker": {"size": sizes}, "customdata": counts}
+            trace["hovertemplate"] = "%{customdata:,} mentions, sure %{x:.1%}, right %{y:.1%}<extra></extra>"
+            trace["meta"] |= meta
+            traces.append(trace)
+    axis: Figure = {**SHARES, "range": [0, 1.02]}
+    layout = {"meta": {"choice": "Documents"}}
+    return figure(traces, "mean probability", "right", xaxis=axis, yaxis=axis, layout=layout)
 
 
 def line(

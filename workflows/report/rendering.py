@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflows.report import latex
-from workflows.report.comparison import Compared
+from workflows.report.paper.comparison import Compared
 
 if TYPE_CHECKING:
     import jinja2
@@ -67,6 +67,7 @@ def render_page(
     *,
     pages: Mapping[str, Any] | None = None,
     search: Mapping[str, Any] | None = None,
+    linked: Mapping[str, Any] | None = None,
     runs: Mapping[str, Mapping[str, Any]] | None = None,
     speeds: Mapping[str, Mapping[str, Any]] | None = None,
     settings: Mapping[str, str] | None = None,
@@ -78,6 +79,7 @@ def render_page(
         compared: the paper's tables with ours beside them.
         pages: sample pages with their annotations.
         search: the most linked entities with their names.
+        linked: documents with their links.
         runs: of each stage's folder what its run.json says.
         speeds: throughput of each pretraining.
         settings: the parameters of this call.
@@ -91,12 +93,13 @@ def render_page(
     scripts = [get_plotlyjs(), (TEMPLATES / "page.js").read_text(encoding="utf-8")]
     html = environment(autoescape=True)
     html.filters |= {"size": size, "duration": duration, "words": words, "json": readable_json}
-    embedded = {"figures": figures, "pages": pages, "search": search}
+    embedded = {"figures": figures, "pages": pages, "search": search, "linked": linked}
     return html.get_template("report.html").render(
         {**content, "compared": compared},
         figures=figures,
         pages=pages,
         search=search,
+        linked=linked,
         runs=runs or {},
         speeds=speeds or {},
         settings=shortened(settings or {}),

@@ -16,9 +16,10 @@ from workflows.base.fine_tuning_settings import GridSettings
 from workflows.base.settings import EvaluationSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
-from workflows.report.comparison import Compared, compare
 from workflows.report.corpus import corpus_browser, corpus_figures
-from workflows.report.paper_settings import pretraining_configuration
+from workflows.report.linking import linked_texts, linking_figures
+from workflows.report.paper.comparison import Compared, compare
+from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.linking import EvaluateLinking
@@ -45,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 7
+    VERSION = 8
 
     corpus = parameters.OneOf(
         "auto",
@@ -116,7 +117,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
         return {type(stage).__name__: stage for stage in self.upstream()}
 
     def content(self) -> dict[str, Any]:
-        """All figures that the report shows, as data; `corpus` and `training` are None where there is none."""
+        """All figures that the report shows, as data; None for `corpus`, `training` and `linking` that it lacks."""
         stages, found = self.stages(), self.by_name()
         corpus = corpus_figures(found)
         runs = {name: found[name].folder for name in PRETRAININGS if name in found}
@@ -130,6 +131,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
             "corpus": corpus,
             "training": {name: training_curves.pretraining(folder) for name, folder in runs.items()} or None,
             "answers": answers_of(found["Pretrain"]) if "Pretrain" in found else [],
+            "linking": linking_figures(found),
             "cells": self.grid().records(),
         }
 
@@ -152,12 +154,18 @@ class Report(EvaluationSettings, GridSettings, Stage):
         return compare(self.grid().records(), used)
 
     def page(self, content: Mapping[str, Any], compared: Compared) -> str:
-        """The page: the figures, what to read and search in the corpus, and times."""
+        """The page: the figures, what to read and search in the corpus, linked texts, and times."""
         found = self.by_name()
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
         corpus = corpus_browser(found) if content["corpus"] else {}
-        shown = {**corpus, "runs": runs, "speeds": speeds, "settings": self.to_str_params()}
+        shown = {
+            **corpus,
+            "linked": linked_texts(found),
+            "runs": runs,
+            "speeds": speeds,
+            "settings": self.to_str_params(),
+        }
         return render_page(content, compared, **shown)
 
 

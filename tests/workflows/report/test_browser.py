@@ -17,8 +17,9 @@ import pytest
 from pipeline import storage
 from pipeline.lookup.entities import ALIASES, EntityVocab
 from pipeline.storage.tries import write_numbers
-from tests.support import DATA
+from tests.support import DATA, linked
 from tests.support import oracle_tables as oracle
+from tests.support import report as report_for_tests
 from tests.support.mentions import write_mentions, write_tables
 from tests.support.oracle_tables import Pages
 from tests.support.stages import run_in_process
@@ -26,6 +27,9 @@ from workflows import BuildEntityVocab, BuildMentionTable, ExtractPages, Report,
 from workflows.base.stage import Result
 from workflows.report import corpus as corpus_view
 from workflows.report import sample_pages
+from workflows.report.linking import shown_document
+from workflows.report.paper.comparison import compare
+from workflows.report.rendering import render_page
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
@@ -36,6 +40,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="pip install play
 
 VIEWS = [("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)]
 ENTITIES = 1000
+HOSTILE = "<img src=x onerror='alert(4)'> & \N{RIGHT-TO-LEFT OVERRIDE}"
 NAME, TITLE = "<script>alert(1)</script>", "</script><img src=x onerror=alert(2)>"
 WIKITEXT = f"""The town of <nowiki><b onclick=alert(3)>salt</b></nowiki> lies near
 [[Port Sorrel|<nowiki>{NAME}</nowiki>]] and [[Gull Bay]], as [[No such place|everybody]] knows
@@ -222,6 +227,7 @@ def test_text_stands_out_from_its_ground(page: Any) -> None:
         "known",
         "page",
         "missing",
+        "wrong",
     ]
     style = "getComputedStyle(document.documentElement)"
     colours = {name: page.evaluate(f"{style}.getPropertyValue('--{name}').trim()") for name in names}
@@ -232,7 +238,8 @@ def test_text_stands_out_from_its_ground(page: Any) -> None:
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
     pairs = [
-        ("ink", ground) for ground in ("ground", "raised", "ours", "warn-ground", "known", "page", "missing")
+        ("ink", ground)
+        for ground in ("ground", "raised", "ours", "warn-ground", "known", "page", "missing", "wrong")
     ]
     pairs += [("quiet", "ground"), ("quiet", "raised"), ("accent", "ground"), ("warn", "warn-ground")]
     pairs += [("warn", "ours"), ("warn", "ground"), ("bad", "ground"), ("bad", "ours")]
@@ -305,6 +312,48 @@ def test_pages_are_leafed_through(page: Any) -> None:
     assert page.locator("#text").inner_text() == first
     menu.select_option(index=last)
     assert following.is_disabled()
+
+
+def test_linked_texts_are_read_with_their_candidates(browser: Any, tmp_path: Path) -> None:
+    """Ids, mentions and titles that mean no good are text, wherever they are shown."""
+    texts = [
+        linked.gold(name, f"{HOSTILE}, {HOSTILE}\nRome", {"Rome": "Rome"}) for name in ("first", HOSTILE)
+    ]
+    texts[1]["mentions"] += [{"start": 0, "end": len(HOSTILE), "title": HOSTILE}]
+    answers = [
+        linked.answer(
+            text, {"Rome": [("Rome", 0.75), (HOSTILE, 0.25)], HOSTILE: [("Rome", 0.5), (HOSTILE, 0.25)]}
+        )
+        for text in texts
+    ]
+    documents = [shown_document(*pair, str) for pair in zip(texts, answers, strict=True)]
+    content = report_for_tests.content() | {"corpus": None, "training": None, "cells": []}
+    read = {"of": 2, "characters": 4000, "documents": documents}
+    page = render_page(content, compare([]), linked=read)
+    (tmp_path / "index.html").write_text(page, encoding="utf-8")
+    opened = Opened(browser, tmp_path, "light", 1280)
+    text, panel = (opened.page.locator(f"#linked-{name}") for name in ("text", "mention"))
+    menu = opened.page.get_by_label("Document", exact=True)
+    assert opened.page.locator("#linked-extent").inner_text() == "1 right, 1 extra"
+    menu.select_option(index=1)
+    assert menu.evaluate("(menu) => menu.selectedOptions[0].text") == f"{HOSTILE} ({linked.HOSTILE})"
+    assert opened.page.locator("#linked-next").is_disabled()
+    assert text.inner_text().split("\n") == [f"{HOSTILE}, {HOSTILE}", "Rome"]
+    marks = [(mark.inner_text(), mark.get_attribute("class")) for mark in text.locator("mark").all()]
+    assert marks == [(HOSTILE, "wrong"), ("Rome", "right")]
+    opened.page.locator("#linked-titles").focus()
+    opened.page.keyboard.press("Tab")
+    assert panel.locator("p").inner_text() == f"{HOSTILE} → Rome 50.0%: wrong; wanted {HOSTILE}"
+    rows = [row.split("\t") for row in panel.locator("tbody tr").all_inner_texts()]
+    assert rows == [["Rome", "50.0%", "50.0%", ""], [HOSTILE, "25.0%", "50.0%", "in the document"]]
+    text.locator("mark").nth(1).hover()
+    assert panel.locator("p").inner_text() == "Rome → Rome 75.0%: right"
+    opened.page.locator("#linked-titles").check()
+    after = text.locator("mark").first.evaluate("(mark) => getComputedStyle(mark, '::after').content")
+    assert "Rome" in after
+    assert opened.page.locator("#linking").locator("script, img, b").count() == 0
+    assert opened.problems == []
+    opened.page.context.close()
 
 
 def test_curves_are_shown_a_task_at_a_time(page: Any) -> None:

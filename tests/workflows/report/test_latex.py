@@ -9,9 +9,9 @@ import pytest
 from tasks.finetuning.paper import DATASETS, TABLES, VARIANT_OF_ROW
 from tests.support.compared import HOSTILE, cell
 from tests.support.properties import given, st
-from tests.workflows.report.test_comparison import FULL
-from workflows.report.comparison import compare
+from tests.workflows.report.paper.test_comparison import FULL
 from workflows.report.latex import ACCENTS, BREAK, CHARACTERS, escape
+from workflows.report.paper.comparison import compare
 from workflows.report.rendering import render_latex
 
 VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 from pipeline.sequences.tokenizer import WordPiece
 from pipeline.sequences.tokenizer_files import Normalizer
+from tests.support import linked
 from tests.support import report as report_for_tests
 from tests.support.report import HOSTILE, WORDS
-from workflows.report.comparison import compare
 from workflows.report.corpus import corpus_figures
+from workflows.report.linking import shown_document
+from workflows.report.paper.comparison import compare
 from workflows.report.rendering import (
     as_data,
     duration,
@@ -37,6 +39,9 @@ PAGES = {
     "pages": [{"title": HOSTILE, "by": "chance", "links": 1, "paragraphs": 1, "shown": 1, "cut": 0}],
 }
 PAGES["pages"][0]["text"] = [[HOSTILE, [HOSTILE, [HOSTILE, 0]]]]  # type: ignore[index]
+LINKED_GOLD = linked.gold(HOSTILE, f"In {HOSTILE}.", {HOSTILE: HOSTILE})
+LINKED_ANSWER = linked.answer(LINKED_GOLD, {HOSTILE: [(HOSTILE, 0.5), ("Rome", 0.25)]})
+LINKED = {"of": 9, "characters": 4000, "documents": [shown_document(LINKED_GOLD, LINKED_ANSWER, str)]}
 SEARCH = {"of": 1, "entities": [[HOSTILE, 5, 1, [[HOSTILE, 5, 6, 0.5]]]]}
 RUN = {"seconds": 4000.0, "started": "2026-01-01T00:00:00Z", "platform": "Linux", "python": "3.11.7"}
 RUN |= {"versions": {"torch": "2.0", HOSTILE: "1"}}
@@ -101,6 +106,7 @@ def whole(content: dict[str, Any]) -> str:
         compare(content["cells"]),
         pages=PAGES,
         search=SEARCH,
+        linked=LINKED,
         runs={"pages-1": RUN},
         speeds={"Pretrain": SPEED},
         settings={"dump": "/home/ada/" + HOSTILE, "seed": "1"},
@@ -118,12 +124,15 @@ def tables(content: dict[str, Any]) -> str:
 
 def test_titles_stay_text(content: dict[str, Any]) -> None:
     page, markdown = Page(whole(content)), tables(content)
-    assert len(page.all("script")) == 5, "figures, pages, search; plotly and the page's own"
-    assert [script.get("id") for script in page.all("script")][3:] == [None, None]
+    assert len(page.all("script")) == 6, "figures, pages, search, linked; plotly and the page's own"
+    assert [script.get("id") for script in page.all("script")][4:] == [None, None]
     assert page.text.count("<script>alert(1)") >= 13 + 4, "each place, and those of the results"
     assert not {"onclick", "onerror"} & {name for _, attributes in page.elements for name in attributes}
     assert page.data("pages") == PAGES
     assert page.data("search") == SEARCH
+    assert page.data("linked") == LINKED
+    assert page.text.count(linked.HOSTILE) == 10, "three methods in three tables, and once in words"
+    assert not page.all("img")
     assert "<script>" not in markdown
     entity = next(line for line in markdown.splitlines() if "alert" in line and line.endswith("| 3 |"))
     assert len(re.findall(r"(?<!\\)\|", entity)) == 3, "a title does not end its cell"
@@ -156,7 +165,7 @@ def test_a_page_asks_for_nothing(content: dict[str, Any]) -> None:
     rules = dict(rule.strip().split(" ", 1) for rule in str(policy["content"]).split(";"))
     assert rules["default-src"] == "'none'"
     hashes = [
-        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts[3:]
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts[4:]
     ]
     assert rules["script-src"].split() == [f"'sha256-{each}'" for each in hashes]
 
@@ -227,6 +236,52 @@ def test_what_the_model_says_is_shown(content: dict[str, Any]) -> None:
     assert "What LUKE says" not in whole(content)
 
 
+def test_links_are_scored_beside_published_figures(content: dict[str, Any]) -> None:
+    page, markdown = Page(whole(content)), tables(content)
+    text = " ".join(page.text.split())
+    assert "7 of 8 documents with 1,234 mentions, 1,200 of them of pages that the dump has" in text
+    assert "links to elsewhere, 31 of others, 3 of no page." in text
+    assert "global 1,20075.0%87.5%62.5%67875.0%62.5%" in text
+    assert "global40.062" in text
+    assert "published: Yamada et al., NAACL 2022, arXiv 1909.00426" in text
+    assert "global 31.2%43.8%36.5%31.2%43.8%36.5%" in text
+    assert "AIDA-BLUKE-ED95.0%" in text
+    assert "They cannot be compared with those above." in text
+    assert "1 of 9 documents" in text
+    assert "| global | 1,200 | 75.0% | 87.5% | 62.5% | 678 | 75.0% | 62.5% | 0.062 |" in markdown
+    assert "| global | 31.2% | 43.8% | 36.5% | 31.2% | 43.8% | 36.5% |" in markdown
+    assert "| CWEB | LUKE-ED (Yamada et al., NAACL 2022, arXiv 1909.00426) |  | 78.9% |" in markdown
+    assert "A demo's model has learnt next to nothing." in text
+    content["setting"]["preset"] = "small"
+    assert "next to nothing" not in whole(content)
+
+
+def test_reliability_is_drawn_by_method(content: dict[str, Any]) -> None:
+    traces = Page(whole(content)).data("figures")["reliability"]["data"]
+    assert [trace["name"] for trace in traces] == ["as often as it says", "prior", "local", "global"]
+    assert {trace["meta"]["choice"] for trace in traces} == {linked.HOSTILE}
+    assert (traces[3]["x"], traces[3]["y"]) == ([0.35, 0.96], [1.0, 0.75]), "empty groups are left out"
+    assert traces[3]["customdata"] == [1, 3]
+    assert traces[3]["marker"]["size"][1] / traces[3]["marker"]["size"][0] == pytest.approx(3**0.5)
+    nothing = {"mentions": 0, "expected_calibration_error": None, "bins": linked.BINS}
+    for scores in content["linking"]["sets"][0]["methods"].values():
+        scores["calibration"] = nothing
+    assert "reliability" not in Page(whole(content)).data("figures")
+    content["linking"] |= linked.scores(calibration=False)
+    page = Page(whole(content))
+    assert "reliability" not in page.data("figures")
+    assert "expected calibration error is" not in page.text
+    assert "global 1,20075.0%" in " ".join(page.text.split())
+
+
+def test_a_report_without_links_has_no_such_view(content: dict[str, Any]) -> None:
+    content["linking"] = None
+    page = bare(content)
+    assert "ntity linking" not in page
+    assert "ntity linking" not in tables(content)
+    assert not [link for link in Page(page).all("a") if "link" in str(link["href"]).removeprefix("#links")]
+
+
 def test_answers_are_told_in_words(tmp_path: Path) -> None:
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "he", "saw", "san", "##ta", "fe", "."]
     tokenizer = WordPiece({word: number for number, word in enumerate(words)}, Normalizer())
@@ -289,6 +344,7 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (change("corpus.entities.rank_frequency", []), "A demo shows"),
         (change("stages", []), "A demo shows"),
         (change("setting.dump", []), "<h1>LUKE</h1>"),
+        (change("linking.sets", []), "No document was linked."),
     ],
 )
 def test_what_is_missing_is_said(
@@ -307,7 +363,7 @@ def test_every_figure_has_its_place(content: dict[str, Any]) -> None:
     page = Page(whole(content))
     figures = page.data("figures")
     assert {place["data-figure"] for place in page.all("div") if "data-figure" in place} == set(figures)
-    assert len(figures) == 10
+    assert len(figures) == 11
     assert [trace["name"] for trace in figures["word-loss"]["data"]] == ["Pretrain", "PretrainRoberta"]
     assert "entity-loss" not in figures, "no run has such a figure"
     assert [trace["y"] for trace in figures["fine-tuning"]["data"]] == [[0.5, 0.6], [0.4]]

@@ -1,6 +1,6 @@
 "use strict";
-// Draws the figures, and shows names and sample pages, from the JSON that stands in the page. Whatever comes from the
-// dump becomes a text node or an attribute, never markup.
+// Draws the figures, and shows names, sample pages and linked documents, from the JSON that stands in the page. Whatever
+// comes from the dump becomes a text node or an attribute, never markup.
 
 const data = (name) => JSON.parse(document.getElementById(`data-${name}`).textContent);
 const count = (number) => number.toLocaleString("en");
@@ -53,7 +53,7 @@ function themed(figure, choice) {
     if (trace.type === "bar") trace.marker = { color: colour, opacity: 0.55, line: { width: 0 } };
     else {
       trace.line = { width: 2, ...trace.line, color: colour };
-      trace.marker = { size: 6, color: colour };
+      trace.marker = { size: 6, ...trace.marker, color: colour };
     }
     return trace;
   });
@@ -67,7 +67,7 @@ function chooser(place, figure) {
   const menu = element("select", { id: `choice-${place.dataset.figure}` });
   menu.append(...choices.map((choice) => element("option", { value: choice }, choice)));
   menu.addEventListener("change", () => Plotly.react(place, ...themed(figure, menu.value)));
-  place.before(element("div", { class: "controls" }, element("label", { for: menu.id }, "Task"), menu));
+  place.before(element("div", { class: "controls" }, element("label", { for: menu.id }, figure.layout.meta.choice), menu));
   return () => menu.value;
 }
 
@@ -135,6 +135,30 @@ function prepareSearch() {
   search();
 }
 
+// Texts to read
+
+/** A menu of items with buttons for the one before and the next; `show` gets the chosen one, first the first. */
+function leafThrough([menu, previous, next], items, label, show) {
+  const go = (number) => {
+    menu.value = number;
+    previous.disabled = number === 0;
+    next.disabled = number === items.length - 1;
+    show(items[number]);
+  };
+  menu.append(...items.map((item, number) => element("option", { value: number }, label(item))));
+  menu.addEventListener("change", () => go(Number(menu.value)));
+  previous.addEventListener("click", () => go(Number(menu.value) - 1));
+  next.addEventListener("click", () => go(Number(menu.value) + 1));
+  if (items.length) go(0);
+}
+
+/** Calls back with the mark of a text that is pointed at, touched or has the focus. */
+function onMarks(text, point) {
+  for (const event of ["pointerover", "click", "focusin"]) {
+    text.addEventListener(event, ({ target }) => target.closest("mark") && point(target.closest("mark")));
+  }
+}
+
 // Sample pages
 
 const MEANING = { known: "an entity of the vocabulary", page: "a page, not in the vocabulary", missing: "no page of the dump" };
@@ -149,11 +173,7 @@ function preparePages() {
     const found = targets[part[1]];
     return element("mark", { class: kind(found), "data-target": found[0] }, part[0]);
   };
-  const show = (number) => {
-    const page = pages[number];
-    menu.value = number;
-    previous.disabled = number === 0;
-    next.disabled = number === pages.length - 1;
+  const show = (page) => {
     const links = page.text.flatMap(([, parts]) => parts).filter((part) => typeof part !== "string").length;
     const cut = page.cut ? `, ${count(page.cut)} characters of the first left out` : "";
     extent.textContent = `${count(page.shown)} of ${count(page.paragraphs)} paragraphs${cut}; ${count(links)} of ${count(page.links)} annotations`;
@@ -167,20 +187,70 @@ function preparePages() {
     text.scrollTop = 0;
     target.textContent = "";
   };
-  const point = (event) => {
-    const mark = event.target.closest("mark");
-    if (mark) target.replaceChildren(name(mark.textContent), " → ", name(mark.dataset.target), `, ${MEANING[mark.className]}`);
-  };
-  menu.append(...pages.map((page, number) => element("option", { value: number }, `${page.title}${page.by === "links" ? ` (${count(page.links)} links)` : ""}`)));
-  menu.addEventListener("change", () => show(Number(menu.value)));
-  previous.addEventListener("click", () => show(Number(menu.value) - 1));
-  next.addEventListener("click", () => show(Number(menu.value) + 1));
+  const label = (page) => `${page.title}${page.by === "links" ? ` (${count(page.links)} links)` : ""}`;
+  leafThrough([menu, previous, next], pages, label, show);
   marked.addEventListener("change", () => text.classList.toggle("targets", marked.checked));
-  text.addEventListener("pointerover", point);
-  text.addEventListener("click", point);
-  if (pages.length) show(0);
+  onMarks(text, (mark) => {
+    target.replaceChildren(name(mark.textContent), " → ", name(mark.dataset.target), `, ${MEANING[mark.className]}`);
+  });
+}
+
+// Linked documents
+
+const BECAME = {
+  right: () => "right",
+  wrong: ({ gold }) => (gold ? "wrong" : "wrong: the document names no page here"),
+  missed: () => "not linked",
+  extra: () => "the document has no link here",
+  unlinked: ({ gold }) => (gold ? "not linked" : "not linked, as in the document"),
+};
+
+/** What became of a mention, and its candidates. */
+function mentionElements(text, mention) {
+  const { title, gold, probability, kind, candidates } = mention;
+  const sure = title === null || probability === null ? "" : ` ${percent(probability)}`;
+  const lacks = mention.lacks ? ", which the dump does not know" : "";
+  const wanted = gold && kind !== "right" ? ["; wanted ", name(gold), lacks] : [];
+  const line = element("p", {}, name(text), " → ", title === null ? "no page" : name(title), `${sure}: ${BECAME[kind](mention)}`, ...wanted);
+  if (!candidates.length) return [line];
+  const head = ["page", "probability", "prior", ""].map((cell, column) => element("th", column % 3 ? { class: "number" } : {}, cell));
+  const rows = candidates.map(([page, share, prior, isGold]) => element(
+    "tr", {}, element("td", {}, name(page)),
+    ...[share, prior].map((value) => element("td", { class: "number" }, value === null ? "" : percent(value))),
+    element("td", {}, isGold ? "in the document" : ""),
+  ));
+  const caption = `${count(candidates.length)} of ${count(mention.of)} pages that it can stand for`;
+  return [line, element("div", { class: "wide" }, element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)))];
+}
+
+function prepareLinked() {
+  const { documents } = data("linked");
+  const ids = ["document", "previous", "next", "titles", "extent", "text", "mention"];
+  const [menu, previous, next, titled, extent, text, panel] = ids.map((id) => document.getElementById(`linked-${id}`));
+  let shown = [];
+  const piece = (part) => {
+    if (typeof part === "string") return part;
+    const { kind, title, gold } = shown[part[1]];
+    const role = { tabindex: 0, role: "button", "aria-controls": panel.id };
+    return element("mark", { ...role, class: kind, "data-number": part[1], "data-target": title ?? gold ?? "no page" }, part[0]);
+  };
+  const show = (each) => {
+    shown = each.mentions;
+    const kinds = Object.keys(BECAME).map((kind) => [kind, shown.filter((mention) => mention.kind === kind).length]);
+    const counts = kinds.filter(([, number]) => number).map(([kind, number]) => `${count(number)} ${kind}`);
+    const others = each.left_out ? `; ${count(each.left_out)} across others left out` : "";
+    const cut = each.cut ? `; the last ${count(each.cut)} characters left out` : "";
+    extent.textContent = `${counts.join(", ") || "no mention"}${others}${cut}`;
+    text.replaceChildren(element("p", { dir: "auto" }, ...each.text.map(piece)));
+    text.scrollTop = 0;
+    panel.replaceChildren();
+  };
+  leafThrough([menu, previous, next], documents, (each) => `${each.id} (${each.set})`, show);
+  titled.addEventListener("change", () => text.classList.toggle("targets", titled.checked));
+  onMarks(text, (mark) => panel.replaceChildren(...mentionElements(mark.textContent, shown[mark.dataset.number])));
 }
 
 if (document.getElementById("query")) prepareSearch();
 if (document.getElementById("page")) preparePages();
+if (document.getElementById("linked-document")) prepareLinked();
 drawFigures();

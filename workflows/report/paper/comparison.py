@@ -3,7 +3,7 @@
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
 paper's data, size of model or hyper-parameters is marked; `caveats` says which marks leave a difference to the paper.
-There is none to its figures on hidden test sets. `paper_settings` makes the other 4 tables.
+There is none to its figures on hidden test sets. `settings` makes the other 4 tables.
 """
 
 import statistics
@@ -13,8 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.finetuning.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
-from workflows.report.caveats import DONE, STATES, Cell, Origin, marks_of, meaning_of, origin_of, weights_text
-from workflows.report.paper_settings import SettingTable, ShownTable, setting_tables, shown
+from workflows.report.paper.caveats import (
+    DONE,
+    STATES,
+    Cell,
+    Origin,
+    marks_of,
+    meaning_of,
+    origin_of,
+    weights_text,
+)
+from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown
 
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
 SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
@@ -147,7 +156,7 @@ class Compared:
 def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None) -> Compared:
     """The paper's tables with ours beside them, from the cells of experiments.json.
 
-    `pretraining` has `workflows.report.paper_settings.pretraining_configuration` for the stages "Pretrain" and
+    `pretraining` has `workflows.report.paper.settings.pretraining_configuration` for the stages "Pretrain" and
     "PretrainRoberta", where the pipeline's own weights were used. Raises: ValueError for cells that are unlike but
     for their seeds, of an unknown state, or done without a score that a table has.
     """

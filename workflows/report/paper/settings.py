@@ -19,7 +19,7 @@ from tasks.finetuning.paper import (
     fine_tuning,
 )
 from tasks.finetuning.paper import Cell as Value
-from workflows.report.caveats import CLASSIFIER_RATE, DONE, LINEAR, NO_CLIPPING, Cell, used_values
+from workflows.report.paper.caveats import CLASSIFIER_RATE, DONE, LINEAR, NO_CLIPPING, Cell, used_values
 
 RowType = TypeVar("RowType")
 Used = Sequence[tuple[str, Value]]

@@ -20,7 +20,7 @@ from tests.support.grid import experiments, run_here
 from tests.support.properties import given, st
 from workflows import FineTuneGrid
 from workflows.engines import workers as cells
-from workflows.report.caveats import (
+from workflows.report.paper.caveats import (
     DEMO_SIZE,
     EXAMPLE_DATA,
     NO_ENTITIES,
@@ -29,7 +29,7 @@ from workflows.report.caveats import (
     OTHER_SIZE,
     SAYS_NOTHING,
 )
-from workflows.report.comparison import HIDDEN_TEST, OurFigure, compare, our_figure
+from workflows.report.paper.comparison import HIDDEN_TEST, OurFigure, compare, our_figure
 from workflows.report.rendering import environment, markdown_cell
 from workflows.stages.experiments import EXPERIMENTS
 

@@ -10,7 +10,7 @@ from model.pretraining.recipes import RECIPES, SCRATCH
 from tasks.finetuning.paper import DATASETS, TABLES
 from tests.support.compared import cell
 from tests.support.properties import given, st
-from workflows.report.paper_settings import agreed, number_text, pretraining_configuration, setting_tables
+from workflows.report.paper.settings import agreed, number_text, pretraining_configuration, setting_tables
 
 STAGES = {"Pretrain": True, "PretrainRoberta": False}
 

@@ -1,0 +1,208 @@
+"""Entity linking, for the report: its scores, and documents to read with their links.
+
+The documents are a sample of those with mentions, the ones whose ids have the smallest hashes, and the beginning of
+each: what is shown is bounded, however many there are.
+"""
+
+import hashlib
+import heapq
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipeline import storage
+from tasks.entities.documents.document import page_title
+from tasks.entities.documents.json_lines import read_document
+from tasks.io.records import Record
+from workflows.base.stage import Stage
+from workflows.report.sample_pages import pieces
+
+if TYPE_CHECKING:
+    from tasks.entities.candidates import CandidateFinder
+
+STAGE = "EvaluateLinking"
+SCORES, GOLD, ANSWERS = "scores.json", "documents.jsonl", "answers.jsonl"
+HELD_OUT_PAGES = "held-out pages"  # a set of documents; others are files of the user's
+DOCUMENTS = 8
+CHARACTERS = 4000  # shown of a document
+MENTIONS = 200  # shown of a document
+CANDIDATES = 5  # shown of a mention, and the right one
+Line = Mapping[str, Any]
+Place = tuple[int, int]
+Resolve = Callable[[str], str | None]
+"""A title after redirects; None for one that the dump lacks."""
+
+# Yamada et al., "Global Entity Disambiguation with BERT" (NAACL 2022, arXiv 1909.00426): LUKE-ED's percentages of gold
+# mentions in the knowledge base that it gives the right title.
+PUBLISHED = {
+    "system": "LUKE-ED",
+    "source": "Yamada et al., NAACL 2022, arXiv 1909.00426",
+    "accuracy": {"AIDA-B": 95.0, "MSNBC": 96.3, "AQUAINT": 93.5, "ACE2004": 91.9, "CWEB": 78.9, "WIKI": 89.1},
+}
+
+# What is shown of a mention.
+RIGHT, WRONG = "right", "wrong"
+MISSED = "missed"  # the gold document has a link here
+EXTRA = "extra"  # the gold document has no link here
+UNLINKED = "unlinked"  # nor has the gold document a link here to a page that the dump knows
+
+
+def linking_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
+    """The scores of documents by each method, beside those that were published; None where none were made."""
+    if STAGE not in stages:
+        return None
+    scores = json.loads(storage.read_bytes(storage.join(stages[STAGE].folder, SCORES)))
+    return {**scores, "published": PUBLISHED}
+
+
+def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
+    """Documents to read with their links, for the page alone; None where none were linked."""
+    if STAGE not in stages:
+        return None
+    from pipeline.lookup.mentions import MentionTable
+    from tasks.entities.candidates import CandidateFinder
+
+    folder, table = stages[STAGE].folder, MentionTable(stages["BuildMentionTable"].folder)
+    gold, answers = (storage.join(folder, name) for name in (GOLD, ANSWERS))
+    return linked_documents(gold, answers, partial(resolvers, CandidateFinder(table)))
+
+
+def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
+    """For each gold document where its titles end, as it was scored: a page's own links do not make a title known."""
+    from tasks.entities.scores import resolver
+
+    own = [line for line in lines if line["set"] == HELD_OUT_PAGES]
+    links = finder.own_links([read_document(Record(line["id"], line), 0) for line in own])
+    alone = {line["id"]: each.alone for line, each in zip(own, links, strict=True)}
+    known = resolver(finder)
+
+    def without(left_out: Collection[str]) -> Resolve:
+        return lambda title: None if (end := known(title)) in left_out else end
+
+    return [without(alone.get(line["id"], ())) for line in lines]
+
+
+def read_lines(path: str) -> Iterator[Line]:
+    """The objects of a file of JSON lines, one after another. Texts may hold what else ends lines, such as U+2028."""
+    with open(path, encoding="utf-8", newline="\n") as lines:
+        yield from map(json.loads, lines)
+
+
+def linked_documents(
+    documents: str, answers: str, resolvers: Callable[[Sequence[Line]], Sequence[Resolve]]
+) -> dict[str, Any]:
+    """Documents to read, with their links beside the gold ones.
+
+    Args:
+        documents: path of the gold documents, in JSON lines.
+        answers: path of the answers to them, with candidates.
+        resolvers: for each of some gold documents where its titles end.
+
+    Returns:
+        `of`: all documents; `characters`: what is shown of one at most; `documents`: see `shown_document`.
+    """
+    total = 0
+
+    def with_mentions() -> Iterator[tuple[bytes, int, Line]]:
+        nonlocal total
+        for number, line in enumerate(read_lines(documents)):
+            total += 1
+            if line["mentions"]:
+                yield hashlib.sha256(line["id"].encode()).digest(), number, line
+
+    chosen = [line for _, _, line in heapq.nsmallest(DOCUMENTS, with_mentions())]
+    names = {line["id"] for line in chosen}
+    found = {line["id"]: line for line in read_lines(answers) if line.get("id") in names}
+    shown = [
+        shown_document(line, found.get(line["id"], {}), resolve)
+        for line, resolve in zip(chosen, resolvers(chosen), strict=True)
+    ]
+    return {"of": total, "characters": CHARACTERS, "documents": shown}
+
+
+def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]:
+    """What is shown of a document.
+
+    Args:
+        gold: `set`, `id`, `text` and `mentions` of `start`, `end` and `title`.
+        answer: the `mentions` that were answered, none where the document has no answer.
+        resolve: where gold titles end.
+
+    Returns:
+        `set` and `id`; `text`: [text, or [mention, number of it], ...]; `mentions`: see `shown_mention`; `left_out`:
+        how many lie across others; `cut`: characters after the text that is shown.
+    """
+    links: dict[Place, Line] = {(each["start"], each["end"]): each for each in answer.get("mentions", ())}
+    golds: dict[Place, Line] = {(each["start"], each["end"]): each for each in gold["mentions"]}
+    places = sorted({*links, *golds})
+    size = min(len(gold["text"]), CHARACTERS)
+    if len(places) > MENTIONS:
+        size = min(size, places[MENTIONS][0])
+    inside = [place for place in places if place[1] <= size]
+    kept = apart(inside, preferred=links)
+    mentions = [shown_mention(links.get(place), golds.get(place), resolve) for place in kept]
+    spans = [{"start": start, "end": end, "target": number} for number, (start, end) in enumerate(kept)]
+    return {
+        "set": gold["set"],
+        "id": gold["id"],
+        "text": [part if part[1:] else part[0] for part in pieces(gold["text"][:size], spans)],
+        "mentions": mentions,
+        "left_out": len(inside) - len(kept),
+        "cut": len(gold["text"]) - size,
+    }
+
+
+def apart(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Place]:
+    """Places that do not overlap, in their order: those preferred before the others, then the first before the next."""
+    kept: list[Place] = []
+    for start, end in sorted(places, key=lambda place: (place not in preferred, place)):
+        if all(end <= other[0] or other[1] <= start for other in kept):
+            kept.append((start, end))
+    return sorted(kept)
+
+
+def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dict[str, Any]:
+    """What is shown of a mention.
+
+    Args:
+        link: the answer, or None where the mention was not found.
+        gold: the gold mention at the same place, or None.
+        resolve: where gold titles end.
+
+    Returns:
+        `kind`; the `title` that was given, with its `probability`; the `gold` title, after redirects; `lacks`: whether
+        the dump lacks that; `of`: all candidates; `candidates`: [title, probability, prior, whether it is the gold one]
+        of the likeliest and the gold one.
+    """
+    title, probability = (link["title"], link["probability"]) if link else (None, None)
+    wanted = gold["title"] if gold else None
+    known = resolve(wanted) if wanted else None
+    candidates = sorted(link.get("candidates", ()) if link else (), key=lambda each: -each["probability"])
+    shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == known]
+    return {
+        "kind": kind_of(title, gold is not None, known),
+        "title": title,
+        "probability": probability,
+        "gold": known or (wanted and page_title(wanted)),
+        "lacks": bool(wanted) and known is None,
+        "of": len(candidates),
+        "candidates": [
+            [each["title"], each["probability"], each.get("prior"), each["title"] == known] for each in shown
+        ],
+    }
+
+
+def kind_of(title: str | None, is_marked: bool, known: str | None) -> str:
+    """What became of a mention that got this title, as it is scored.
+
+    Args:
+        title: None for no page.
+        is_marked: whether the gold document has a mention at this place.
+        known: its title there; None where it has none that the dump knows.
+    """
+    if title is None:
+        return MISSED if known else UNLINKED
+    if not is_marked:
+        return EXTRA
+    return RIGHT if title == known else WRONG
