@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 STAGE = "EvaluateLinking"
 SCORES, GOLD, ANSWERS = "scores.json", "documents.jsonl", "answers.jsonl"
+LINKED_TEXTS = "linked"  # their place in the page
 HELD_OUT_PAGES = "held-out pages"  # a set of documents; others are files of the user's
 DOCUMENTS = 8
 CHARACTERS = 4000  # shown of a document
@@ -112,6 +113,7 @@ def linked_documents(
                 yield hashlib.sha256(line["id"].encode()).digest(), number, line
 
     chosen = [line for _, _, line in heapq.nsmallest(DOCUMENTS, with_mentions())]
+    chosen.sort(key=lambda line: line["set"] == HELD_OUT_PAGES)  # the user's own first
     names = {line["id"] for line in chosen}
     found = {line["id"]: line for line in read_lines(answers) if line.get("id") in names}
     shown = [

@@ -17,7 +17,7 @@ from workflows.base.settings import EvaluationSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.corpus import corpus_browser, corpus_figures
-from workflows.report.linking import linked_texts, linking_figures
+from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
@@ -196,6 +196,8 @@ class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
 
     def run(self) -> None:
         """Raises: ValueError where a fine-tuning failed; all others are in the report."""
+        if EvaluateLinking.__name__ in self.report().requires():
+            logger.info("linked texts: %s#%s", self.where, LINKED_TEXTS)
         logger.info("report: %s", self.where)
         if failed := self.report().grid().failed():
             raise ValueError(
