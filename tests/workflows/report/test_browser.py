@@ -169,6 +169,7 @@ def test_every_figure_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
         "held-out-known-entity",
         "throughput",
         "fine-tuning",
+        "reliability",
     }
     sizes = page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll("[data-figure]")].map((place) => [

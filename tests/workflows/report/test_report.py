@@ -251,7 +251,7 @@ def test_links_are_scored_beside_published_figures(content: dict[str, Any]) -> N
     assert "| global | 1,200 | 75.0% | 87.5% | 62.5% | 678 | 75.0% | 62.5% | 0.062 |" in markdown
     assert "| global | 31.2% | 43.8% | 36.5% | 31.2% | 43.8% | 36.5% |" in markdown
     assert "| CWEB | LUKE-ED (Yamada et al., NAACL 2022, arXiv 1909.00426) |  | 78.9% |" in markdown
-    assert "A demo's model has learnt next to nothing." in text
+    assert "A demo's model has learnt next to nothing, and its documents are few." in text
     content["setting"]["preset"] = "small"
     assert "next to nothing" not in whole(content)
 
