@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -202,9 +203,30 @@ def run(block: Block, folder: Path) -> str:
 def test_unmarked_blocks_run(page: Path, demo: Path, tmp_path: Path) -> None:
     shutil.copytree(demo / "work", tmp_path / "work")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    for block in RUN:
-        if block.page == page:
-            run(block, tmp_path)
+    for block, following in pairwise([*read_blocks(page), None]):
+        if block in RUN:
+            printed = run(block, tmp_path)
+            if following and is_answer(block, following):
+                check_answer(following, printed)
+
+
+def is_answer(block: Block, following: Block) -> bool:
+    """Whether a block shows what the one above it prints, which links a text."""
+    return following.language == "json" and "tasks.entities link" in block.text
+
+
+def check_answer(shown: Block, printed: str) -> None:
+    """A block of JSON is what the command above it prints: the probabilities alone are those of longer training."""
+    answer, wanted = json.loads(printed), json.loads(shown.text)
+    for mention in [*answer["mentions"], *wanted["mentions"]]:
+        assert 0 < mention.pop("probability") <= 1, shown
+    assert answer == wanted, shown
+
+
+def test_answers_that_are_shown_are_found() -> None:
+    pairs = [pair for page in PAGES for pair in pairwise(read_blocks(page))]
+    answered = [block for block, following in pairs if block in RUN and is_answer(block, following)]
+    assert [block.page.stem for block in answered] == ["README", "linking"]
 
 
 @pytest.mark.slow
