@@ -58,6 +58,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
 
     def check_machine(self) -> None:
         refuse_idle_recipe(self)
+        refuse_idle_documents(self)
         super().check_machine()
 
     def grid(self) -> FineTuneGrid:
@@ -169,6 +170,15 @@ class Report(EvaluationSettings, GridSettings, Stage):
         return render_page(content, compared, **shown)
 
 
+def refuse_idle_documents(report: Report) -> None:
+    """Raise a ValueError for documents to link where the report has no model that links them."""
+    if report.linking_gold and EvaluateLinking.__name__ not in report.requires():
+        raise ValueError(
+            f"--linking-gold {report.linking_gold}: Pretrain's model links these, and no fine-tuning starts from it; "
+            "leave it out, or run RunAll or EvaluateLinking"
+        )
+
+
 class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
     """The grid of fine-tunings, and the report that lays it beside the paper's tables."""
 
@@ -181,6 +191,7 @@ class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
 
     def check_machine(self) -> None:
         refuse_idle_recipe(self)
+        refuse_idle_documents(self.report())
         super().check_machine()
 
     def report(self) -> Report:

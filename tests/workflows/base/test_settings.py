@@ -207,6 +207,18 @@ def test_a_recipe_where_nothing_is_pretrained_is_refused(
         stage(experiments=str(toml), workdir=str(tmp_path), **tasks, **values).check_machine()
 
 
+@pytest.mark.parametrize("stage", [Report, RunExperiments])
+def test_documents_to_link_are_refused_where_no_model_links_them(tmp_path: Path, stage: type[Step]) -> None:
+    toml = tmp_path / "experiments.toml"
+    toml.write_text(f'[weights]\nluke = "someone/luke"\n[data]\nner = "{tmp_path}"\n')
+    values = {"experiments": str(toml), "workdir": str(tmp_path), "tasks": "ner", "variants": "luke"}
+    (tmp_path / "gold.jsonl").write_text('{"id": "a", "text": "Ann.", "mentions": []}\n')
+    values["linking_gold"] = str(tmp_path / "gold.jsonl")
+    with pytest.raises(ValueError, match=r"^--linking-gold .*gold\.jsonl: Pretrain's model links these"):
+        stage(**values).check_machine()
+    assert "EvaluateLinking" in RunAll(**values).report().requires()
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("entity_width", 8), ("masked_entities", 0.5), ("entity_head", "paper")]
 )
