@@ -109,7 +109,7 @@ def build(
         scores.append(score(each, found, linker.finder))
         answers += found[GLOBAL]
     text = json.dumps({"sets": scores}, indent=1, ensure_ascii=False) + "\n"
-    documents = b"".join(lines_of(each.name, map(to_json, each.documents)) for each in sets)
+    documents = b"".join(lines_of(each, map(to_json, each.documents)) for each in sets)
     written = {DOCUMENTS: documents, ANSWERS: answers, SCORES: text.encode()}
     for name, data in written.items():
         storage.write_bytes(storage.join(folder, name), data)
@@ -191,12 +191,13 @@ def answer(linker: Linker, asked: GoldSet, part: slice, own: Sequence[OwnLinks] 
     """Lines of answers to some documents of a set; `own` are the links of all of them that do not count."""
     gold = [to_json(each) for each in asked.documents[part]]
     answers = linker.answer([Record(each["id"], each) for each in gold], own[part] if own else ())
-    return lines_of(asked.name, (each | found for each, found in zip(gold, answers, strict=True)))
+    return lines_of(asked, (each | found for each, found in zip(gold, answers, strict=True)))
 
 
-def lines_of(name: str, documents: Iterable[dict[str, Any]]) -> bytes:
-    """Documents of a set as lines of JSON, which also name the set."""
-    lines = (json.dumps({"set": name, **each}, ensure_ascii=False) for each in documents)
+def lines_of(asked: GoldSet, documents: Iterable[dict[str, Any]]) -> bytes:
+    """Documents of a set as lines of JSON, which also name the set, and say whether they are pages of the dump."""
+    named = {"set": asked.name, "of_dump": asked.is_of_dump}
+    lines = (json.dumps(named | each, ensure_ascii=False) for each in documents)
     return "".join(f"{line}\n" for line in lines).encode()
 
 
@@ -204,9 +205,15 @@ def score(asked: GoldSet, answers: Mapping[str, bytes], finder: CandidateFinder)
     """The figures of each method for a set, of whose documents these are the answers."""
     with tempfile.TemporaryDirectory() as folder:
         gold, found = Path(folder) / DOCUMENTS, Path(folder) / ANSWERS
-        gold.write_bytes(lines_of(asked.name, map(to_json, asked.documents)))
+        gold.write_bytes(lines_of(asked, map(to_json, asked.documents)))
         methods = {}
         for method, lines in answers.items():
             found.write_bytes(lines)
             methods[method] = score_files(gold, found, finder, own_links=asked.is_of_dump)
-    return {"name": asked.name, "documents": len(asked.documents), "of": asked.of, "methods": methods}
+    return {
+        "name": asked.name,
+        "of_dump": asked.is_of_dump,
+        "documents": len(asked.documents),
+        "of": asked.of,
+        "methods": methods,
+    }

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 STAGE = "EvaluateLinking"
 SCORES, GOLD, ANSWERS = "scores.json", "documents.jsonl", "answers.jsonl"
 LINKED_TEXTS = "linked"  # their place in the page
-HELD_OUT_PAGES = "held-out pages"  # a set of documents; others are files of the user's
 DOCUMENTS = 8
 CHARACTERS = 4000  # shown of a document
 MENTIONS = 200  # shown of a document
@@ -73,7 +72,7 @@ def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]
     """For each gold document where its titles end, as it was scored: a page's own links do not make a title known."""
     from tasks.entities.scores import resolver
 
-    own = [line for line in lines if line["set"] == HELD_OUT_PAGES]
+    own = [line for line in lines if line["of_dump"]]
     links = finder.own_links([read_document(Record(line["id"], line), 0) for line in own])
     alone = {line["id"]: each.alone for line, each in zip(own, links, strict=True)}
     known = resolver(finder)
@@ -113,7 +112,7 @@ def linked_documents(
                 yield hashlib.sha256(line["id"].encode()).digest(), number, line
 
     chosen = [line for _, _, line in heapq.nsmallest(DOCUMENTS, with_mentions())]
-    chosen.sort(key=lambda line: line["set"] == HELD_OUT_PAGES)  # the user's own first
+    chosen.sort(key=lambda line: line["of_dump"])  # the user's own first
     names = {line["id"] for line in chosen}
     found = {line["id"]: line for line in read_lines(answers) if line.get("id") in names}
     shown = [

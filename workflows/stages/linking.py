@@ -154,6 +154,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     """
 
     FOLDER = "linking"
+    VERSION = 2
     KEEPS = "unfinished"  # answers
 
     def requires(self) -> dict[str, Stage]:

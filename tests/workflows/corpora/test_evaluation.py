@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from workflows import EvaluateLinking
 from workflows.corpora import evaluation
 from workflows.corpora.evaluation import Questions, sample, told_apart
+from workflows.report.linking import linked_texts, linking_figures
 
 Row = dict[str, Any]
 GOLD = [
@@ -108,9 +110,10 @@ def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, command: Co
         scores = json.loads(command("score", gold, answers, *table))
         assert scores.pop("mentions_left_out") == 0
         assert found["methods"][method] == scores
-    answers = [{**json.loads(line), "set": "gold.jsonl"} for line in lines.splitlines()]
+    of_set = {"set": "gold.jsonl", "of_dump": False}
+    answers = [json.loads(line) | of_set for line in lines.splitlines()]
     assert read(tmp_path / "answers.jsonl") == answers
-    documents = [{**each, "set": "gold.jsonl"} for each in read(gold)]
+    documents = [each | of_set for each in read(gold)]
     assert read(tmp_path / "documents.jsonl") == documents
     assert [entry.path for entry in result.files] == ["answers.jsonl", "documents.jsonl", "scores.json"]
     assert result.rows == {"documents": 3, "mentions": 7}
@@ -142,6 +145,27 @@ def test_pages_are_linked_as_if_the_dump_had_never_had_them(
     evaluation.build(str(tmp_path / "alone"), linker, asked(work, gold="gold"))
     [alone] = json.loads((tmp_path / "alone/scores.json").read_text())["sets"]
     assert gold == alone
+
+
+def test_the_report_shows_what_was_scored(work: Path, linker: Linker, tmp_path: Path) -> None:
+    """Also where a file of the user's is called as the dump's pages are."""
+    gold = tmp_path / "held-out pages"
+    gold.write_text(json.dumps(row("alone", "Ann or none", [(0, 3, "A"), (7, 11, "None")])))
+    questions = asked(work, "held_out")._replace(gold=gold)
+    evaluation.build(str(tmp_path / "linking"), linker, questions)
+    folders = {"EvaluateLinking": tmp_path / "linking", "BuildMentionTable": work / "mentions"}
+    stages: Any = {name: SimpleNamespace(folder=str(folder)) for name, folder in folders.items()}
+    figures, texts = linking_figures(stages), linked_texts(stages)
+    assert figures
+    assert texts
+    for of_dump, scores in zip((True, False), figures["sets"], strict=True):
+        shown = [each["mentions"] for each in texts["documents"] if (each["id"] != "alone") == of_dump]
+        known = [mention for mentions in shown for mention in mentions if not mention["lacks"]]
+        right = sum(mention["kind"] == "right" for mention in known)
+        overall = scores["methods"]["global"]["disambiguation"]["overall"]
+        assert (len(known), right) == (overall["mentions"], round(overall["accuracy"] * overall["mentions"]))
+        assert scores["of_dump"] == of_dump
+    assert texts["documents"][0]["id"] == "alone"
 
 
 def write_answers(work: Path, linker: Linker, path: Path) -> Path:

@@ -15,7 +15,7 @@ from tasks.entities.candidates import CandidateFinder
 from tests.support.linked import HOSTILE, answer, gold
 from tests.support.mentions import small_pages, write_mentions
 from workflows.report import linking as module
-from workflows.report.linking import HELD_OUT_PAGES, apart, linked_documents, shown_document
+from workflows.report.linking import apart, linked_documents, shown_document
 
 REDIRECTS = {
     "Roma": "Rome",
@@ -107,7 +107,7 @@ def test_titles_are_known_as_they_are_scored(tmp_path: Path) -> None:
     write_mentions(tmp_path, small_pages(articles), size=4)
     finder = CandidateFinder(MentionTable(str(tmp_path)))
     page = gold("A", "ab cd", {"ab": "Alone", "cd": "Both"})
-    lines = [{**page, "set": HELD_OUT_PAGES}, {**page, "id": "from elsewhere"}]
+    lines = [{**page, "of_dump": True}, {**page, "id": "from elsewhere"}]
     titles = ("Alone", "Both", "To_a", "Nowhere")
     ends = [[resolve(title) for title in titles] for resolve in module.resolvers(finder, lines)]
     assert ends == [[None, "Both", "A", None], ["Alone", "Both", "A", None]]
