@@ -100,7 +100,8 @@ def build(
         found = dict.fromkeys(METHODS, b"")
         for method, one in linkers(linker).items():
             for first in range(0, len(each.documents), AT_ONCE):
-                part, path = slice(first, first + AT_ONCE), f"{parts}/{number}-{method}-{first:06d}.jsonl"
+                part = slice(first, first + AT_ONCE)
+                path = f"{parts}/{number}-{method}-{part.start:06d}-{part.stop:06d}.jsonl"
                 if storage.file_size(path) is None:
                     storage.write_bytes(path, answer(one, each, part, own))
                 found[method] += storage.read_bytes(path)

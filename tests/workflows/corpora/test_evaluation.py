@@ -210,6 +210,22 @@ def test_answers_that_are_there_are_taken_over(
     assert {path.name for path in (tmp_path / "stopped-3").iterdir()} == {entry.path for entry in whole.files}
 
 
+def test_answers_to_other_documents_are_not_taken_over(
+    work: Path, linker: Linker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that code has left which answers fewer documents together do not stand for more."""
+    questions = asked(work, "held_out")
+    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
+    monkeypatch.setattr(evaluation, "AT_ONCE", 1)
+    stop = iter([None, None])
+    with pytest.raises(StopIteration):
+        evaluation.build(
+            str(tmp_path / "stopped"), linker, questions, progress=lambda done, total: next(stop)
+        )
+    monkeypatch.undo()
+    assert evaluation.build(str(tmp_path / "stopped"), linker, questions) == whole
+
+
 def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: Path) -> None:
     questions = asked(work, "held_out", "gold", most=1, leaves_out_pages=True)
     result = evaluation.build(str(tmp_path), linker, questions)
