@@ -261,7 +261,10 @@ class FineTune(LinkerTraining, FineTuning):
         }
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return super().bytes_parameters() | self.setting()
+        found = super().bytes_parameters() | self.setting()
+        if self.is_linker:
+            del found["profile"]  # it tells how the paper's five tasks are trained
+        return found
 
     def work(self) -> Result:
         if not self.is_linker:

@@ -92,6 +92,7 @@ def test_whatever_changes_the_result_is_in_the_identity(work: Path, tmp_path: Pa
     line = json.loads((work / "data/dev.jsonl").read_text().splitlines()[0])
     (tmp_path / "other/dev.jsonl").write_text(json.dumps({**line, "text": f"{line['text']}."}) + "\n")
     assert stage_of(work, tmp_path, data=str(tmp_path / "same")).hash8 == stage_of(work, tmp_path).hash8
+    assert stage_of(work, tmp_path, profile="paper").hash8 == stage_of(work, tmp_path).hash8
     changes.append({"data": str(tmp_path / "other")})
     hashes = [stage_of(work, tmp_path, **each).hash8 for each in ({}, *changes)]
     twice = [each for each, one in zip(({}, *changes), hashes, strict=True) if hashes.count(one) > 1]
