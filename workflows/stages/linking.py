@@ -72,10 +72,8 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             raise ValueError(
                 "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
             )
-        if self.mentions and (made := storage.read_manifest(self.mentions).stage) != "BuildMentionTable":
-            raise ValueError(
-                f"--mentions {self.mentions}: made by {made}; wanted a folder of BuildMentionTable"
-            )
+        if self.mentions:
+            _check_mentions(self.mentions)
         if self.model and not os.path.isdir(self.model):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
@@ -243,6 +241,8 @@ class LinkerTraining(LinkerSettings, TorchStage):
                 f"--mentions {self.mentions}: without --data the documents are pages of the dump, of which its own "
                 "table has counted the links; leave it out, or give --data"
             )
+        elif self.mentions:
+            _check_mentions(self.mentions)
         super().check_needs()
 
     def documents(self) -> dict[str, str]:
@@ -303,6 +303,12 @@ class LinkerTraining(LinkerSettings, TorchStage):
             keeps_weights=keeps_weights,
             tracker=self.tracker,
         )
+
+
+def _check_mentions(folder: str) -> None:
+    """Raises: ValueError where a given mention table is another stage's folder."""
+    if (made := storage.read_manifest(folder).stage) != BuildMentionTable.__name__:
+        raise ValueError(f"--mentions {folder}: made by {made}; wanted a folder of BuildMentionTable")
 
 
 def _told(of: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
+from pipeline import storage
 from tasks.finetuning import epochs as loop
 from tasks.finetuning.finetune import changed
 from tasks.finetuning.prepare import Run
@@ -145,6 +147,16 @@ def test_without_documents_they_are_pages_of_the_dump(
 def test_what_does_not_fit_is_refused(work: Path, tmp_path: Path, values: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         stage_of(work, tmp_path, **values).check_needs()
+
+
+def test_another_stages_folder_is_no_mention_table(work: Path, tmp_path: Path) -> None:
+    """It is found before the weights, which may take days, are made."""
+    other = tmp_path / "other"
+    other.mkdir()
+    manifest = storage.read_manifest(str(work / "mentions"))
+    storage.write_manifest(str(other), replace(manifest, stage="BuildEntityVocab", files=()))
+    with pytest.raises(ValueError, match=r"--mentions .*other: made by BuildEntityVocab; wanted a folder of"):
+        stage_of(work, tmp_path, mentions=str(other), weights="").check()
 
 
 def test_bad_documents_are_named_and_searches_refused(work: Path, tmp_path: Path) -> None:
