@@ -32,7 +32,7 @@ from tasks.entities.disambiguation import load_model
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import is_page, resolver
-from tasks.linking.calibration import Outcomes, Row, at_best, fit_discount
+from tasks.linker_training.calibration import Outcomes, Row, at_best, fit_discount
 
 SMALLEST = np.finfo(np.float64).tiny
 WANTED_POINTS, BEYOND, WANTED_ERROR = 5.0, 0.01, 0.05

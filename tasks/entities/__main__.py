@@ -28,8 +28,13 @@ from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import score_files
 from tasks.io.arguments import positive, stop
-from tasks.linking.certainty import add_calibration, add_certainty, run_calibration, with_certainty
-from tasks.linking.command import add_training
+from tasks.linker_training.calibration_command import (
+    add_calibration,
+    add_certainty,
+    run_calibration,
+    with_certainty,
+)
+from tasks.linker_training.training_command import add_training
 from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.serving.linking.formats import FORMATS, find_format
 from tasks.serving.linking.service import add_service, check_packages, serve

@@ -26,7 +26,7 @@ from tasks.entities.disambiguation import EntityModel, disambiguate, load_model
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import resolver
-from tasks.linking.calibration import calibrate
+from tasks.linker_training.calibration import calibrate
 from tests.support.mentions import ARTICLES, small_pages, write_mentions, write_tables
 from tests.support.models import TINY, shake
 

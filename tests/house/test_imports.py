@@ -80,7 +80,7 @@ ALLOWED = {
         "pipeline.lookup",
         "pipeline.sequences.tokenizer",
     },
-    "tasks.linking": {
+    "tasks.linker_training": {
         "model",
         "tasks.io",
         "tasks.task",

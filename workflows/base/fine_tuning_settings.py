@@ -80,7 +80,7 @@ class TaskSettings(CellSettings):
 
 
 class LinkerSettings(DocumentSettings):
-    """What FineTune has for the task entity_disambiguation alone; see `tasks.linking.training.LinkerSettings`."""
+    """What FineTune has for the task entity_disambiguation alone; `tasks.linker_training.training` says more."""
 
     masked_share = parameters.Share(
         default=0.9,

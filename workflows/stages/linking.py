@@ -270,7 +270,7 @@ class LinkerTraining(LinkerSettings, TorchStage):
     def train(self, folder: Path, setting: dict[str, Any], *, keeps_weights: bool) -> dict[str, Any]:
         """Trains the linker with the preset's hyperparameters or those of `setting`, and returns the metrics."""
         from tasks.finetuning.finetune import changed
-        from tasks.linking import training
+        from tasks.linker_training import training
         from tasks.task import presets
 
         paths = {split: Path(path) for split, path in self.documents().items()}

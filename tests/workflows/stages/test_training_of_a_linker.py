@@ -14,7 +14,7 @@ from pipeline import storage
 from tasks.finetuning import epochs as loop
 from tasks.finetuning.finetune import changed
 from tasks.finetuning.prepare import Run
-from tasks.linking.training import LinkerSettings, train_linker
+from tasks.linker_training.training import LinkerSettings, train_linker
 from tasks.task import presets
 from tests.support.linking import write_linkable
 from workflows import BuildDocuments, FineTune, Tune
@@ -113,7 +113,7 @@ def test_without_documents_they_are_pages_of_the_dump(
     assert needed["Pretrain"].seed == 42
     asked: dict[str, Any] = {}
     monkeypatch.setattr(
-        "tasks.linking.training.train_linker",
+        "tasks.linker_training.training.train_linker",
         lambda *paths, **options: asked.update(paths=paths, options=options) or {},
     )
     monkeypatch.setattr(FineTune, "tokenizer_folder", lambda stage: "tokenizer")

@@ -18,7 +18,7 @@ from tasks.entities.candidates import CandidateFinder
 from tasks.entities.disambiguation import Floats, Question, probabilities
 from tasks.entities.documents.document import Mention
 from tasks.entities.scores import Pair, disambiguation_scores, linking_scores, resolver
-from tasks.linking.inputs import Documents, Input
+from tasks.linker_training.inputs import Documents, Input
 from tasks.task import MAX_MENTION_POSITIONS
 
 

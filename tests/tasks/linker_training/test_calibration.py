@@ -25,12 +25,12 @@ from tasks.entities.documents.document import Document, Mention, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.io.records import Record
-from tasks.linking.calibration import Outcomes, best_threshold, calibrate, fit_discount, fit_weight
+from tasks.linker_training.calibration import Outcomes, best_threshold, calibrate, fit_discount, fit_weight
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 from tests.support.properties import given, st
-from tests.tasks.linking.test_training import pages_of
+from tests.tasks.linker_training.test_training import pages_of
 
 # Outcomes that are drawn
 

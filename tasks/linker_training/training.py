@@ -29,8 +29,8 @@ from tasks.finetuning.inference import predict, score
 from tasks.finetuning.prepare import Run
 from tasks.finetuning.results import digest, finished_metrics
 from tasks.finetuning.variants import VARIANTS
-from tasks.linking.inputs import MASKED_SHARE, inputs_of
-from tasks.linking.task import Disambiguation
+from tasks.linker_training.inputs import MASKED_SHARE, inputs_of
+from tasks.linker_training.task import Disambiguation
 from tasks.task import Classifier, Hyperparameters, Task
 
 logger = logging.getLogger(__name__)
@@ -124,17 +124,12 @@ def train_linker(
     titles = read_titles(weights)
     read_manifest(str(mentions))  # which says what is wrong with another folder
     files = tokenizer_contents(tokenizer)
-    left_out: dict[str, list[str] | None] = {
-        split: [] if settings.skips_wrong else None for split in (TRAIN, DEV, TEST)
-    }
     paths = {TRAIN: train, DEV: dev} | ({TEST: test} if test else {})
-    documents = {split: read_documents(path, left_out[split]) for split, path in paths.items()}
+    sources = {split: Source.read(path, skips_wrong=settings.skips_wrong) for split, path in paths.items()}
     identity = {
         "settings": asdict(settings),
         "seed": seed,
-        "documents": {
-            split: digest({"documents": list(map(to_json, each))}) for split, each in documents.items()
-        },
+        "documents": {split: source.digest() for split, source in sources.items()},
         "mentions": file_sha256(str(mentions / MANIFEST)),
         "weights": fingerprint_model(str(weights)),
         "tokenizer": digest({name: content.hex() for name, content in files.items()}),
@@ -146,9 +141,6 @@ def train_linker(
         track = find_tracker(tracker)
         table = MentionTable(str(mentions))
         model = load_model(weights, table, WordTokenizer.load(tokenizer), device=device)
-        sources = {
-            split: Source(paths[split], each, len(left_out[split] or ())) for split, each in documents.items()
-        }
         run = prepare(model, table, sources, tokenizer, settings, seed=seed, progress=progress)
         training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         training.train()
@@ -164,6 +156,17 @@ class Source(NamedTuple):
     path: Path
     documents: Sequence[Document]
     left_out: int
+
+    @classmethod
+    def read(cls, path: Path, *, skips_wrong: bool) -> "Source":
+        """The documents of a file. Raises: ValueError naming what cannot be read, unless wrong mentions are skipped."""
+        left_out: list[str] | None = [] if skips_wrong else None
+        documents = read_documents(path, left_out)
+        return cls(path, documents, len(left_out or ()))
+
+    def digest(self) -> str:
+        """What tells its documents from others, whatever the format."""
+        return digest({"documents": list(map(to_json, self.documents))})
 
 
 def prepare(

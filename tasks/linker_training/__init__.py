@@ -2,6 +2,6 @@
 
 inputs   documents to windows, with candidates and what is right     task   loss, answers and scores of these
 training  after Yamada et al. (NAACL 2022): a run from documents to a folder that `link --model` takes
-command   its command line
-calibration  how sure a linker may say it is     certainty  its command line, and the options that linking has of it
+calibration  how sure a linker may say it is
+training_command   calibration_command      their command lines, and the options of certainty that linking has
 """

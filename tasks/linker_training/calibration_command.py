@@ -11,7 +11,7 @@ from tasks.entities.certainty import Certainty, basis, read_certainty, write_cer
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.io.arguments import share, weight
-from tasks.linking.calibration import calibrate
+from tasks.linker_training.calibration import calibrate
 
 
 def add_certainty(link: argparse.ArgumentParser) -> None:

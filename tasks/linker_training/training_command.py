@@ -10,7 +10,7 @@ from pathlib import Path
 from model.pretraining.recipes import PRECISIONS
 from tasks.entities.disambiguation import model_folder
 from tasks.io.arguments import positive, share, weight
-from tasks.linking.training import LinkerSettings, train_linker
+from tasks.linker_training.training import LinkerSettings, train_linker
 
 
 def add_training(train: argparse.ArgumentParser) -> None:

@@ -23,9 +23,9 @@ from tasks.entities.disambiguation import EntityModel, load_model
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning import epochs as loop
-from tasks.linking.inputs import Input, inputs_of
-from tasks.linking.task import Disambiguation
-from tasks.linking.training import LinkerSettings, train_linker
+from tasks.linker_training.inputs import Input, inputs_of
+from tasks.linker_training.task import Disambiguation
+from tasks.linker_training.training import LinkerSettings, train_linker
 from tests.support.fine_tuned import contents
 from tests.support.linking import pages_of, write_linkable
 from tests.support.mentions import write_mentions
