@@ -72,7 +72,7 @@ class TaskSettings(CellSettings):
     mentions = luigi.Parameter(
         default="",
         description="folder of the mention table that finds the entities of extractive_qa, or the candidates of "
-        "entity_disambiguation; empty: what --experiments says, or BuildMentionTable's",
+        "entity_disambiguation; empty: BuildMentionTable's or, for extractive_qa, what --experiments says",
     )
 
     def pretraining(self) -> dict[str, Any]:

@@ -57,6 +57,6 @@ def _read(path: Path, left_out: list[str] | None) -> Iterator[Document]:
     elif beginning.startswith((b"{", b"[")):
         for number, record in enumerate(read_records(path), start=1):
             yield read_document(record, number, left_out)
-    else:
+    elif beginning:
         found = read_text(path).lstrip().partition("\n")[0]
         raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")

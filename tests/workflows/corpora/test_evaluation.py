@@ -281,6 +281,13 @@ def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
         EvaluateLinking(linking_gold=str(tmp_path / "bad.jsonl")).check()
 
 
+def test_pages_are_left_out_of_given_documents_alone(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"^--leave-out-pages: of --linking-gold, which names no file; give one"
+    ):
+        EvaluateLinking(leave_out_pages=True, workdir=str(tmp_path)).check()
+
+
 def test_a_demo_is_asked_less() -> None:
     assert [EvaluateLinking(preset=name).most_documents() for name in ("demo", "base")] == [20, 200]
     assert EvaluateLinking(linking_documents=7).most_documents() == 7

@@ -213,7 +213,7 @@ def test_a_bad_place_is_named(tmp_path: Path, file: str, old: str, new: str, mes
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "begins with ''; wanted JSON objects"),
+        (b"", "no document; wanted JSON objects"),
         (b"token O\n", "begins with 'token O'; wanted JSON"),
         (gzip.compress(b"{}", mtime=0), r"packed \(gzip\); unpack it"),
         ("{}".encode("utf-16"), "byte 0 is not UTF-8"),
