@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from model.exchange.export import save_like
+from model.exchange.export import BESIDE_WEIGHTS, save_like
 from model.exchange.load import fingerprint_model
 from model.files import WEIGHTS, write_aside
 from model.luke.heads import LukeForPretraining
@@ -118,9 +118,12 @@ def train_linker(
 
     Raises:
         ValueError: for what cannot be read or does not fit together, where nothing can be learnt from `train` or
-            judged on `dev`, and where a checkpoint is another run's.
+            judged on `dev`, where a checkpoint is another run's, and where `output` is the folder of `weights` or of
+            `tokenizer`.
         Stopped: after SIGTERM.
     """
+    if output.resolve() in (weights.resolve(), tokenizer.resolve()):
+        raise ValueError(f"{output}: what training begins with is there; give another folder for what it writes")
     titles = read_titles(weights)
     read_manifest(str(mentions))  # which says what is wrong with another folder
     files = tokenizer_contents(tokenizer)
@@ -245,8 +248,8 @@ def write(
 
     The model is of the kind of that in the folder `like`; None: there is none.
     """
-    for name in (METRICS, WEIGHTS):
-        (output / name).unlink(missing_ok=True)  # another run's
+    for name in (METRICS, WEIGHTS, *BESIDE_WEIGHTS):
+        (output / name).unlink(missing_ok=True)  # another run's: of two tokenizers that of RoBERTa would be read
     output.mkdir(parents=True, exist_ok=True)
     if like:
         save_like(like, output, cast(LukeForPretraining, training.run.module))
