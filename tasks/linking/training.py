@@ -123,7 +123,9 @@ def train_linker(
         Stopped: after SIGTERM.
     """
     if output.resolve() in (weights.resolve(), tokenizer.resolve()):
-        raise ValueError(f"{output}: what training begins with is there; give another folder for what it writes")
+        raise ValueError(
+            f"{output}: what training begins with is there; give another folder for what it writes"
+        )
     titles = read_titles(weights)
     read_manifest(str(mentions))  # which says what is wrong with another folder
     files = tokenizer_contents(tokenizer)
@@ -156,6 +158,8 @@ def train_linker(
         training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         training.train()
         metrics = metrics_of(training) | ({} if titles else {"entities_sha256": entities_sha256(mentions)})
+        if titles and tokenizer.resolve() == weights.resolve():  # save_like copies more than we read of it
+            files = {name: each for name, each in files.items() if not (weights / name).is_file()}
         write(training, weights if keeps_weights else None, output, files, metrics)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     return metrics
@@ -249,7 +253,9 @@ def write(
     The model is of the kind of that in the folder `like`; None: there is none.
     """
     for name in (METRICS, WEIGHTS, *BESIDE_WEIGHTS):
-        (output / name).unlink(missing_ok=True)  # another run's: of two tokenizers that of RoBERTa would be read
+        (output / name).unlink(
+            missing_ok=True
+        )  # another run's: of two tokenizers that of RoBERTa would be read
     output.mkdir(parents=True, exist_ok=True)
     if like:
         save_like(like, output, cast(LukeForPretraining, training.run.module))

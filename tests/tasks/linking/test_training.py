@@ -324,10 +324,24 @@ def test_nothing_of_another_run_stays(work: Path, theirs: Path, pieces: Path, tm
     assert contents(output) == contents(tmp_path / "fresh")
 
 
+def test_a_tokenizer_beside_the_weights_is_copied_as_it_is(
+    work: Path, theirs: Path, pieces: Path, tmp_path: Path
+) -> None:
+    """What transformers reads of its configuration stays, though we do not."""
+    shutil.copytree(theirs, tmp_path / "theirs", ignore=shutil.ignore_patterns("vocab.json", "merges.txt"))
+    shutil.copytree(pieces, tmp_path / "theirs", dirs_exist_ok=True)
+    source, output = tmp_path / "theirs", tmp_path / "linker"
+    train(work, output, replace(QUICK, epochs=1), weights=source, tokenizer=source)
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        assert (output / name).read_bytes() == (source / name).read_bytes()
+
+
 def test_what_training_begins_with_is_not_written_over(work: Path) -> None:
     before = contents(work)
     for name in ("weights", "tokenizer"):
-        with pytest.raises(ValueError, match=f"{name}: what training begins with is there; give another folder"):
+        with pytest.raises(
+            ValueError, match=f"{name}: what training begins with is there; give another folder"
+        ):
             train(work, work / "mentions/.." / name)
     assert contents(work) == before
 
