@@ -239,6 +239,8 @@ def test_calibrate_writes_what_link_reads(
     for wrong, message in ((["--local"], "made for model"), (model, "made for mode local, used with global")):
         with pytest.raises(SystemExit, match=rf"calibration.json: {message}"):
             main([*link, *wrong])
+    with pytest.raises(SystemExit, match=r"--output .*: a folder; give a file, such as .*/calibration.json$"):
+        main([*asked[:-1], str(tmp_path)])
     # The same bytes again.
     before = path.read_bytes()
     main([*asked, "--local", *model])
