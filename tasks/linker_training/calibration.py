@@ -158,8 +158,13 @@ def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLink
 
 
 def fit_weight(outcomes: Outcomes) -> float:
-    """The likeliest prior weight, whichever the temperature, where the scores were taken with the weight 1."""
+    """The likeliest prior weight, whichever the temperature, where the scores were taken with the weight 1.
+
+    It stays 1 where no mention has its page among several candidates.
+    """
     scores, log_priors, is_right = outcomes.reached()
+    if not len(scores):
+        return UNCALIBRATED.prior_weight
 
     def weight_of(part: float) -> float:
         return part / (1 - part)  # of the prior, where all of the scores are 1
@@ -172,7 +177,9 @@ def fit_weight(outcomes: Outcomes) -> float:
 
 
 def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> tuple[float, float]:
-    """The likeliest temperature, and the negative log likelihood that it has."""
+    """The likeliest temperature, and the negative log likelihood that it has; 1 and 0 where there are no mentions."""
+    if not len(scores):
+        return UNCALIBRATED.temperature, 0.0
 
     def choices() -> list[Choices]:
         return [(scores, is_right)]

@@ -93,6 +93,10 @@ def run_calibration(
     linker: Linker, model: Path | None, options: argparse.Namespace, at_once: int
 ) -> list[str]:
     """Calibrate a linker, whose model is in this folder, and print the file; what was left out of the documents."""
+    if options.output.is_dir():
+        raise ValueError(
+            f"--output {options.output}: a folder; give a file, such as {options.output}/calibration.json"
+        )
     left_out: list[str] | None = [] if options.on_error == "skip" else None
     documents = read_documents(options.documents, left_out)
     certainty, fit = calibrate(

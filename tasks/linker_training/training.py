@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from model.exchange.export import save_like
+from model.exchange.export import BESIDE_WEIGHTS, save_like
 from model.exchange.load import fingerprint_model
 from model.files import WEIGHTS, write_aside
 from model.luke.heads import LukeForPretraining
@@ -118,9 +118,14 @@ def train_linker(
 
     Raises:
         ValueError: for what cannot be read or does not fit together, where nothing can be learnt from `train` or
-            judged on `dev`, and where a checkpoint is another run's.
+            judged on `dev`, where a checkpoint is another run's, and where `output` is the folder of `weights` or of
+            `tokenizer`.
         Stopped: after SIGTERM.
     """
+    if output.resolve() in (weights.resolve(), tokenizer.resolve()):
+        raise ValueError(
+            f"{output}: what training begins with is there; give another folder for what it writes"
+        )
     titles = read_titles(weights)
     read_manifest(str(mentions))  # which says what is wrong with another folder
     files = tokenizer_contents(tokenizer)
@@ -145,6 +150,8 @@ def train_linker(
         training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         training.train()
         metrics = metrics_of(training) | ({} if titles else {"entities_sha256": entities_sha256(mentions)})
+        if titles and tokenizer.resolve() == weights.resolve():  # save_like copies more than we read of it
+            files = {name: each for name, each in files.items() if not (weights / name).is_file()}
         write(training, weights if keeps_weights else None, output, files, metrics)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     return metrics
@@ -248,8 +255,10 @@ def write(
 
     The model is of the kind of that in the folder `like`; None: there is none.
     """
-    for name in (METRICS, WEIGHTS):
-        (output / name).unlink(missing_ok=True)  # another run's
+    for name in (METRICS, WEIGHTS, *BESIDE_WEIGHTS):
+        (output / name).unlink(
+            missing_ok=True
+        )  # another run's: of two tokenizers that of RoBERTa would be read
     output.mkdir(parents=True, exist_ok=True)
     if like:
         save_like(like, output, cast(LukeForPretraining, training.run.module))

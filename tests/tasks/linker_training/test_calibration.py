@@ -93,6 +93,16 @@ def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
     assert fit_discount(outcomes) == 0.0
 
 
+def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Linker) -> None:
+    """Candidates that stand alone tell the discount, and how often they are right."""
+    only = Candidates(EXACT, (Candidate("A", None, 1.0),), 4)
+    outcomes = Outcomes.of([("A", only, [1.0]), (None, only, [1.0])])
+    assert fit_weight(outcomes) == 1.0
+    certainty, fit = calibrate(small, [page(None, None, None, "B", "C")], own_links=True)
+    assert certainty.temperature == 1.0
+    assert fit["right_among_candidates"] == 1
+
+
 @given(
     st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]), st.booleans()), min_size=1),
     st.integers(0, 9),
@@ -229,6 +239,8 @@ def test_calibrate_writes_what_link_reads(
     for wrong, message in ((["--local"], "made for model"), (model, "made for mode local, used with global")):
         with pytest.raises(SystemExit, match=rf"calibration.json: {message}"):
             main([*link, *wrong])
+    with pytest.raises(SystemExit, match=r"--output .*: a folder; give a file, such as .*/calibration.json$"):
+        main([*asked[:-1], str(tmp_path)])
     # The same bytes again.
     before = path.read_bytes()
     main([*asked, "--local", *model])

@@ -1,6 +1,7 @@
 """Training of a linker: the loss beside a loop, real documents learnt by heart, and what the folder is good for."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -301,6 +302,48 @@ def test_a_luke_of_transformers_is_trained_and_stays_one(
     # Of the last layer no word is asked for; without decay, biases then stay.
     idle = {f"luke.encoder.layer.1.attention.self.{name}.bias" for name in ("query", "w2e_query")}
     assert same == table | words | idle | {"entity_predictions.bias"}
+
+
+@pytest.fixture(scope="module")
+def pieces(documents: list[Document], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tokenizer as BERT's, whose pieces are letters."""
+    folder = tmp_path_factory.mktemp("pieces")
+    letters = sorted({letter for each in documents for letter in each.text.lower() if letter.isalnum()})
+    lines = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
+    (folder / "vocab.txt").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "tokenizer_config.json").write_text('{"model_max_length": 64}')
+    return folder
+
+
+def test_nothing_of_another_run_stays(work: Path, theirs: Path, pieces: Path, tmp_path: Path) -> None:
+    """RoBERTa's tokenizer would be read before BERT's."""
+    few, output = replace(QUICK, epochs=1), tmp_path / "linker"
+    train(work, output, few, weights=theirs, tokenizer=theirs)
+    train(work, output, few, tokenizer=pieces)
+    train(work, tmp_path / "fresh", few, tokenizer=pieces)
+    assert contents(output) == contents(tmp_path / "fresh")
+
+
+def test_a_tokenizer_beside_the_weights_is_copied_as_it_is(
+    work: Path, theirs: Path, pieces: Path, tmp_path: Path
+) -> None:
+    """What transformers reads of its configuration stays, though we do not."""
+    shutil.copytree(theirs, tmp_path / "theirs", ignore=shutil.ignore_patterns("vocab.json", "merges.txt"))
+    shutil.copytree(pieces, tmp_path / "theirs", dirs_exist_ok=True)
+    source, output = tmp_path / "theirs", tmp_path / "linker"
+    train(work, output, replace(QUICK, epochs=1), weights=source, tokenizer=source)
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        assert (output / name).read_bytes() == (source / name).read_bytes()
+
+
+def test_what_training_begins_with_is_not_written_over(work: Path) -> None:
+    before = contents(work)
+    for name in ("weights", "tokenizer"):
+        with pytest.raises(
+            ValueError, match=f"{name}: what training begins with is there; give another folder"
+        ):
+            train(work, work / "mentions/.." / name)
+    assert contents(work) == before
 
 
 def test_goes_on_after_an_interruption_with_the_same_bytes(
