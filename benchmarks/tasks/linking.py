@@ -27,6 +27,8 @@ from benchmarks.harness.report import Report, divide, median, progress, target
 from benchmarks.harness.workloads import ROOT, Record, environment, kernel_size, run
 from pipeline.lookup.mentions import CANDIDATES, LOOKUP
 from pipeline.lookup.targets import NUMBERS, ROWS
+from tasks.entities.documents.document import to_json
+from tasks.entities.documents.reading import read_documents
 
 MENTIONS, LOST, MEMORY = 2000, 10.0, 600.0  # a second, per cent, MB
 LOOK_UPS = (LOOKUP, CANDIDATES, NUMBERS, ROWS)
@@ -233,9 +235,13 @@ def main() -> None:
     options.requests = 20 if options.quick else options.requests
     report = Report("What linking costs", options, ("torch", "marisa-trie", "pyarrow", "fastapi", "uvicorn"))
     with tempfile.TemporaryDirectory() as folder:
-        lines = options.documents.read_text(encoding="utf-8").splitlines(keepends=True)
         documents = Path(folder, "documents.jsonl")
-        documents.write_text("".join(lines[: 20 if options.quick else None]), encoding="utf-8")
+        left_out: list[str] = []
+        read = read_documents(options.documents, left_out)[: 20 if options.quick else None]
+        documents.write_text("".join(json.dumps(to_json(each)) + "\n" for each in read), encoding="utf-8")
+        report.head.append(
+            f"{len(read):,} documents; {len(left_out):,} mentions with a wrong place are left out.\n"
+        )
         measure(options, report, documents)
     report.finish()
 

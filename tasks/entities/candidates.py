@@ -121,7 +121,7 @@ class CandidateFinder:
 
     def _counted(self, document: Document) -> dict[int, Counter[str]]:
         """A document's links as the table counts them; it has no names that are too long or linked too rarely."""
-        found = defaultdict[int, Counter[str]](Counter)
+        found, names = defaultdict[int, Counter[str]](Counter), dict[int, str]()
         for mention in document.mentions or ():
             anchor = document.text[mention.start : mention.end]
             name = normalize_mention(anchor) if self.table.profile == "paper" else anchor
@@ -129,13 +129,15 @@ class CandidateFinder:
             target = self.targets.get(page_title(mention.title)) if mention.title else None
             if number is not None and target:
                 found[number][target.title] += 1
+                names[number] = name
         for number, own in found.items():
             links = {each.title: each.link_count for each in self.table.candidates(number)}
             for title, count in own.items():
                 if count > links.get(title, 0):
                     raise document.error(
-                        f"{document.id!r} links a name to {title!r} {count} times, all of {self.table.folder} "
-                        f"{links.get(title, 0)} times; own links are taken out of pages of the table's own dump"
+                        f"{document.id!r} links {names[number]!r} to {title!r} {count} times, all of "
+                        f"{self.table.folder} {links.get(title, 0)} times; own links are those of pages of the table's "
+                        "dump: leave out --own-links for other documents"
                     )
         return dict(found)
 

@@ -188,14 +188,16 @@ def test_a_certainty_is_that_of_calibrate(
     assert row["all"] == pytest.approx(reliability([ab, bob], [True, False])["expected_calibration_error"])
 
 
-def test_targets_are_those_of_the_global_model() -> None:
+@pytest.mark.parametrize(("ways", "points"), [((5.5, 6.0), 6.0), ((6.5, 6.0), 6.5), ((4.0,), 4.0)])
+def test_targets_are_those_of_the_better_way(ways: tuple[float, ...], points: float) -> None:
     differences = [
-        {"method": f"prior + LUKE, {way} less {base}", "mean": 6.0, "from": -1.0}
-        for way in ("local", "global")
+        {"method": f"prior + {way} less {base}", "mean": mean, "from": mean - 6.2}
+        for way, mean in zip(probe.WAYS, ways, strict=False)
         for base in ("the prior", "prior + bag of words")
     ]
     found = probe.targets(differences, [{"method": "the prior", "in the dump": 0.04}])
-    assert [(row["found"], row["met"]) for row in found] == [(6.0, True), (-1.0, False), (0.04, True)]
+    wanted = [(points, points >= 5), (points - 6.2, points > 6.2), (0.04, True)]
+    assert [(row["found"], row["met"]) for row in found] == wanted
 
 
 def test_the_whole_on_a_tiny_dump(
