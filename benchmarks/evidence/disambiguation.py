@@ -212,7 +212,9 @@ def methods(
     return right, choices
 
 
-def tables(probe: Probe, right: Mapping[str, Floats]) -> tuple[list[Record], list[Record]]:
+def tables(
+    probe: Probe, right: Mapping[str, Floats], bases: Sequence[str] = ("the prior", "prior + bag of words")
+) -> tuple[list[Record], list[Record]]:
     """The accuracy of each method in per cent, and what models add to the others, with intervals over pages."""
     pages = np.array([probe.mentions[n].page_id for n in probe.asked], np.int64)
 
@@ -223,8 +225,8 @@ def tables(probe: Probe, right: Mapping[str, Floats]) -> tuple[list[Record], lis
     differences = [
         row(f"{name} less {base}", values - right[base])
         for name, values in right.items()
-        for base in ("the prior", "prior + bag of words")
-        if name.startswith("prior + ") and name != base
+        for base in bases
+        if name.startswith("prior + ") and name != base and base in right
     ]
     return [row(name, values) for name, values in right.items()], differences
 

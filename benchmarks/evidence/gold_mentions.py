@@ -14,8 +14,9 @@ from benchmarks.evidence.disambiguation import Integers, Mention, Scores
 from benchmarks.evidence.words_around import WordsAround, word_counts
 from pipeline import storage
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder
+from tasks.entities.candidates import NO_LINKS, Asked
 from tasks.entities.documents.document import Document
+from tasks.entities.linker import Linker
 from tasks.entities.scores import Resolve, resolver
 from tasks.io.windows import token_spans
 
@@ -39,18 +40,19 @@ class Documents:
     mentions: list[Mention] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def add(self, documents: Sequence[Document], finder: CandidateFinder, *, are_pages: bool) -> None:
+    def add(self, documents: Sequence[Document], linker: Linker, *, are_pages: bool) -> None:
         """Add documents; where they are pages of the dump, it is as if it had never had them."""
+        finder = linker.finder
         resolve = resolver(finder)
         own = finder.own_links(documents) if are_pages else [NO_LINKS] * len(documents)
         for document, without in zip(documents, own, strict=True):
             gold, index = document.mentions or (), len(self.asked)
-            texts = [document.text[each.start : each.end] for each in gold]
-            found = finder.of_document(texts, longer=False, without=without)
             ends = [resolve(each.title) if each.title else None for each in gold]
-            self.asked.append(Asked(document.text, gold, found))
+            self.asked.append(linker.ask(document.text, gold, without))
             self.titles.append([None if title in without.alone else title for title in ends])
-            for place, (title, candidates) in enumerate(zip(self.titles[-1], found, strict=True)):
+            for place, (title, candidates) in enumerate(
+                zip(self.titles[-1], self.asked[-1].candidates, strict=True)
+            ):
                 titles = [each.title for each in candidates.items]
                 reason = left_out(title, titles)
                 self.counts[reason or "asked"] += 1

@@ -1,49 +1,50 @@
-"""Which page a gold mention stands for: by how common pages are, by the words around their links, and by LUKE.
+"""Which page a gold mention stands for: by how common pages are, by the words of documents, and by LUKE.
 
-    python -m benchmarks.evidence.linking --pages DIR --mentions DIR --tokenizer DIR --held-out FILE --gold FILE
+    python -m benchmarks.evidence.linking --pages DIR --mentions DIR --contexts DIR --tokenizer DIR --held-out FILE
 
 A mention is asked that has two candidates or more, its page among them. Documents that are pages of the dump are left
 out. Held-out pages of the dump, which are documents of BuildDocuments, choose how the bag of words is made, all weights
-and all that makes probabilities; it is as if the dump had never had them. Each method is the logarithm of the prior
-plus weighted scores. Intervals are of resampled documents, for the mean over all models.
+and all that makes probabilities; it is as if the dump had never had them. Intervals are of resampled documents, for the
+mean over all models.
 """
 
 import argparse
-import itertools
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from benchmarks.evidence.disambiguation import SAMPLES, WEIGHTS, Floats, Probe, Scores, methods, tables
+from benchmarks.evidence.disambiguation import SAMPLES, Floats, Probe, Scores, tables
 from benchmarks.evidence.gold_mentions import Documents, bags_of_words
 from benchmarks.harness.options import DATA, Options, absolute, count
 from benchmarks.harness.report import Record, Report, progress, target
 from benchmarks.harness.workloads import timed
+from pipeline.lookup.contexts import ContextTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
 from tasks.entities.certainty import Certainty, reliability
-from tasks.entities.disambiguation import load_model
+from tasks.entities.disambiguation.entity_model import load_model
+from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import is_page, resolver
-from tasks.linker_training.calibration import Outcomes, Row, at_best, fit_discount
+from tasks.linker_training.calibration import Outcomes, calibrate, rows_of
 
-SMALLEST = np.finfo(np.float64).tiny
+Shares = Sequence[Sequence[Floats | list[float]]]  # of the candidates of each mention of each document
+AT_ONCE = 16  # documents
 WANTED_POINTS, BEYOND, WANTED_ERROR = 5.0, 0.01, 0.05
 BAGS = "Accuracy in per cent with the best weight; the best where weights are chosen is the baseline."
-CERTAINTY = """Expected calibration error of the answers to mentions that have candidates: those whose page the dump
-has, and all. "before" is at temperature 1 and without a discount for pages that are no candidates."""
-WEIGHED = "Of the model and of the bag of words; that of the logarithm of the prior is 1."
+CERTAINTY = """What the held-out pages choose, as `calibrate` does, and the expected calibration error of the answers to
+mentions that have candidates: those whose page the dump has, and all. "before" is at temperature 1 and without a
+discount for pages that are no candidates."""
 GOLD = DATA / "entity-linking/wned-wiki.jsonl"
-WAYS = LOCAL, GLOBAL = "LUKE, local", "LUKE, global"
-Found = tuple[dict[str, list[Scores]], list[Record], list[Record]]
-Shares = Sequence[Sequence[Floats | list[float]]]  # of the candidates of each mention of each document
+PRIOR, BAG, CONTEXTS = BASES = ("the prior", "prior + bag of words", "prior + contexts")
+WAYS = LOCAL, GLOBAL = f"{CONTEXTS} + LUKE, local", f"{CONTEXTS} + LUKE, global"
 
 
 @dataclass(frozen=True)
@@ -51,33 +52,54 @@ class Material:
     """What is asked.
 
     Attributes:
-        linker: by the prior alone.
+        linker: by the prior and, where they are given, contexts.
         tokenizer: of the models and of the bag of words.
-        documents: those that choose first, then the gold ones.
-        choosing: how many documents choose.
+        choosing: the documents that choose.
+        documents: these first, then the gold ones.
         probe: their ambiguous mentions.
         page_counts, gold_counts: of mentions, why they are left out.
     """
 
     linker: Linker
     tokenizer: WordTokenizer
+    choosing: Sequence[Document]
     documents: Documents
-    choosing: int
     probe: Probe
     page_counts: Counter[str]
     gold_counts: Counter[str]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured: by method which of the asked are right (a row of each model), certainties, and times."""
+
+    right: dict[str, list[Floats]] = field(default_factory=dict)
+    certainties: list[Record] = field(default_factory=list)
+    times: list[Record] = field(default_factory=list)
+
+    def add(self, method: str, model: str, material: Material, linker: Linker) -> None:
+        """Ask the gold documents, and look at the answers."""
+        shares, clock = timed(lambda: linker.shares(material.documents.asked[len(material.choosing) :]))
+        self.right.setdefault(method, []).append(right_of(material, shares))
+        self.certainties.append(
+            certainty_row(f"{model}: {method}" if model else method, material, linker, shares)
+        )
+        if model:
+            self.times.append({"model": model, "method": method, **clock})
 
 
 def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]]:
     """The documents of the options, and the titles of the held-out pages; how many there are is told in the report."""
     annotator, wrong = Annotator.open(chosen.mentions), list[str]()
     finder, documents = CandidateFinder(annotator.table), Documents()
+    contexts = ContextTable(str(chosen.contexts)) if chosen.contexts else None
+    linker = Linker(finder, annotator, contexts=contexts)
     pages, gold = read_documents(chosen.held_out), read_documents(chosen.gold, wrong)
     choosing = pages[:: max(1, len(pages) // chosen.choosing)][: chosen.choosing]
     asked = [each for each in gold if not is_page(each.id, finder)]
-    documents.add(choosing, finder, are_pages=True)
+    documents.add(choosing, linker, are_pages=True)
     first, page_counts = len(documents.mentions), documents.counts.copy()
-    documents.add(asked, finder, are_pages=False)
+    documents.add(asked, linker, are_pages=False)
     gold_counts = documents.counts - page_counts
     gold_counts["left out: a wrong place"] = len(wrong)
     probe = Probe(documents.mentions, [*range(first)], [*range(first, len(documents.mentions))])
@@ -87,60 +109,56 @@ def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]
         f"{len(choosing):,} held-out pages choose. {len(chosen.models)} models. Accuracies are in per cent, intervals "
         f"of 95 % are of {SAMPLES:,} samples of documents.\n"
     )
-    linker, tokenizer = Linker(finder, annotator), WordTokenizer.load(chosen.tokenizer)
-    material = Material(linker, tokenizer, documents, len(choosing), probe, page_counts, gold_counts)
+    tokenizer = WordTokenizer.load(chosen.tokenizer)
+    material = Material(linker, tokenizer, choosing, documents, probe, page_counts, gold_counts)
     return material, {each.id for each in pages}
 
 
-# Models
+# Answers
 
 
-def scores_of(documents: Documents, shares: Shares, prior_weight: float) -> Scores:
-    """The logit of each candidate, up to a constant, by shares in which the prior has this weight."""
-    return [
-        np.log(np.maximum(shares[each.index][each.place], SMALLEST)) - each.log_prior * prior_weight
-        for each in documents.mentions
-    ]
+def right_of(material: Material, shares: Shares) -> Floats:
+    """Which of the asked mentions have the largest share at their page; of equals the first counts."""
+    first, probe = len(material.choosing), material.probe
+    asked = [probe.mentions[number] for number in probe.asked]
+    best = [int(np.argmax(shares[each.index - first][each.place])) for each in asked]
+    return np.array(best, np.float64) == [each.label for each in asked]
 
 
-def models_scores(folders: Sequence[Path], ways: Sequence[str], material: Material) -> Found:
-    """The scores of each model in each way; how long they took; and how sure their answers may be.
+def measure(folders: Sequence[Path], material: Material, *, globally: bool) -> Found:
+    """The prior, contexts, and each model in both ways.
 
-    The first way has the prior's weight 1, another that which is best in the way before it: globally the prior has a
-    say in which entities are put in.
+    The held-out pages choose the weights and the certainty of each linker; globally those of the local way are taken.
     """
-    scores, times, certainties = dict[str, list[Scores]](), list[Record](), list[Record]()
-    documents, linker = material.documents, material.linker
+    found, linker = Found(), material.linker
+    prior = replace(linker, contexts=None)
+    found.add(PRIOR, "", material, calibrated(prior, material))
+    if linker.contexts:
+        found.add(CONTEXTS, "", material, calibrated(linker, material))
     for folder in folders:
-        model, weight = load_model(folder, linker.finder.table, material.tokenizer), 1.0
-        for kind in ways:
-            progress(f"{folder.name}: {kind}, the prior's weight {weight:.3g}")
-            certainty = Certainty(prior_weight=weight)
-            way = replace(linker, model=model, is_global=kind == GLOBAL, certainty=certainty)
-            shares, clock = timed(lambda way=way: way.shares(documents.asked))  # type: ignore[misc]
-            times.append({"model": folder.name, "method": kind, "prior weight": weight, **clock})
-            found = scores_of(documents, shares, weight)
-            scores.setdefault(kind, []).append(found)
-            certainties.append(certainty_row(f"{folder.name}: prior + {kind}", material, shares, weight))
-            weight = 1 / max(material.probe.weighed(found)[1][0], WEIGHTS[1])
-    return scores, times, certainties
+        progress(f"{folder.name}: what held-out pages choose")
+        model = load_model(folder, linker.finder.table, material.tokenizer)
+        local = calibrated(replace(linker, model=model, is_global=False), material)
+        found.add(LOCAL, folder.name, material, local)
+        if globally:
+            progress(f"{folder.name}: globally")
+            found.add(GLOBAL, folder.name, material, replace(local, is_global=True))
+    return found
 
 
-def certainty_row(method: str, material: Material, shares: Shares, weight: float = 1.0) -> Record:
-    """How far probabilities are from the share that is right: before, and with what the held-out pages choose.
+def calibrated(linker: Linker, material: Material) -> Linker:
+    """The linker with the certainty that the held-out pages choose; it answers whatever the probability."""
+    certainty, _ = calibrate(linker, material.choosing, own_links=True, min_probability=0.0, at_once=AT_ONCE)
+    return replace(linker, certainty=certainty)
 
-    `shares` are those of all candidates; the prior has this weight in them.
-    """
-    documents, choosing = material.documents, material.choosing
-    rows: list[list[Row]] = [
-        [*zip(titles, asked.candidates, of_each, strict=True)]
-        for titles, asked, of_each in zip(documents.titles, documents.asked, shares, strict=True)
-    ]
-    held_out, gold = (Outcomes.of([*itertools.chain(*part)]) for part in (rows[:choosing], rows[choosing:]))
-    known = Outcomes.of([row for part in rows[choosing:] for row in part if row[0] is not None])
-    choices, _, is_right = held_out.reached()
-    before = Certainty(prior_weight=weight)
-    after = replace(before, temperature=at_best(choices, is_right)[0], discount=fit_discount(held_out))
+
+def certainty_row(method: str, material: Material, linker: Linker, shares: Shares) -> Record:
+    """How far probabilities are from the share that is right; `shares` are those of the gold documents."""
+    first = len(material.choosing)
+    of_each = zip(material.documents.asked[first:], material.documents.titles[first:], shares, strict=True)
+    rows = [row for asked, titles, own in of_each for row in rows_of(linker, asked, titles, own)]
+    gold, known = Outcomes.of(rows), Outcomes.of([row for row in rows if row.title is not None])
+    certainty = linker.certainty
 
     def error(outcomes: Outcomes, certainty: Certainty) -> float | None:
         found: float | None = reliability(*outcomes.answers(certainty))["expected_calibration_error"]
@@ -148,11 +166,14 @@ def certainty_row(method: str, material: Material, shares: Shares, weight: float
 
     return {
         "method": method,
-        "temperature": after.temperature,
-        "discount": after.discount,
-        "before": error(known, before),
-        "in the dump": error(known, after),
-        "all": error(gold, after),
+        "prior weight": certainty.prior_weight,
+        "context weight": certainty.context_weight,
+        "unknown offset": certainty.unknown_offset,
+        "temperature": certainty.temperature,
+        "discount": certainty.discount,
+        "before": error(known, replace(certainty, temperature=1.0, discount=0.0)),
+        "in the dump": error(known, certainty),
+        "all": error(gold, certainty),
     }
 
 
@@ -175,43 +196,40 @@ def mention_rows(gold: Counter[str], pages: Counter[str]) -> list[Record]:
 
 
 def targets(differences: Sequence[Record], certainties: Sequence[Record]) -> list[Record]:
-    """Points above the prior and above the bag of words, of the better way; and the calibration error.
+    """Points above the prior and above the bag of words, of the better way; and the calibration error of models.
 
     Above the bag of words is what has the whole interval above zero.
     """
     rows, found = {row["method"]: row for row in differences}, []
     for base, what, key, least in (
-        ("the prior", "points", "mean", WANTED_POINTS),
-        ("prior + bag of words", "points at the interval's lower end", "from", BEYOND),
+        (PRIOR, "points", "mean", WANTED_POINTS),
+        (BAG, "points at the interval's lower end", "from", BEYOND),
     ):
-        measured = [row for way in WAYS if (row := rows.get(f"prior + {way} less {base}"))]
+        measured = [row for way in WAYS if (row := rows.get(f"{way} less {base}"))]
         if measured:
             best = max(measured, key=lambda row: row["mean"])
             found.append(target(f"{best['method']}, {what}", best[key], least=least))
     for row in certainties:
-        found.append(
-            target(f"expected calibration error, {row['method']}", row["in the dump"], most=WANTED_ERROR)
-        )
+        name = f"expected calibration error, {row['method']}"
+        found.append(target(name, row["in the dump"], most=WANTED_ERROR))
     return found
 
 
 def fill(report: Report, material: Material, bags: Mapping[str, Scores], found: Found) -> None:
     """The tables of what was measured."""
-    scores, times, certainties = found
-    probe, prior = material.probe, material.linker.shares(material.documents.asked)
-    certainties = [certainty_row("the prior", material, prior), *certainties]
-    right, choices = methods(probe, [*bags.values()], scores)
-    accuracies, differences = tables(probe, right)
-    if times:
-        report.add("Targets", targets(differences, certainties))
+    probe = material.probe
+    best = max(bags.values(), key=lambda each: probe.weighed(each)[2])
+    means = {method: np.mean(rows, axis=0) for method, rows in found.right.items()}
+    right = {PRIOR: means.pop(PRIOR), BAG: probe.weighed(best)[0], **means}
+    accuracies, differences = tables(probe, right, BASES)
+    report.add("Targets", targets(differences, found.certainties))
     report.add("Accuracy", accuracies)
     report.add("Differences", differences, "In points.")
-    report.add("Weights", choices, WEIGHED)
     report.add("Bags of words", [bag_row(probe, name, bag) for name, bag in bags.items()], BAGS)
-    report.add("Certainty", certainties, CERTAINTY)
+    report.add("Certainty", found.certainties, CERTAINTY)
     report.add("Mentions", mention_rows(material.gold_counts, material.page_counts))
-    if times:
-        report.add("Time", times, "Of all documents, those that choose among them.")
+    if found.times:
+        report.add("Time", found.times, "Of the gold documents.")
 
 
 def main(arguments: list[str]) -> None:
@@ -221,6 +239,7 @@ def main(arguments: list[str]) -> None:
     add = options.add_argument
     add("--pages", type=absolute, required=True, help="folder of ExtractPages")
     add("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
+    add("--contexts", type=absolute, help="folder of BuildContexts, which did not read the held-out pages")
     add("--held-out", type=absolute, required=True, help="held-out pages of the dump as documents")
     add("--choosing", type=count, default=100, help="so many of these choose (default: %(default)s)")
     add("--gold", type=absolute, default=GOLD, help="documents with titles")
@@ -233,7 +252,7 @@ def main(arguments: list[str]) -> None:
     progress("words around links")
     resolve = resolver(material.linker.finder)
     bags = bags_of_words(material.documents, chosen.pages, skipped, resolve, material.tokenizer)
-    fill(report, material, bags, models_scores(chosen.models, WAYS[: 1 if chosen.local else 2], material))
+    fill(report, material, bags, measure(chosen.models, material, globally=not chosen.local))
     report.finish()
 
 

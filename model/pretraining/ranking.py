@@ -91,9 +91,16 @@ def candidate_logits(
 
 def logits_of_candidates(head: Head, states: Tensor, table: Tensor, rows: Tensor, of_state: Tensor) -> Tensor:
     """The logits (candidates) of rows of the table, each at the state (of states, hidden) that `of_state` names."""
+    return logits_of_vectors(head, states, table[rows], head.bias[rows], of_state)
+
+
+def logits_of_vectors(
+    head: Head, states: Tensor, vectors: Tensor, biases: Tensor, of_state: Tensor
+) -> Tensor:
+    """As `logits_of_candidates`, of candidates whose rows (candidates, width) and biases (candidates) are given."""
     with torch.autocast(states.device.type, enabled=False):
-        hidden = head.transform(states.to(table.dtype))
-        return (hidden[of_state] * table[rows]).sum(dim=1) + head.bias[rows]
+        hidden = head.transform(states.to(vectors.dtype))
+        return (hidden[of_state] * vectors).sum(dim=1) + biases
 
 
 def above_own(logits: Tensor, labels: Tensor) -> Tensor:

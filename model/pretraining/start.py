@@ -100,16 +100,25 @@ def begin_with_titles(module: LukeForPretraining, titles: Titles, mask_id: int) 
 
 
 def title_vectors(table: torch.Tensor, titles: Titles) -> torch.Tensor:
-    """For each entity (entities, hidden) what its title's words have in `table`, less the mean of all words."""
-    vectors = mean_vectors(table, titles.whole).mul_(TITLE_SHARE).add_(mean_vectors(table, titles.names))
+    """For each entity (entities, hidden) what its title's words have in `table`, with a standard deviation of 0.1."""
+    vectors = named_vectors(table, titles, table.mean(dim=0))
     deviation = vectors[SPECIAL_ENTITIES:].std() if len(vectors) > SPECIAL_ENTITIES else 0.0
     return vectors.mul_(TITLE_DEVIATION / deviation) if deviation > 0 else vectors
 
 
-def mean_vectors(table: torch.Tensor, words: TitleWords) -> torch.Tensor:
-    """The mean row of `table` for each entity's words (entities, hidden), less that of all words; 0 without words."""
-    ids, begins = torch.from_numpy(words.word_ids), torch.from_numpy(words.offsets[:-1])
-    means = functional.embedding_bag(ids, table, begins, mode="mean").sub_(table.mean(dim=0))
+def named_vectors(table: torch.Tensor, titles: Titles, centre: torch.Tensor) -> torch.Tensor:
+    """For each title (titles, hidden) the mean of its name's words in `table` and, for less, of all of its words.
+
+    `centre` (hidden), the mean of the whole table, is taken from each mean.
+    """
+    whole = mean_vectors(table, titles.whole, centre)
+    return whole.mul_(TITLE_SHARE).add_(mean_vectors(table, titles.names, centre))
+
+
+def mean_vectors(table: torch.Tensor, words: TitleWords, centre: torch.Tensor) -> torch.Tensor:
+    """The mean row of `table` for each title's words (titles, hidden), less the centre; 0 without words."""
+    ids, begins = (torch.from_numpy(each).to(table.device) for each in (words.word_ids, words.offsets[:-1]))
+    means = functional.embedding_bag(ids, table, begins, mode="mean").sub_(centre)
     means[torch.from_numpy(np.diff(words.offsets) == 0)] = 0
     return means
 

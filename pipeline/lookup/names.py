@@ -26,6 +26,9 @@ WORD_CHARACTERS = rf"[[\p{{L}}\p{{N}}\p{{M}}]--{UNSPACED}]"
 _TOKEN = regex.compile(rf"{WORD_CHARACTERS}+|{UNSPACED}{MARKS}*|[^\s\x1c-\x1f]", regex.V1)
 _ASCII_NO_LETTER = str.maketrans("", "", "".join(chr(c) for c in range(128) if not chr(c).isalnum()))
 _END = "\x1f"  # of the letters of a name, behind which stands the name; tries end a text at \0
+# What stands in brackets at the end of a title, and a comma, in Latin and in Chinese writing.
+_BRACKETS = re.compile(r"(?<=\S)\s*[(\uff08][^()\uff08\uff09]*[)\uff09]$")
+_COMMA = re.compile(r"(?<=\S)(?:, |\uff0c)")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 
 
@@ -98,6 +101,12 @@ def fold_in_place(text: str) -> tuple[str, Sequence[int]]:
     folded = [fold(character) for character in text]
     places = [position for position, part in enumerate(folded) for _ in part]
     return "".join(folded), [*places, len(text)]
+
+
+def name_of(title: str) -> str:
+    """A title without what tells it apart from others: "Mercury (planet)" and "Paris, Texas" are Mercury and Paris."""
+    name = _COMMA.split(_BRACKETS.sub("", title), maxsplit=1)[0]
+    return _BRACKETS.sub("", name) or title
 
 
 # Names that are alike

@@ -56,6 +56,14 @@ class Targets:
             self._alike = TextMap(storage.join(self._folder, ALIKE))
         return [self._row(number) for number in dict.fromkeys(alike(self._alike, title))]
 
+    def entities(self) -> list[tuple[int, str]]:
+        """The ids and titles of the vocabulary's entities, by id; the whole table is read once."""
+        found = list[tuple[int, str]]()
+        for titles, _, ids, *_ in self._columns:
+            is_entity = ids.is_valid()
+            found += zip(*(column.filter(is_entity).to_pylist() for column in (ids, titles)), strict=True)
+        return sorted(found)
+
     def _row(self, number: int) -> Target:
         batch, row = divmod(number, _ROWS_PER_BATCH)
         title, page_id, *rest = (column[row].as_py() for column in self._columns[batch])

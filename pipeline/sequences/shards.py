@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,13 +14,11 @@ import pyarrow.compute as pc
 
 from pipeline import schemas, storage
 from pipeline.lookup.entities import SPECIAL_ENTITIES, UNK_ID
+from pipeline.lookup.names import name_of
 from pipeline.sequences.packing import Sequence as WordSequence
 from pipeline.sequences.tokenizer import WordTokenizer
 
 ROWS_PER_BATCH = 1024
-# What stands in brackets at the end of a title, and a comma, in Latin and in Chinese writing.
-_BRACKETS = re.compile(r"(?<=\S)\s*[(\uff08][^()\uff08\uff09]*[)\uff09]$")
-_COMMA = re.compile(r"(?<=\S)(?:, |\uff0c)")
 WORD_STARTS, TITLE_WORDS = "word_starts.arrow", "title_words.arrow"
 STATISTICS = "statistics.json"
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
@@ -122,12 +119,6 @@ def write_title_words(path: str | Path, titles: Sequence[str], tokenizer: WordTo
             columns = zip((some, *words), schema.types, strict=True)
             writer.write_batch(pa.record_batch([pa.array(*each) for each in columns], schema=schema))
     return len(titles)
-
-
-def name_of(title: str) -> str:
-    """A title without what tells it apart from others: "Mercury (planet)" and "Paris, Texas" are Mercury and Paris."""
-    name = _COMMA.split(_BRACKETS.sub("", title), maxsplit=1)[0]
-    return _BRACKETS.sub("", name) or title
 
 
 # Figures: how many, how long, and what is in them

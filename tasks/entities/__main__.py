@@ -19,10 +19,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from pipeline.lookup.contexts import ContextTable
+
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import MOST, STEPS, CandidateFinder
-from tasks.entities.disambiguation import TOKENS_PER_BATCH, load_model, model_folder
+from tasks.entities.disambiguation.entity_model import TOKENS_PER_BATCH, load_model, model_folder
 from tasks.entities.documents.document import to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
@@ -121,6 +123,11 @@ def add_method(link: argparse.ArgumentParser) -> None:
         "without one the commonest candidate is the answer",
     )
     link.add_argument(
+        "--contexts",
+        type=Path,
+        help="folder of BuildContexts: the words of the document count, too, beside how common its candidates are",
+    )
+    link.add_argument(
         "--tokenizer", type=Path, help="the model's tokenizer, where its folder has none (Pretrain)"
     )
     link.add_argument(
@@ -179,6 +186,7 @@ def open_linker(options: argparse.Namespace) -> Linker:
     linker = Linker(
         finder,
         annotator,
+        contexts=ContextTable(str(options.contexts)) if options.contexts else None,
         is_global=not options.local,
         longer_mentions=options.longer_mentions,
         finds_all=options.find_mentions,

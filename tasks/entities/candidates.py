@@ -9,6 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.names import letters_of, normalize_mention, tokens
 from pipeline.lookup.targets import Target
@@ -53,13 +56,27 @@ _Found = tuple[tuple[Candidate, ...], int]
 class Asked(NamedTuple):
     """A document whose mentions are asked for, with the candidates of each.
 
-    `link_probabilities` says of mentions that were found how often their names are links; None where they were given.
+    Attributes:
+        text: of the document.
+        mentions: in it.
+        candidates: of each mention.
+        link_probabilities: of mentions that were found, how often their names are links; None where they were given.
+        contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
     """
 
     text: str
     mentions: Sequence[Mention]
     candidates: Sequence[Candidates]
     link_probabilities: Sequence[float] | None = None
+    contexts: Sequence[NDArray[np.float64]] | None = None
+
+    def log_priors(self, context_weight: float) -> list[NDArray[np.float64]]:
+        """For each mention the logarithms of its candidates' priors, plus the weighted cosines of their contexts."""
+        found = [np.log([each.prior for each in of.items]) for of in self.candidates]
+        if self.contexts is None:
+            return found
+        pairs = zip(found, self.contexts, strict=True)
+        return [log_prior + context_weight * cosines for log_prior, cosines in pairs]
 
 
 class OwnLinks(NamedTuple):

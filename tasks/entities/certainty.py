@@ -36,7 +36,10 @@ class Certainty:
     """What turns the scores of a mention's candidates into probabilities.
 
     Attributes:
-        prior_weight: of the logarithm of the prior, beside the model's score; of no meaning without a model.
+        prior_weight: of what counts say, beside the model's score; of no meaning without a model.
+        context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior: both
+            together are what counts say. Of no meaning without contexts.
+        unknown_offset: added to the scores of candidates that the model does not know.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: d, of each candidate's links: of a name with n links and c candidates, d x c / n is the share of pages
             that are none of these.
@@ -44,6 +47,8 @@ class Certainty:
     """
 
     prior_weight: float = 1.0
+    context_weight: float = 8.0
+    unknown_offset: float = 0.0
     temperature: float = 1.0
     discount: float = 0.0
     min_probability: float = 0.0
@@ -67,6 +72,8 @@ UNCALIBRATED = Certainty()
 _TINY, _HUGE = sys.float_info.min, sys.float_info.max
 _LIMITS = {
     "prior_weight": (0, _HUGE, ", 0 or more"),
+    "context_weight": (0, _HUGE, ", 0 or more"),
+    "unknown_offset": (-_HUGE, _HUGE, ""),
     "temperature": (_TINY, _HUGE, " above 0"),
     "discount": (0, 1, " from 0 to 1"),
     "min_probability": (0, 1, " from 0 to 1"),
@@ -77,11 +84,16 @@ _LIMITS = {
 
 
 def basis(
-    finder: CandidateFinder, model: Path | None, *, is_global: bool, longer_mentions: bool
+    finder: CandidateFinder,
+    model: Path | None,
+    contexts: str | None,
+    *,
+    is_global: bool,
+    longer_mentions: bool,
 ) -> dict[str, Any]:
-    """What probabilities come from, and what a calibration is therefore for: table, candidates, model and mode.
+    """What probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
 
-    `model` is the folder of the weights; None for the prior alone.
+    `model` is the folder of the weights, `contexts` that of BuildContexts; None: they have no say.
     """
     fingerprint = None
     if model:
@@ -90,6 +102,7 @@ def basis(
         fingerprint = fingerprint_model(str(model))
     return {
         "mentions": manifest_sha256(finder.table.folder),
+        "contexts": contexts and manifest_sha256(contexts),
         "model": fingerprint,
         "mode": (GLOBAL if is_global else LOCAL) if model else PRIOR,
         "most_candidates": finder.most,

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from pipeline.lookup.contexts import ContextTable
+
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, OwnLinks
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Floats
@@ -14,7 +17,7 @@ from tasks.io.records import Record
 
 # Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
 if TYPE_CHECKING:
-    from tasks.entities.disambiguation import EntityModel
+    from tasks.entities.disambiguation.entity_model import EntityModel
 
 Answer = dict[str, Any]
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
@@ -27,7 +30,8 @@ class Linker:
     Attributes:
         finder: of candidates.
         annotator: finds the mentions of documents that bring none.
-        model: without one the commonest candidate is the answer.
+        model: without one the answer is what counts say.
+        contexts: what is written around links; without them the counts are those of links alone.
         is_global: see `disambiguation`.
         certainty: what turns scores into probabilities, and below which of them no page is given.
         longer_mentions: whether mentions take over what longer ones of their document stand for.
@@ -39,6 +43,7 @@ class Linker:
     finder: CandidateFinder
     annotator: Annotator
     model: "EntityModel | None" = None
+    contexts: ContextTable | None = None
     is_global: bool = True
     certainty: Certainty = UNCALIBRATED
     longer_mentions: bool = False
@@ -64,19 +69,27 @@ class Linker:
         ]
 
     def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
-        """For each mention the share of each candidate, at temperature 1; the priors where no model has a say."""
-        priors = [[[each.prior for each in of.items] for of in asked.candidates] for asked in documents]
+        """For each mention the share of each candidate, at temperature 1; what counts say where no model has a say."""
+        by_counts = [shares_by_counts(asked, self.certainty.context_weight) for asked in documents]
         if not self.model:
-            return priors
-        from tasks.entities.disambiguation import disambiguate
+            return by_counts
+        from tasks.entities.disambiguation.answers import disambiguate
 
-        found = disambiguate(
-            self.model, documents, is_global=self.is_global, prior_weight=self.certainty.prior_weight
-        )
+        found = disambiguate(self.model, documents, is_global=self.is_global, certainty=self.certainty)
         return [
             [own if each is None else each for each, own in zip(*pair, strict=True)]
-            for pair in zip(found, priors, strict=True)
+            for pair in zip(found, by_counts, strict=True)
         ]
+
+    def ask(self, text: str, mentions: Sequence[Mention], own: OwnLinks = NO_LINKS) -> Asked:
+        """What is asked of the mentions of a text, whose own links are not counted."""
+        texts = [text[each.start : each.end] for each in mentions]
+        candidates = self.finder.of_document(texts, longer=self.longer_mentions, without=own)
+        contexts = None
+        if self.contexts:
+            titles = [[each.title for each in of.items] for of in candidates]
+            contexts = self.contexts.cosines(text, titles)
+        return Asked(text, mentions, candidates, contexts=contexts)
 
     def _asked(self, record: Record, own: OwnLinks) -> Asked:
         text = record.text("text")
@@ -86,9 +99,7 @@ class Linker:
             found = self.annotator.annotate(text)
             mentions = tuple(Mention(each.start, each.end) for each in found)
             link_probabilities = [each.link_probability for each in found]
-        texts = [text[each.start : each.end] for each in mentions]
-        candidates = self.finder.of_document(texts, longer=self.longer_mentions, without=own)
-        return Asked(text, mentions, candidates, link_probabilities)
+        return self.ask(text, mentions, own)._replace(link_probabilities=link_probabilities)
 
     def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
         is_link: Sequence[float | None] = asked.link_probabilities or [None] * len(asked.mentions)
@@ -133,6 +144,18 @@ class Linker:
                 for each, share in zip(found.items, of_each, strict=True)
             ]
         return answer
+
+
+def shares_by_counts(asked: Asked, context_weight: float) -> "list[Floats | list[float]]":
+    """For each mention the shares of its candidates by their priors and contexts; they sum to what the priors do."""
+    priors = [[each.prior for each in of.items] for of in asked.candidates]
+    if asked.contexts is None:
+        return [*priors]
+    found = list[Floats | list[float]]()
+    for own, scores in zip(priors, asked.log_priors(context_weight), strict=True):
+        powers = np.exp(scores - scores.max(initial=-np.inf))
+        found.append(powers * (sum(own) / powers.sum()) if own else own)
+    return found
 
 
 def link_of(probability: float, link_probability: float | None) -> float:

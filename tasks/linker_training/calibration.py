@@ -2,11 +2,12 @@
 
 The likeliest values are taken. The likelihood of a mention whose page is a candidate is that candidate's probability.
 Where the page is no candidate, or not in the dump, it is the probability of none of these.
-So the discount depends on how often the page is a candidate, and prior weight and temperature on which one it is.
+So the discount depends on how often the page is a candidate, and weights and temperature on which one it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,26 @@ from tasks.entities.certainty import UNCALIBRATED, Certainty, Figures, Floats, r
 from tasks.entities.documents.document import Document
 from tasks.entities.linker import Linker
 from tasks.entities.scores import resolver
-from tasks.finetuning.calibration import fit_temperature, least, losses
+from tasks.finetuning.calibration import fit_temperature, least
+from tasks.linker_training.weights import likeliest
 from tasks.task import Choices
 
-LARGEST_WEIGHT = 50.0  # of the prior: early in training logits are large, and say little
-Row = tuple[str | None, Candidates, Floats | list[float]]
+LEAST = 0.02  # weight of the prior, and of the model: early in training its logits are large, and say little
+SMALLEST = float(np.log(np.finfo(np.float64).tiny))
+
+
+class Row(NamedTuple):
+    """A mention: its page (None: in no knowledge base), its candidates, their shares, and what these came from.
+
+    `log_priors` have what contexts add. `contexts` and `is_unknown` say of each candidate the cosine of its context,
+    and whether the model does not know it; None: there are no contexts, or no model.
+    """
+
+    title: str | None
+    candidates: Candidates
+    shares: Floats | list[float]
+    contexts: Floats | None = None
+    is_unknown: Sequence[bool] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +45,9 @@ class Outcomes:
 
     Attributes:
         shares: (mentions, candidates) as the linker gave them, at temperature 1; 0 behind a mention's own.
-        log_priors: (mentions, candidates) the logarithms of the priors; 0 behind a mention's own.
+        log_priors, contexts: (mentions, candidates) the logarithms of the priors, and the cosines of the contexts; 0
+            behind a mention's own, and where there are no contexts.
+        is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
         is_right: (mentions, candidates) at most one of a mention.
         links: (mentions) of the mention's text.
         sizes: (mentions) how many candidates there are.
@@ -39,6 +57,8 @@ class Outcomes:
 
     shares: Floats
     log_priors: Floats
+    contexts: Floats
+    is_unknown: NDArray[np.bool_]
     is_right: NDArray[np.bool_]
     links: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -47,23 +67,52 @@ class Outcomes:
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Outcomes":
-        """Of the page of each mention (None: in no knowledge base), its candidates and their shares."""
-        some = [row for row in rows if row[1].items]
-        sizes = np.array([len(found.items) for _, found, _ in some], np.int64)
+        """Of mentions."""
+        some = [row for row in rows if row.candidates.items]
+        sizes = np.array([len(row.candidates.items) for row in some], np.int64)
         is_own = np.arange(max(sizes, default=0)) < sizes[:, None]
-        shares, log_priors, is_right = np.zeros(is_own.shape), np.zeros(is_own.shape), np.zeros_like(is_own)
-        shares[is_own] = [each for _, _, of_each in some for each in of_each]
-        log_priors[is_own] = np.log([each.prior for _, found, _ in some for each in found.items])
-        is_right[is_own] = [each.title == title for title, found, _ in some for each in found.items]
-        links = np.array([found.links for _, found, _ in some], np.int64)
-        known = sum(title is not None for title, _, _ in rows)
-        return cls(shares, log_priors, is_right, links, sizes, known, len(rows))
 
-    def reached(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Logarithms of shares and of priors, and what is right, where a candidate is right and has others beside."""
+        def filled(values: Iterable[Sequence[Any] | Floats], kind: type) -> NDArray[Any]:
+            table: NDArray[Any] = np.zeros(is_own.shape, kind)
+            table[is_own] = [each for row in values for each in row]
+            return table
+
+        nothing = [[0] * size for size in sizes]
+        found = [row.candidates for row in some]
+        return cls(
+            shares=filled((row.shares for row in some), float),
+            log_priors=filled((np.log([each.prior for each in of.items]) for of in found), float),
+            contexts=filled(
+                (
+                    none if row.contexts is None else row.contexts
+                    for row, none in zip(some, nothing, strict=True)
+                ),
+                float,
+            ),
+            is_unknown=filled(
+                (row.is_unknown or none for row, none in zip(some, nothing, strict=True)), bool
+            ),
+            is_right=filled(
+                ([each.title == row.title for each in row.candidates.items] for row in some), bool
+            ),
+            links=np.array([each.links for each in found], np.int64),
+            sizes=sizes,
+            known=sum(row.title is not None for row in rows),
+            total=len(rows),
+        )
+
+    def reached(self) -> "Outcomes":
+        """Those mentions where a candidate is right, and has others beside."""
         rows = self.is_right.any(axis=1) & (self.sizes > 1)
+        parts: dict[str, Any] = {
+            name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
+        return replace(self, **parts)
+
+    def choices(self) -> Choices:
+        """The logarithms of the shares, and what is right."""
         with np.errstate(divide="ignore"):
-            return np.log(self.shares[rows]), self.log_priors[rows], self.is_right[rows]
+            return np.log(self.shares), self.is_right
 
     def answers(self, certainty: Certainty) -> tuple[Floats, NDArray[np.bool_]]:
         """(mentions): the probability of the best candidate, and whether it is right."""
@@ -84,8 +133,8 @@ def calibrate(
 ) -> tuple[Certainty, Figures]:
     """The certainty of a linker's answers, and how it came about.
 
-    With a model the mentions are scored twice. The first pass tells the prior weight. All else is told by the second,
-    which has that weight: globally a mention's scores depend on it, by the answers to the others.
+    With a model or contexts the mentions are scored twice. The first pass tells the weights. All else is told by the
+    second, which has these weights: globally a mention's scores depend on them, by the answers to the others.
 
     Args:
         linker: its certainty is not asked.
@@ -103,13 +152,12 @@ def calibrate(
         raise ValueError(
             f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
         )
-    if linker.model:
-        linker = replace(linker, certainty=Certainty(prior_weight=fit_weight(outcomes)))
+    if linker.model or linker.contexts:
+        weights = fit_weights(outcomes, has_model=linker.model is not None)
+        linker = replace(linker, certainty=weights)
         outcomes = observe(linker, documents, own, at_once)
-    scores, _, is_right = outcomes.reached()
-    certainty = replace(
-        linker.certainty, temperature=at_best(scores, is_right)[0], discount=fit_discount(outcomes)
-    )
+    temperature = at_best(*outcomes.reached().choices())
+    certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(outcomes))
     if min_probability is None:
         min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
     certainty = replace(certainty, min_probability=min_probability)
@@ -141,51 +189,68 @@ def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLink
     resolve, rows = resolver(linker.finder), list[Row]()
     for first in range(0, len(documents), at_once):
         part = slice(first, first + at_once)
-        asked = []
-        for document, without in zip(documents[part], own[part], strict=True):
-            mentions = document.mentions or ()
-            texts = [document.text[each.start : each.end] for each in mentions]
-            found = linker.finder.of_document(texts, longer=linker.longer_mentions, without=without)
-            asked.append(Asked(document.text, mentions, found))
-        for each, without, of_each in zip(asked, own[part], linker.shares(asked), strict=True):
-            for mention, candidates, shares in zip(each.mentions, each.candidates, of_each, strict=True):
-                title = resolve(mention.title) if mention.title else None
-                rows.append((None if title in without.alone else title, candidates, shares))
+        asked = [
+            linker.ask(document.text, document.mentions or (), without)
+            for document, without in zip(documents[part], own[part], strict=True)
+        ]
+        for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
+            ends = [resolve(mention.title) if mention.title else None for mention in each.mentions]
+            rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
     return Outcomes.of(rows)
+
+
+def rows_of(
+    linker: Linker, asked: Asked, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
+) -> list[Row]:
+    """The mentions of a document, whose pages have these titles, with what the linker says of them."""
+    contexts: Sequence[Floats | None] = asked.contexts or [None] * len(titles)
+    is_unknown: list[Sequence[bool] | None] = [None] * len(titles)
+    if model := linker.model:
+        is_unknown = [[model.row_of(each) < 0 for each in of.items] for of in asked.candidates]
+    return list(map(Row, titles, asked.candidates, shares, contexts, is_unknown))
 
 
 # The likeliest values
 
 
-def fit_weight(outcomes: Outcomes) -> float:
-    """The likeliest prior weight, whichever the temperature, where the scores were taken with the weight 1.
+def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
+    """The likeliest weights, whichever the temperature, where the scores were taken with those of UNCALIBRATED.
 
-    It stays 1 where no mention has its page among several candidates.
+    These are expected until mentions say otherwise, and stay where nothing can be told.
     """
-    scores, log_priors, is_right = outcomes.reached()
+    some, start = outcomes.reached(), UNCALIBRATED
+    by_contexts = start.context_weight * some.contexts
+    parts = {"prior": some.log_priors}
+    parts |= {"contexts": by_contexts} if some.contexts.any() else {}
+    if has_model:
+        log_shares = np.maximum(some.choices()[0], SMALLEST)
+        parts["model"] = log_shares - start.prior_weight * (some.log_priors + by_contexts)
+        parts |= {"unknown": some.is_unknown.astype(np.float64)} if some.is_unknown.any() else {}
+    is_own = np.arange(some.shares.shape[1]) < some.sizes[:, None]
+    features = np.stack(list(parts.values()), axis=-1)
+    expected = np.array([0.0 if name == "unknown" else 1.0 for name in parts])
+    lowest = np.array(
+        [-np.inf if name == "unknown" else 0.0 if name == "contexts" else LEAST for name in parts]
+    )
+    found = dict(
+        zip(parts, likeliest(features, is_own, some.is_right, expected, lowest).tolist(), strict=True)
+    )
+    scale = found.get("model", found["prior"])
+    return replace(
+        start,
+        prior_weight=round(found["prior"] / scale, 2),
+        context_weight=round(
+            start.context_weight * found.get("contexts", found["prior"]) / found["prior"], 2
+        ),
+        unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
+    )
+
+
+def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> float:
+    """The likeliest temperature; 1 where there are no mentions."""
     if not len(scores):
-        return UNCALIBRATED.prior_weight
-
-    def weight_of(part: float) -> float:
-        return part / (1 - part)  # of the prior, where all of the scores are 1
-
-    def loss(parts: list[float]) -> Floats:
-        weights = map(weight_of, parts)
-        return np.array([at_best(scores + (weight - 1) * log_priors, is_right)[1] for weight in weights])
-
-    return round(weight_of(least(loss, 0.0, LARGEST_WEIGHT / (1 + LARGEST_WEIGHT))), 2)
-
-
-def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> tuple[float, float]:
-    """The likeliest temperature, and the negative log likelihood that it has; 1 and 0 where there are no mentions."""
-    if not len(scores):
-        return UNCALIBRATED.temperature, 0.0
-
-    def choices() -> list[Choices]:
-        return [(scores, is_right)]
-
-    temperature = fit_temperature(choices)
-    return temperature, float(losses(choices, [temperature])[0])
+        return UNCALIBRATED.temperature
+    return fit_temperature(lambda: [(scores, is_right)])
 
 
 def fit_discount(outcomes: Outcomes) -> float:

@@ -86,7 +86,9 @@ def with_certainty(linker: Linker, model: Path | None, options: argparse.Namespa
 
 
 def basis_of(linker: Linker, model: Path | None) -> dict[str, object]:
-    return basis(linker.finder, model, is_global=linker.is_global, longer_mentions=linker.longer_mentions)
+    contexts = linker.contexts.folder if linker.contexts else None
+    how = {"is_global": linker.is_global, "longer_mentions": linker.longer_mentions}
+    return basis(linker.finder, model, contexts, **how)
 
 
 def run_calibration(

@@ -11,7 +11,8 @@ from model.data.masking import MaskedSequence
 from model.luke.batch import IGNORED
 from pipeline.lookup.targets import Target
 from tasks.entities.candidates import NO_LINKS, Asked, Candidate, CandidateFinder, OwnLinks
-from tasks.entities.disambiguation import UNKNOWN, EntityModel, Integers, Question, Window, questions_of
+from tasks.entities.disambiguation.entity_model import EntityModel
+from tasks.entities.disambiguation.windows import UNKNOWN, Integers, Question, Window, questions_of
 from tasks.entities.documents.document import Document, page_title
 from tasks.task import Features
 

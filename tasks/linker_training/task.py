@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -15,11 +16,16 @@ from model.luke.flat import FlatBatch
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.ranking import logits_of_candidates
 from tasks.entities.candidates import CandidateFinder
-from tasks.entities.disambiguation import Floats, Question, probabilities
+from tasks.entities.certainty import Certainty
+from tasks.entities.disambiguation.answers import shares_of
+from tasks.entities.disambiguation.entity_model import EntityModel
+from tasks.entities.disambiguation.windows import Floats, Question
 from tasks.entities.documents.document import Mention
 from tasks.entities.scores import Pair, disambiguation_scores, linking_scores, resolver
 from tasks.linker_training.inputs import Documents, Input
 from tasks.task import MAX_MENTION_POSITIONS
+
+Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +59,7 @@ class CandidateBatch:
 class Disambiguation:
     """Scores of a candidate are those of `link`: the entity head's logit + `prior_weight` x log prior."""
 
+    model: EntityModel
     finder: CandidateFinder
     prior_weight: float
     softmax_weight: float = 0.0
@@ -108,36 +115,33 @@ class Disambiguation:
             loss = loss + self.softmax_weight * of_all
         return {"loss": loss / len(batch.golds)}
 
-    def logits(self, module: LukeForPretraining, batch: CandidateBatch) -> list[list[Floats]]:
-        """For each input the logits of the known candidates of each mention."""
+    def logits(self, module: LukeForPretraining, batch: CandidateBatch) -> list[list[Vector]]:
+        """For each input, of each mention, what the rows of its candidates are multiplied with (width)."""
         states, _ = module.asked(batch.inputs)[ENTITY_LOSS]
-        head, table = module.heads[ENTITY_LOSS]
-        logits = logits_of_candidates(head, states, table.weight, batch.rows, batch.mentions)
-        found = logits.double().cpu().numpy()
-        sizes = np.bincount(batch.mentions.cpu().numpy(), minlength=len(batch.golds))
-        each = iter(np.split(found, np.cumsum(sizes)[:-1]))
-        return [[next(each) for _ in range(count)] for count in batch.counts]
+        head, _ = module.heads[ENTITY_LOSS]
+        with torch.autocast(states.device.type, enabled=False):
+            found = iter(head.transform(states.to(head.bias.dtype)).cpu().numpy())
+        return [[next(found) for _ in range(count)] for count in batch.counts]
 
     def decode(
         self,
         dataset: Documents,
         features: Sequence[Input],
-        logits: Sequence[Sequence[Floats]],
+        logits: Sequence[Sequence[Vector]],
         labels: Sequence[str],
     ) -> list[list[Mention]]:
         """For each document its mentions with the titles of the likeliest candidates, as `link --local` answers."""
-        of_question = {
-            id(each.question): row
-            for feature, rows in zip(features, logits, strict=True)
-            for each, row in zip(feature.asked, rows, strict=True)
-        }
+        model = replace(self.model)  # what titles tell is asked anew, of the words as they are now
+        certainty, numbers = Certainty(prior_weight=self.prior_weight), dict[int, int]()
+        for feature, rows in zip(features, logits, strict=True):
+            questions = [each.question for each in feature.asked]
+            for each, of_each in zip(questions, logits_of(model, questions, rows), strict=True):
+                numbers[id(each)] = int(shares_of(each, of_each, certainty).argmax())
 
         def title(question: Question | None, titles: Sequence[str]) -> str | None:
             if question is None:
                 return titles[0] if titles else None
-            found = of_question[id(question)]
-            shares = probabilities(question, found if len(found) else None, self.prior_weight)
-            return titles[int(shares.argmax())]
+            return titles[numbers[id(question)]]
 
         return [
             [
@@ -164,3 +168,17 @@ class Disambiguation:
             "f1": linking_scores(pairs)["micro"]["f1"],
             "disambiguation": figures,
         }
+
+
+@torch.inference_mode()
+def logits_of(model: EntityModel, questions: Sequence[Question], hidden: Sequence[Vector]) -> list[Floats]:
+    """The logits of all candidates of questions, each of which has its own vector (width)."""
+    if not questions:
+        return []
+    sizes = [len(each.rows) for each in questions]
+    vectors, biases = model.vectors(questions)
+    of_each = torch.from_numpy(np.stack(hidden)).to(vectors.device)
+    found = (of_each.repeat_interleave(torch.tensor(sizes).to(vectors.device), dim=0) * vectors).sum(
+        dim=1
+    ) + biases
+    return np.split(found.double().cpu().numpy(), np.cumsum(sizes)[:-1])

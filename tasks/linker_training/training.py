@@ -20,7 +20,7 @@ from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import METRICS, entities_sha256
 from tasks.entities.candidates import MOST, CandidateFinder
-from tasks.entities.disambiguation import EntityModel, load_model, read_titles
+from tasks.entities.disambiguation.entity_model import EntityModel, load_model, read_titles
 from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning.epochs import EpochTraining, best_epoch
@@ -212,7 +212,9 @@ def prepare(
     module.luke.gradient_checkpointing = settings.gradient_checkpointing
     return Run(
         # Training asks of a task and of its model what these two have.
-        task=cast(Task[Any, Any], Disambiguation(finder, settings.prior_weight, settings.softmax_weight)),
+        task=cast(
+            Task[Any, Any], Disambiguation(model, finder, settings.prior_weight, settings.softmax_weight)
+        ),
         module=cast(Classifier, module),
         variant=VARIANTS["luke"],
         hyperparameters=settings.hyperparameters(),

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from model.pretraining.recipes import PRECISIONS
-from tasks.entities.disambiguation import model_folder
+from tasks.entities.disambiguation.entity_model import model_folder
 from tasks.io.arguments import positive, share, weight
 from tasks.linker_training.training import LinkerSettings, train_linker
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,12 @@ from pipeline.storage.manifests import Manifest, write_manifest
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
 from tasks.entities.certainty import reliability
-from tasks.entities.disambiguation import EntityModel, disambiguate, load_model
+from tasks.entities.disambiguation.entity_model import EntityModel, load_model
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.entities.scores import resolver
 from tasks.linker_training.calibration import calibrate
+from tests.support.contexts import write_context_table
 from tests.support.mentions import ARTICLES, small_pages, write_mentions, write_tables
 from tests.support.models import TINY, shake
 
@@ -99,7 +101,8 @@ def gold(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def documents(table: MentionTable, gold: Path) -> Documents:
     found = Documents()
-    found.add(read_documents(gold)[1:], CandidateFinder(table), are_pages=False)
+    linker = Linker(CandidateFinder(table), Annotator.open(Path(table.folder)))
+    found.add(read_documents(gold)[1:], linker, are_pages=False)
     return found
 
 
@@ -158,42 +161,33 @@ def test_words_of_links_are_those_of_paragraphs(
     assert spans.tolist() == [[1, word] for word in (*ann, *ann, *ab, *ab)]
 
 
-def test_scores_are_logits_whatever_the_prior_weighs(model: EntityModel, documents: Documents) -> None:
-    """The difference of two candidates' logits, beside that of an input with all mentions masked."""
-    found = [
-        probe.scores_of(
-            documents, disambiguate(model, documents.asked, is_global=False, prior_weight=weight), weight
-        )
-        for weight in (0.5, 2.0)
-    ]
-    for one, other in zip(*found, strict=True):
-        assert one[0] - one[1] == pytest.approx(other[0] - other[1], abs=1e-6)
-        assert abs(one[0] - one[1]) > 1e-3, "the model knows both"
-
-
-def test_a_certainty_is_that_of_calibrate(
+def test_what_is_right_and_how_sure_is_that_of_loops(
     table: MentionTable, tokenizer: WordTokenizer, gold: Path, documents: Documents
 ) -> None:
-    """The first documents choose; the errors are those of the others, with and without mentions of no page."""
+    """The first document chooses, as `calibrate` does; of the other there are errors with and without no page."""
     linker = Linker(CandidateFinder(table), Annotator.open(Path(table.folder)))
-    wanted, _ = calibrate(linker, read_documents(gold)[1:2])
-    found = Probe(documents.mentions, [0, 1], [2])
-    material = probe.Material(linker, tokenizer, documents, 1, found, Counter(), Counter())
-    row = probe.certainty_row("the prior", material, linker.shares(documents.asked))
-    assert (row["temperature"], row["discount"]) == (wanted.temperature, wanted.discount)
+    choosing = read_documents(gold)[1:2]
+    asked = Probe(documents.mentions, [0, 1], [2])
+    material = probe.Material(linker, tokenizer, choosing, documents, asked, Counter(), Counter())
+    chosen = replace(linker, certainty=calibrate(linker, choosing, min_probability=0.0)[0])
+    shares = chosen.shares(documents.asked[1:])
+    row = probe.certainty_row("the prior", material, chosen, shares)
+    assert (row["temperature"], row["discount"]) == (chosen.certainty.temperature, chosen.certainty.discount)
     # Of the last document "ab" is right: A, of 3 of 4 links. "Bob" has no title, and B of a single link.
-    ab, bob = (wanted.probabilities(*each).max() for each in (([0.75, 0.25], 4), ([1.0], 1)))
+    ab, bob = (chosen.certainty.probabilities(*each).max() for each in (([0.75, 0.25], 4), ([1.0], 1)))
     assert row["before"] == pytest.approx(0.25)
     assert row["in the dump"] == pytest.approx(1 - ab)
     assert row["all"] == pytest.approx(reliability([ab, bob], [True, False])["expected_calibration_error"])
+    assert probe.right_of(material, shares).tolist() == [1.0]
+    assert probe.right_of(material, [[[0.25, 0.75], [1.0]]]).tolist() == [0.0]
 
 
 @pytest.mark.parametrize(("ways", "points"), [((5.5, 6.0), 6.0), ((6.5, 6.0), 6.5), ((4.0,), 4.0)])
 def test_targets_are_those_of_the_better_way(ways: tuple[float, ...], points: float) -> None:
     differences = [
-        {"method": f"prior + {way} less {base}", "mean": mean, "from": mean - 6.2}
+        {"method": f"{way} less {base}", "mean": mean, "from": mean - 6.2}
         for way, mean in zip(probe.WAYS, ways, strict=False)
-        for base in ("the prior", "prior + bag of words")
+        for base in (probe.PRIOR, probe.BAG)
     ]
     found = probe.targets(differences, [{"method": "the prior", "in the dump": 0.04}])
     wanted = [(points, points >= 5), (points - 6.2, points > 6.2), (0.04, True)]
@@ -211,7 +205,8 @@ def test_the_whole_on_a_tiny_dump(
     held_out.write_text(json.dumps({"id": "B", "text": ARTICLES[1][0], "mentions": mentions}) + "\n")
     options = {"pages": pages, "mentions": table.folder, "tokenizer": tokenizer_folder, "held-out": held_out}
     options |= {"gold": gold, "models": model_folder, "threads": torch.get_num_threads()}
-    options |= {"choosing": 1, "output": tmp_path / "result.json"}
+    write_context_table(tmp_path / "contexts", {"A": {"ab": 1.0}, "B": {"bob": 1.0}})
+    options |= {"contexts": tmp_path / "contexts", "choosing": 1, "output": tmp_path / "result.json"}
     probe.main([word for name, value in options.items() for word in (f"--{name}", str(value))])
     found = json.loads((tmp_path / "result.json").read_text())
     assert {row["mentions"]: row["gold"] for row in found["mentions"]} == {
@@ -221,12 +216,16 @@ def test_the_whole_on_a_tiny_dump(
         "left out: the page is not among the candidates": 1,
         "left out: the page is the only candidate": 2,
     }
-    ways = [f"LUKE, {way}" for way in ("local", "global")]
     assert [row["method"] for row in found["accuracy"]] == [
-        "the prior",
-        "prior + bag of words",
-        *(name for way in ways for name in (way, f"prior + {way}", f"prior + {way} + bag of words")),
+        probe.PRIOR,
+        probe.BAG,
+        probe.CONTEXTS,
+        *probe.WAYS,
     ]
+    less = [f"{way} less {base}" for way in (probe.BAG, probe.CONTEXTS, *probe.WAYS) for base in probe.BASES]
+    assert {row["method"] for row in found["differences"]} == {*less} - {
+        f"{name} less {name}" for name in probe.BASES
+    }
     assert found["accuracy"][0]["mean"] == pytest.approx(200 / 3), "of equal priors the first title is taken"
-    assert [row["method"] for row in found["time"]] == ways
+    assert [row["method"] for row in found["time"]] == [*probe.WAYS]
     assert len(found["bags of words"]) == 6

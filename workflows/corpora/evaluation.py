@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline import storage
+from pipeline.lookup.contexts import ContextTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder, OwnLinks
-from tasks.entities.disambiguation import load_model
+from tasks.entities.disambiguation.entity_model import load_model
 from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
@@ -28,7 +29,7 @@ from tasks.io.records import Record
 
 DOCUMENTS, ANSWERS, SCORES = "documents.jsonl", "answers.jsonl", "scores.json"
 HELD_OUT_PAGES = "held-out pages"
-PRIOR, LOCAL, GLOBAL = METHODS = ("prior", "local", "global")
+PRIOR, CONTEXTS, LOCAL, GLOBAL = METHODS = ("prior", "contexts", "local", "global")
 AT_ONCE = 16  # documents that are answered together, and kept when the work is stopped
 _PARTS = "parts"  # where they are kept
 
@@ -68,11 +69,13 @@ class GoldSet:
     is_of_dump: bool = False
 
 
-def open_linker(mentions: Path, model: Path, tokenizer: WordTokenizer, *, device: str) -> Linker:
-    """A linker by a mention table and a pretrained model. Raises: ValueError where they do not fit together."""
+def open_linker(
+    mentions: Path, contexts: Path, model: Path, tokenizer: WordTokenizer, *, device: str
+) -> Linker:
+    """A linker by a mention table, contexts and a pretrained model. Raises: ValueError where they do not fit."""
     annotator = Annotator.open(mentions)
     loaded = load_model(model, annotator.table, tokenizer, device=device)
-    return Linker(CandidateFinder(annotator.table), annotator, loaded)
+    return Linker(CandidateFinder(annotator.table), annotator, loaded, ContextTable(str(contexts)))
 
 
 def build(
@@ -182,7 +185,8 @@ def told_apart(documents: Sequence[Document], taken: Collection[str], name: str)
 def linkers(linker: Linker) -> dict[str, Linker]:
     """What answers, by method."""
     return {
-        PRIOR: replace(linker, model=None),
+        PRIOR: replace(linker, model=None, contexts=None),
+        CONTEXTS: replace(linker, model=None),
         LOCAL: replace(linker, is_global=False),
         GLOBAL: replace(linker, shows_candidates=True),
     }

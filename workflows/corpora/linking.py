@@ -191,7 +191,7 @@ def open_linker(settings: Settings) -> Any:
     if settings.model:
         import torch
 
-        from tasks.entities.disambiguation import load_model
+        from tasks.entities.disambiguation.entity_model import load_model
         from tasks.serving.predict import their_words
 
         torch.set_num_threads(1)  # sums come out the same however many processes there are

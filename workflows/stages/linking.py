@@ -23,7 +23,7 @@ from workflows.engines import beam, devices
 from workflows.engines.disk import Need
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.pretraining import Pretrain, TorchStage
-from workflows.stages.tables import BuildMentionTable
+from workflows.stages.tables import BuildContexts, BuildMentionTable
 
 TRAIN_DOCUMENTS, HELD_OUT_DOCUMENTS = "train.jsonl", "held_out.jsonl"  # of BuildDocuments
 DISAMBIGUATION = "entity_disambiguation"  # a task of FineTune
@@ -147,16 +147,18 @@ class BuildDocuments(DocumentSettings, CorpusStage):
 class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage):
     """How well the pretrained model links the mentions of held-out pages, and of annotated documents of one's own.
 
-    `scores.json` has the figures of three methods: the commonest page (`prior`), the model with each mention for itself
-    (`local`), and with one mention answered after the other (`global`), whose answers are kept.
+    `scores.json` has the figures of four methods: the commonest page (`prior`), that and the words of the document
+    (`contexts`), both and the model with each mention for itself (`local`), and with one mention answered after the
+    other (`global`), whose answers are kept.
     """
 
     FOLDER = "linking"
-    VERSION = 2
+    VERSION = 3
     KEEPS = "unfinished"  # answers
 
     def requires(self) -> dict[str, Stage]:
-        return self.cloned(BuildDocuments, BuildMentionTable, Pretrain) | self.tokenizer_requires()
+        stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts, Pretrain)
+        return stages | self.tokenizer_requires()
 
     def most_documents(self) -> int:
         """`--linking-documents`; auto: few for the preset demo."""
@@ -183,6 +185,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
 
         linker = evaluation.open_linker(
             Path(self.clone(BuildMentionTable).folder),
+            Path(self.clone(BuildContexts).folder),
             Path(self.clone(Pretrain).folder),
             WordTokenizer.load(self.tokenizer_folder()),
             device=devices.torch_device(self.device),

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import schemas
+from pipeline.lookup.names import name_of
 from pipeline.sequences.packing import Sequence
 from pipeline.sequences.shards import (
     ROWS_PER_BATCH,
     describe_sequences,
     is_held_out,
-    name_of,
     shard,
     summary,
     write_title_words,

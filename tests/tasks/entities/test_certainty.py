@@ -13,10 +13,12 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.__main__ import main
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import CandidateFinder
+from tasks.entities.candidates import EXACT, Asked, Candidate, CandidateFinder, Candidates
 from tasks.entities.certainty import Certainty, basis, read_certainty, reliability, write_certainty
-from tasks.entities.linker import Linker
+from tasks.entities.documents.document import Mention
+from tasks.entities.linker import Linker, shares_by_counts
 from tasks.io.records import Record
+from tests.support.contexts import write_context_table
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import given, settings, st
 
@@ -68,6 +70,33 @@ def answers(linker: Linker, *spans: tuple[int, int]) -> list[dict[str, Any]]:
     [answer] = linker.answer([Record("here", {"text": SENTENCE, **given})])
     mentions: list[dict[str, Any]] = answer["mentions"]
     return mentions
+
+
+def test_words_of_the_document_say_which_page_is_meant(table: Path, tmp_path: Path) -> None:
+    """ "ab" has three links to A and one to B. The page of a mention that stands alone is as sure as before."""
+    contexts = write_context_table(tmp_path, {"B": {"met": 3.0, "sea": 4.0}, "C": {"bob": 1.0}})
+    cosine = 0.6 / 2**0.5  # the text has "met" and "bob", which are as rare
+    for weight in (0.0, 2.0, 8.0):
+        certainty = Certainty(context_weight=weight)
+        found = answers(linker(table, certainty, contexts=contexts, shows_candidates=True), (0, 2), (7, 10))
+        shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
+        odds = 3 / np.exp(weight * cosine)
+        assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-6)
+        assert found[0]["title"] == ("A" if odds > 1 else "B")
+        assert [each["prior"] for each in found[0]["candidates"]] == [0.75, 0.25]
+        assert found[1]["probability"] == 1.0
+
+
+@given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10))
+def test_contexts_leave_what_belongs_to_other_pages(parts: list[float], weight: float) -> None:
+    """Where the priors of candidates sum to less than 1."""
+    priors = [part / (sum(parts) + 0.5) for part in parts]
+    items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
+    contexts = [np.linspace(0, 1, len(priors))]
+    asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], contexts=contexts)
+    [found] = shares_by_counts(asked, weight)
+    powers = [prior * np.exp(weight * cosine) for prior, cosine in zip(priors, contexts[0], strict=True)]
+    assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
 
 
 def test_few_links_are_less_sure_than_many(table: Path) -> None:
@@ -137,13 +166,13 @@ def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[
 
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     finder = CandidateFinder(MentionTable(str(table)))
-    used_for = basis(finder, None, is_global=True, longer_mentions=False)
-    certainty = Certainty(0.5, 1.25, 0.125, 0.3)
+    used_for = basis(finder, None, None, is_global=True, longer_mentions=False)
+    certainty = Certainty(0.5, 4.0, -1.5, 1.25, 0.125, 0.3)
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
     assert used_for["mode"] == "prior"
     # What is local or global is a model's.
-    assert basis(finder, None, is_global=False, longer_mentions=False) == used_for
+    assert basis(finder, None, None, is_global=False, longer_mentions=False) == used_for
 
 
 @pytest.mark.parametrize(
@@ -154,6 +183,8 @@ def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) ->
         ({"model": "1" * 64}, "made for model 111111111111, used with none; calibrate for that"),
         ({"mode": "local"}, "made for mode local, used with prior; calibrate for that"),
         ({"most_candidates": 7}, "made for most_candidates 7, used with 30; calibrate for that"),
+        ({"contexts": "2" * 64}, "made for contexts 222222222222, used with none; calibrate for that"),
+        ({"unknown_offset": None}, "unknown_offset is null; wanted a number"),
         ({"longer_mentions": True}, "made for longer_mentions True, used with False; calibrate for that"),
         ({"temperature": 0}, "temperature is 0; wanted a number above 0"),
         ({"discount": -1}, "discount is -1; wanted a number from 0 to 1"),
@@ -164,7 +195,9 @@ def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) ->
 def test_a_calibration_of_something_else_is_refused(
     table: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    used_for = basis(CandidateFinder(MentionTable(str(table))), None, is_global=True, longer_mentions=False)
+    used_for = basis(
+        CandidateFinder(MentionTable(str(table))), None, None, is_global=True, longer_mentions=False
+    )
     path = tmp_path / "calibration.json"
     write_certainty(path, Certainty(), used_for, {})
     values = json.loads(path.read_text())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
@@ -20,12 +21,20 @@ from tasks.entities.__main__ import main
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import EXACT, Candidate, CandidateFinder, Candidates
 from tasks.entities.certainty import Certainty, reliability
-from tasks.entities.disambiguation import load_model
+from tasks.entities.disambiguation.entity_model import load_model
 from tasks.entities.documents.document import Document, Mention, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.io.records import Record
-from tasks.linker_training.calibration import Outcomes, best_threshold, calibrate, fit_discount, fit_weight
+from tasks.linker_training.calibration import (
+    Outcomes,
+    Row,
+    best_threshold,
+    calibrate,
+    fit_discount,
+    fit_weights,
+)
+from tasks.linker_training.weights import likeliest
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
@@ -35,60 +44,103 @@ from tests.tasks.linker_training.test_training import pages_of
 # Outcomes that are drawn
 
 
-def drawn(weight: float, temperature: float, discount: float, count: int = 2000) -> Outcomes:
-    """Mentions whose pages are drawn with the probabilities of these values; logits are a hundredth of an integer."""
-    generator, rows = np.random.default_rng(0), []
+Values = tuple[float, float, float, float, float]  # of Certainty, without the threshold
+
+
+def drawn(values: Values, count: int = 2000) -> Outcomes:
+    """Mentions whose pages are drawn with the probabilities of these values."""
+    certainty, generator, rows = Certainty(*values), np.random.default_rng(0), []
     for _ in range(count):
         size = int(generator.integers(1, 6))
         counts = np.sort(generator.integers(1, 30, size))[::-1]
-        priors = counts / counts.sum()
-        logits = generator.normal(scale=2, size=size)
-        scores = (logits + weight * np.log(priors)) / temperature
-        right = np.exp(scores) / np.exp(scores).sum() * (1 - discount * size / counts.sum())
+        priors, logits = counts / counts.sum(), generator.normal(scale=2, size=size)
+        contexts, is_unknown = generator.uniform(size=size) / 2, generator.uniform(size=size) < 0.3
+        scores = scores_of(certainty, np.log(priors), contexts, logits, is_unknown)
+        right = certainty.probabilities(shares_of(scores), int(counts.sum()))
         place = int(generator.choice(size + 1, p=[*right, max(0.0, 1 - right.sum())]))
         items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
-        shares = np.exp(logits) * priors
-        rows.append((str(place), Candidates(EXACT, items, int(counts.sum())), shares / shares.sum()))
+        given = shares_of(scores_of(Certainty(), np.log(priors), contexts, logits, is_unknown))
+        found = Candidates(EXACT, items, int(counts.sum()))
+        rows.append(Row(str(place), found, given, contexts, is_unknown.tolist()))
     return Outcomes.of(rows)
 
 
+def scores_of(certainty: Certainty, log_priors: Any, contexts: Any, logits: Any, is_unknown: Any) -> Any:
+    by_counts = log_priors + certainty.context_weight * contexts
+    return certainty.prior_weight * by_counts + logits + certainty.unknown_offset * is_unknown
+
+
+def shares_of(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
 def loss(outcomes: Outcomes, certainty: Certainty) -> float:
-    """The negative log likelihood mention by mention, where shares were taken with the weight 1."""
+    """The negative log likelihood mention by mention, where shares were taken with the weights of Certainty()."""
     found = 0.0
     for number, size in enumerate(outcomes.sizes):
-        shares, priors = outcomes.shares[number, :size], np.exp(outcomes.log_priors[number, :size])
-        weighted = shares * priors ** (certainty.prior_weight - 1)
-        right = certainty.probabilities(weighted / weighted.sum(), int(outcomes.links[number]))
+        shares, log_priors, contexts, is_unknown = (
+            each[number, :size]
+            for each in (outcomes.shares, outcomes.log_priors, outcomes.contexts, outcomes.is_unknown)
+        )
+        logits = np.log(shares) - scores_of(Certainty(), log_priors, contexts, 0.0, is_unknown)
+        scores = scores_of(certainty, log_priors, contexts, logits, is_unknown)
+        right = certainty.probabilities(shares_of(scores), int(outcomes.links[number]))
         hit = outcomes.is_right[number, :size]
         found -= float(np.log(right[hit].sum() if hit.any() else 1 - right.sum()))
     return found
 
 
-@pytest.mark.parametrize("values", [(0.5, 1.5, 0.25), (6.0, 3.0, 0.05)])
-def test_the_likeliest_values_are_found(values: tuple[float, float, float]) -> None:
+@pytest.mark.parametrize("values", [(0.5, 4.0, 1.0, 1.5, 0.25), (6.0, 9.0, -2.0, 1.5, 0.05)])
+def test_the_likeliest_values_are_found(values: Values) -> None:
     """Those by which the outcomes were drawn, nearly, and none around them is likelier."""
-    outcomes = drawn(*values)
-    weight, discount = fit_weight(outcomes), fit_discount(outcomes)
-    assert weight == pytest.approx(values[0], rel=0.2)
-    assert discount == pytest.approx(values[2], abs=0.05)
-    best = Certainty(weight, values[1], discount)
+    outcomes = drawn(values)
+    found, discount = fit_weights(outcomes, has_model=True), fit_discount(outcomes)
+    weights = found.prior_weight, found.context_weight, found.unknown_offset
+    assert weights == pytest.approx(values[:3], rel=0.25, abs=0.25)
+    assert discount == pytest.approx(values[4], abs=0.05)
+    best = replace(found, temperature=values[3], discount=values[4])
     least = loss(outcomes, best)
     for step in (-0.05, 0.05):
         assert loss(outcomes, replace(best, discount=discount + step if discount > 0.05 else 0.2)) > least
+    for name in ("prior_weight", "context_weight", "unknown_offset"):
+        for factor in (0.7, 1.4):
+            assert loss(outcomes, replace(best, **{name: getattr(best, name) * factor})) > least
 
 
-def test_the_weight_is_that_of_a_fine_grid() -> None:
-    outcomes = drawn(0.5, 1.5, 0.25, 100)
-    grid = [
-        (loss(outcomes, Certainty(weight, temperature, 0.25)), weight)
-        for weight in np.linspace(0, 1.2, 13)
-        for temperature in np.linspace(0.6, 2.4, 10)
-    ]
-    assert fit_weight(outcomes) == pytest.approx(min(grid)[1], abs=0.11)
+def test_weights_are_those_of_scipy() -> None:
+    """The loss as it is written down, minimised without gradients; and with a weight that may not fall below 0.9."""
+    generator = np.random.default_rng(1)
+    features, is_own = generator.normal(size=(60, 4, 3)), np.arange(4) < generator.integers(2, 5, 60)[:, None]
+    right = generator.integers(0, 2, 60)
+    is_right, expected = np.arange(4) == right[:, None], np.array([1.0, 0.0, 1.0])
+
+    def loss_of(weights: np.ndarray) -> float:
+        found = ((weights - expected) ** 2).sum() / 2
+        for rows, own, place in zip(features, is_own, right, strict=True):
+            scores = rows[own] @ weights
+            found += float(np.log(np.exp(scores).sum()) - scores[place])
+        return found
+
+    for least in (-np.inf, 0.9):
+        lowest = np.array([-np.inf, -np.inf, least])
+        found = likeliest(features, is_own, is_right, expected, lowest)
+        bounds = [(None if low == -np.inf else low, None) for low in lowest]
+        theirs = minimize(loss_of, expected, bounds=bounds, method="L-BFGS-B", options={"gtol": 1e-8})
+        np.testing.assert_allclose(found, theirs.x, atol=1e-3)
+    assert found[2] == 0.9
+
+
+def test_without_a_model_contexts_alone_are_weighed() -> None:
+    outcomes = drawn((1.0, 4.0, 0.0, 1.5, 0.0))
+    by_counts = replace(outcomes, is_unknown=np.zeros_like(outcomes.is_unknown))
+    found = fit_weights(by_counts, has_model=False)
+    assert (found.prior_weight, found.unknown_offset) == (1.0, 0.0)
+    assert found.context_weight == pytest.approx(4.0, rel=0.3)
 
 
 def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
-    outcomes = drawn(1.0, 1.0, 0.0, 200)
+    outcomes = drawn((1.0, 8.0, 0.0, 1.0, 0.0), 200)
     assert outcomes.is_right.any(axis=1).all()
     assert fit_discount(outcomes) == 0.0
 
@@ -96,8 +148,8 @@ def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
 def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Linker) -> None:
     """Candidates that stand alone tell the discount, and how often they are right."""
     only = Candidates(EXACT, (Candidate("A", None, 1.0),), 4)
-    outcomes = Outcomes.of([("A", only, [1.0]), (None, only, [1.0])])
-    assert fit_weight(outcomes) == 1.0
+    outcomes = Outcomes.of([Row("A", only, [1.0]), Row(None, only, [1.0])])
+    assert fit_weights(outcomes, has_model=True) == Certainty()
     certainty, fit = calibrate(small, [page(None, None, None, "B", "C")], own_links=True)
     assert certainty.temperature == 1.0
     assert fit["right_among_candidates"] == 1

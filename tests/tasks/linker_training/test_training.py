@@ -20,7 +20,7 @@ from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
 from tasks.entities.__main__ import main
 from tasks.entities.candidates import CandidateFinder
-from tasks.entities.disambiguation import EntityModel, load_model
+from tasks.entities.disambiguation.entity_model import EntityModel, load_model
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning import epochs as loop
@@ -104,7 +104,7 @@ def test_loss_and_gradients_are_those_of_a_loop(
     strange = [with_other_pages(each) for each in documents]
     _, features = inputs_of(model, finder, strange, learns=True, beyond_candidates=of_all > 0)
     drawn = [features.drawn(index, 1, 0) for index in range(len(features.items))]
-    task, module = Disambiguation(finder, weight, of_all), model.module
+    task, module = Disambiguation(model, finder, weight, of_all), model.module
     module.eval().zero_grad()
     found = task.loss(module, task.collate(drawn, entities=True, pad_id=1))["loss"]
     found.backward()
@@ -219,10 +219,10 @@ def test_what_a_page_links_itself_does_not_count_for_it(
     assert features.counts == wanted.counts
     counted, _ = inputs_of(model, finder, documents[:1], learns=False)
     assert counted.asked[0].candidates != own.asked[0].candidates
-    task = Disambiguation(finder, 1.0)
+    task = Disambiguation(model, finder, 1.0)
     answers = [[replace(m, title=None) for m in documents[0].mentions or ()]]
     scores = [task.score(split, answers, (), None)["disambiguation"] for split in (own, counted)]
-    right = Disambiguation(other, 1.0).score(without, answers, (), None)["disambiguation"]
+    right = Disambiguation(moved, other, 1.0).score(without, answers, (), None)["disambiguation"]
     assert scores[0] == right != scores[1]
 
 

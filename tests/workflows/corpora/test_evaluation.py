@@ -21,6 +21,7 @@ from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tests.support import ROOT
+from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from workflows import EvaluateLinking
@@ -41,6 +42,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A mention table, a random model of its entities, the dump's pages and other documents as gold ones."""
     folder = tmp_path_factory.mktemp("evaluation")
     write_mentions(folder / "mentions", small_pages(ARTICLES), size=4)
+    write_context_table(folder / "contexts", {"A": {"and": 1.0}, "B": {"met": 1.0, "saw": 2.0}})
     train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
     words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
     torch.manual_seed(0)
@@ -77,7 +79,7 @@ def read(path: Path) -> list[Row]:
 @pytest.fixture
 def linker(work: Path) -> Linker:
     words = WordTokenizer.load(work / "tokenizer")
-    return evaluation.open_linker(work / "mentions", work / "model", words, device="cpu")
+    return evaluation.open_linker(work / "mentions", work / "contexts", work / "model", words, device="cpu")
 
 
 Command = Callable[..., str]
@@ -103,7 +105,9 @@ def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, command: Co
     model = ["--model", work / "model", "--tokenizer", work / "tokenizer", "--device", "cpu"]
     [found] = json.loads((tmp_path / "scores.json").read_text())["sets"]
     assert (found["name"], found["documents"]) == ("gold.jsonl", len(GOLD))
-    for method, flags in (("prior", []), ("local", [*model, "--local"]), ("global", model)):
+    contexts = ["--contexts", work / "contexts"]
+    ways = [[], contexts, [*model, *contexts, "--local"], [*model, *contexts]]
+    for method, flags in zip(evaluation.METHODS, ways, strict=True):
         lines = command("link", gold, *table, *flags, "--candidates")
         answers = tmp_path / f"{method}.jsonl"
         answers.write_text(lines)
@@ -170,7 +174,7 @@ def test_the_report_shows_what_was_scored(work: Path, linker: Linker, tmp_path: 
 
 def write_answers(work: Path, linker: Linker, path: Path) -> Path:
     """The answers of the prior to the pages."""
-    one, lines = replace(linker, model=None), []
+    one, lines = replace(linker, model=None, contexts=None), []
     for line in read(work / "held_out.jsonl"):
         document = evaluation.Record("here", line)
         own = linker.finder.own_links(

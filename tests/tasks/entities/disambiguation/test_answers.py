@@ -1,6 +1,7 @@
 """Disambiguation by a model, beside loops around transformers' LukeForMaskedLM with the same random weights."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 import transformers
+from sklearn.linear_model import Ridge
 
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
@@ -19,7 +21,9 @@ from pipeline import storage
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
 from tasks.entities.candidates import EXACT, Asked, Candidate, Candidates
-from tasks.entities.disambiguation import EntityModel, disambiguate, load_model
+from tasks.entities.certainty import Certainty
+from tasks.entities.disambiguation.answers import disambiguate
+from tasks.entities.disambiguation.entity_model import EntityModel, load_model
 from tasks.entities.documents.document import Mention
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.models import TINY, luke_of_transformers, save_tied, shake
@@ -27,6 +31,7 @@ from tests.support.properties import given, settings, st
 
 # Rows of the model's entity table. "To a" is a redirect to A in the dump; "B" is one that the table's vocabulary lacks.
 VOCABULARY = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "To a": 3, "B": 4, "C": 5, "E": 6, "[MASK2]": 7}
+OUTSIDE = ("unknown", "none")  # titles that it does not know
 ROWS = {"A": 3, "B": 4, "C": 5, "E": 6}
 TEXT = "Ann met Bob, Cat and Dan at the sea. " * 12
 WIDTH = 37  # of a sentence of the text
@@ -63,11 +68,33 @@ def theirs(folder: Path) -> Any:
 Place = tuple[int, int]
 
 
+def rows_of_titles(theirs: Any, words: WordTokenizer) -> dict[str, tuple[np.ndarray, float]]:
+    """For titles that the model does not know the row of its table, and the bias; by scikit-learn's ridge regression.
+
+    The rarer half of the known entities, C and E, tell what a title's words say.
+    """
+    table = theirs.luke.embeddings.word_embeddings.weight.detach().double().numpy()
+
+    def vector(title: str) -> np.ndarray:
+        ids = words.encode([title], [True])[0]  # no title of these has more than a name
+        return 1.3 * (table[ids].mean(axis=0) - table.mean(axis=0))
+
+    given = np.stack([vector(title) for title in ("C", "E")])
+    rows = theirs.luke.entity_embeddings.entity_embeddings.weight.detach().double().numpy()
+    biases = theirs.entity_predictions.bias.detach().double().numpy()
+    wanted = np.column_stack([rows[[5, 6]], biases[[5, 6]]])
+    centred = given - given.mean(axis=0)
+    found = Ridge(alpha=0.01 * (centred**2).sum(axis=0).mean()).fit(given, wanted)
+    told = found.predict(np.stack([vector(title) for title in OUTSIDE]))
+    return {title: (row[:-1], float(row[-1])) for title, row in zip(OUTSIDE, told, strict=True)}
+
+
 class ByForce:
     """The algorithm in loops: an input of transformers for each window, in which the whole vocabulary is scored."""
 
-    def __init__(self, theirs: Any, model: EntityModel, asked: Asked, weight: float) -> None:
-        self.theirs, self.weight = theirs, weight
+    def __init__(self, theirs: Any, model: EntityModel, asked: Asked, certainty: Certainty) -> None:
+        self.theirs, self.certainty, self.asked = theirs, certainty, asked
+        self.of_title = rows_of_titles(theirs, model.tokenizer)
         ids, places = model.tokenizer.encode_with_offsets(asked.text)
         self.ids = ids
         self.cls, self.sep = model.tokenizer.cls_id, model.tokenizer.sep_id
@@ -103,7 +130,7 @@ class ByForce:
 
     @torch.no_grad()
     def logits(self, window: Place) -> dict[int, np.ndarray]:
-        """The entity logits over the vocabulary at all mentions of a window."""
+        """The entity logits at all mentions of a window: of the vocabulary, and behind it of OUTSIDE."""
         start, end = window
         inside = [
             n
@@ -123,21 +150,31 @@ class ByForce:
             entity_ids=entities,
             entity_attention_mask=torch.ones_like(entities),
             entity_position_ids=positions,
+            output_hidden_states=True,
         )
-        return {n: found.entity_logits[0, row].double().numpy() for row, n in enumerate(inside)}
+        hidden = self.theirs.entity_predictions.transform(found.entity_hidden_states[-1][0]).double().numpy()
+        of_titles = [[vector @ own + bias for vector, bias in self.of_title.values()] for own in hidden]
+        of_known = found.entity_logits[0].double().numpy()
+        return {n: np.append(of_known[row], of_titles[row]) for row, n in enumerate(inside)}
 
     def softmax(self, number: int, logits: np.ndarray | None) -> np.ndarray:
-        scores = self.weight * np.log([each.prior for each in self.candidates[number]])
-        known = [row for row in self.rows(number) if row is not None]
-        if logits is not None and known:
-            mean = np.mean([logits[row] for row in known])
-            scores = scores + np.array([mean if row is None else logits[row] for row in self.rows(number)])
+        scores = []
+        for place, each in enumerate(self.candidates[number]):
+            score = math.log(each.prior)
+            if self.asked.contexts:
+                score += self.certainty.context_weight * self.asked.contexts[number][place]
+            score *= self.certainty.prior_weight
+            row = ROWS.get(each.title)
+            if logits is not None:
+                behind = len(VOCABULARY) + [*self.of_title].index(each.title) if row is None else row
+                score += logits[behind] + (self.certainty.unknown_offset if row is None else 0.0)
+            scores.append(score)
         shares = np.exp(scores)
         return shares / shares.sum()
 
     def run(self, *, is_global: bool) -> list[np.ndarray | None]:
         for n in self.numbers:
-            if len(self.candidates[n]) == 1 or not any(self.rows(n)):
+            if len(self.candidates[n]) == 1:
                 self.settle(n, self.softmax(n, None), is_global=is_global)
         while still := [n for n in self.numbers if n not in self.shares]:
             settled = {}
@@ -183,7 +220,8 @@ NAMES = st.tuples(
 @given(
     st.dictionaries(NAMES, SEVERAL, min_size=1, max_size=9),
     st.booleans(),
-    st.sampled_from([0.0, 0.5, 1.0]),
+    st.builds(Certainty, st.sampled_from([0.0, 0.5, 1.0]), st.just(2.0), st.sampled_from([-1.0, 0.0])),
+    st.booleans(),
     st.sampled_from([1, 60, 4096]),
 )
 def test_probabilities_are_those_of_loops_around_transformers(
@@ -191,7 +229,8 @@ def test_probabilities_are_those_of_loops_around_transformers(
     theirs: Any,
     names: dict[tuple[int, Place], list[str]],
     is_global: bool,
-    weight: float,
+    certainty: Certainty,
+    has_contexts: bool,
     tokens: int,
 ) -> None:
     """Texts of 12 sentences have a dozen windows; a mention may hold others, a blank, or more than a window."""
@@ -199,16 +238,18 @@ def test_probabilities_are_those_of_loops_around_transformers(
         Mention(WIDTH * n + start, min(WIDTH * n + end, len(TEXT))) for n, (start, end) in sorted(names)
     ]
     asked = Asked(TEXT, mentions, [candidates(*names[key]) for key in sorted(names)])
-    expected = ByForce(theirs, model, asked, weight).run(is_global=is_global)
+    if has_contexts:
+        asked = asked._replace(contexts=[np.cos(np.arange(len(each.items))) for each in asked.candidates])
+    expected = ByForce(theirs, model, asked, certainty).run(is_global=is_global)
     # What is computed at once, and beside which other document, changes nothing.
     other = Asked(
         "Ann met Bob.", [Mention(0, 3), Mention(8, 11)], [candidates("A", "B"), candidates("C", "E")]
     )
     found = disambiguate(
-        replace(model, tokens_per_batch=tokens), [other, asked], is_global=is_global, prior_weight=weight
+        replace(model, tokens_per_batch=tokens), [other, asked], is_global=is_global, certainty=certainty
     )
     agree(found[1], expected)
-    agree(found[0], ByForce(theirs, model, other, weight).run(is_global=is_global))
+    agree(found[0], ByForce(theirs, model, other, certainty).run(is_global=is_global))
 
 
 def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, theirs: Any) -> None:
@@ -216,7 +257,7 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
     places = [WIDTH * n + start for n in range(12) for start in (0, 8)]
     mentions = [Mention(start, start + 3) for start in places]
     asked = Asked(TEXT, mentions, [candidates("B", "C", "E")] * len(mentions))
-    expected = ByForce(theirs, model, asked, 1.0).run(is_global=True)
+    expected = ByForce(theirs, model, asked, Certainty()).run(is_global=True)
     for tokens in (1, 4096):
         [found] = disambiguate(replace(model, tokens_per_batch=tokens), [asked])
         agree(found, expected)
