@@ -75,7 +75,7 @@ class ResolveRedirects(SparkStage):
         return self.values("profile")
 
     def work(self) -> Result:
-        from pipeline.jobs import redirects
+        from pipeline.jobs.tables import redirects
 
         return redirects.build(self.job(), profile=self.profile, dump=self.dump)
 
@@ -90,7 +90,7 @@ class ResolveLinks(SparkStage):
         return self.cloned(ExtractPages, ResolveRedirects)
 
     def work(self) -> Result:
-        from pipeline.jobs import redirects
+        from pipeline.jobs.tables import redirects
 
         return redirects.build_links(self.job())
 
@@ -147,7 +147,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
                 raise ValueError(f"{flag} {value}: says how to build a vocabulary; --entity-vocab gives one")
 
     def work(self) -> Result:
-        from pipeline.jobs import entity_vocab
+        from pipeline.jobs.tables import entity_vocab
 
         choice = entity_vocab.Choice(
             given=self.entity_vocab,
@@ -187,7 +187,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
         return self.values("profile", "min_links", "max_mention_characters")
 
     def work(self) -> Result:
-        from pipeline.jobs import mention_table
+        from pipeline.jobs.tables import mention_table
 
         return mention_table.build(
             self.job(),
