@@ -26,6 +26,7 @@ ROOTS = {
     "ResolveLinks": ["workflows.stages.tables", "pipeline.jobs.tables.redirects"],
     "BuildEntityVocab": ["workflows.stages.tables", "pipeline.jobs.tables.entity_vocab"],
     "BuildMentionTable": ["workflows.stages.tables", "pipeline.jobs.tables.mention_table"],
+    "BuildContexts": ["workflows.stages.tables", "pipeline.jobs.tables.contexts"],
     "TrainTokenizer": ["workflows.stages.sequences", "pipeline.sequences.tokenizer_training"],
     "LinkDocuments": [
         "workflows.stages.linking",
