@@ -151,6 +151,22 @@ TARGETS = _table(
     ("qid", pa.string(), "the page's item at Wikidata; none where none is known"),
 )
 
+# BuildContexts
+
+CONTEXTS = _table(
+    ("title", pa.string(), "title of a page, or of another target of links, after redirects"),
+    ("words", pa.list_(pa.string()), "the words on its page and around links to it, the heaviest first"),
+    ("weights", pa.list_(pa.float32()), "the weight of each word; as a vector they have the length 1"),
+)
+CONTEXT_ROWS = _table(
+    ("words", pa.list_(pa.int32()), "as in contexts, by their rows in words.arrow"),
+    ("weights", pa.list_(pa.float32()), "as in contexts"),
+)
+WORDS = _table(
+    ("word", pa.string(), "a word without its case; the row is its number"),
+    ("paragraphs", pa.int64(), "paragraphs that have it"),
+)
+
 # LinkDocuments: the columns of ExtractPages
 
 _NUMBER = "the document's number, below 0, by its id"
@@ -246,6 +262,7 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "targets": TARGETS,
         "candidates.arrow": CANDIDATES,
     },
+    "BuildContexts": {"contexts": CONTEXTS, "contexts.arrow": CONTEXT_ROWS, "words.arrow": WORDS},
     "LinkDocuments": {"pages": DOCUMENTS, "paragraphs": DOCUMENT_PARAGRAPHS, "rejected": REJECTED_DOCUMENTS},
     "BuildSequences": {
         "sequences": sequences(1 << 16),

@@ -11,10 +11,17 @@ from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTempl
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
 from workflows.stages.sequences import BuildSequences, TrainTokenizer
-from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks, ResolveRedirects
+from workflows.stages.tables import (
+    BuildContexts,
+    BuildEntityVocab,
+    BuildMentionTable,
+    ResolveLinks,
+    ResolveRedirects,
+)
 from workflows.stages.tuning import Tune, TunedFineTune
 
 __all__ = [
+    "BuildContexts",
     "BuildDocuments",
     "BuildEntityVocab",
     "BuildMentionTable",

@@ -32,6 +32,7 @@ STAGES = (
     "ResolveLinks",
     "BuildEntityVocab",
     "BuildMentionTable",
+    "BuildContexts",
     "BuildDocuments",
     "LinkDocuments",
     "TrainTokenizer",

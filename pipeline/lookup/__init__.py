@@ -6,4 +6,5 @@ counting    how often names occur, in many texts at once
 mentions    the mention table: candidates of a name, link probability, commonness
 page_names  the names by which a page links to others
 targets     what links can lead to, by title and redirect
+contexts    the words around the links of each title and on its page, and how much a text's words are like them
 """

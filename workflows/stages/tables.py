@@ -1,4 +1,4 @@
-"""Joins and counts over the extracted pages: redirects, links, entity vocabulary, mention table."""
+"""Joins and counts over the extracted pages: redirects, links, entity vocabulary, mention table, contexts."""
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from pipeline import storage
 from workflows.base.parameters import AUTO
-from workflows.base.settings import MentionSettings, SparkSettings, VocabularySettings
+from workflows.base.settings import HeldOutSettings, MentionSettings, SparkSettings, VocabularySettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
@@ -75,7 +75,7 @@ class ResolveRedirects(SparkStage):
         return self.values("profile")
 
     def work(self) -> Result:
-        from pipeline.jobs import redirects
+        from pipeline.jobs.tables import redirects
 
         return redirects.build(self.job(), profile=self.profile, dump=self.dump)
 
@@ -90,7 +90,7 @@ class ResolveLinks(SparkStage):
         return self.cloned(ExtractPages, ResolveRedirects)
 
     def work(self) -> Result:
-        from pipeline.jobs import redirects
+        from pipeline.jobs.tables import redirects
 
         return redirects.build_links(self.job())
 
@@ -147,7 +147,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
                 raise ValueError(f"{flag} {value}: says how to build a vocabulary; --entity-vocab gives one")
 
     def work(self) -> Result:
-        from pipeline.jobs import entity_vocab
+        from pipeline.jobs.tables import entity_vocab
 
         choice = entity_vocab.Choice(
             given=self.entity_vocab,
@@ -187,7 +187,7 @@ class BuildMentionTable(MentionSettings, SparkStage):
         return self.values("profile", "min_links", "max_mention_characters")
 
     def work(self) -> Result:
-        from pipeline.jobs import mention_table
+        from pipeline.jobs.tables import mention_table
 
         return mention_table.build(
             self.job(),
@@ -195,3 +195,21 @@ class BuildMentionTable(MentionSettings, SparkStage):
             min_links=self.min_links,
             max_characters=self.max_mention_characters,
         )
+
+
+class BuildContexts(HeldOutSettings, SparkStage):
+    """The words that tell what each title is about: those of its page, and those around links to it."""
+
+    FOLDER = "contexts"
+    NEED = Need(written=1, scratch=4)
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(ExtractPages, ResolveRedirects)
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return self.values("held_out")
+
+    def work(self) -> Result:
+        from pipeline.jobs.tables import contexts
+
+        return contexts.build(self.job(), held_out=self.held_out)

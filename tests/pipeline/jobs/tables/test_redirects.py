@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.jobs.redirects import resolve_redirects
+from pipeline.jobs.tables.redirects import resolve_redirects
 
 pytestmark = pytest.mark.slow
 

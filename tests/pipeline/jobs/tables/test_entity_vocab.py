@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline import schemas, storage
-from pipeline.jobs.entity_vocab import choose_entities, count_links, fit_entities, pages_of, with_qids
-from pipeline.jobs.mention_table import entity_titles, link_targets
+from pipeline.jobs.tables.entity_vocab import choose_entities, count_links, fit_entities, pages_of, with_qids
+from pipeline.jobs.tables.mention_table import entity_titles, link_targets
 from pipeline.lookup.entities import EntityVocab
 from pipeline.mediawiki.site import SiteInfo
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.jobs import mention_table
+from pipeline.jobs.tables import mention_table
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,7 @@
+"""Joins and counts over the extracted pages, on Spark.
+
+redirects      every title with the page that it ends at; ResolveLinks, too: every annotation with that page
+entity_vocab   the entities that the model knows
+mention_table  what names mean; the names by page, and what titles lead to
+contexts       the heaviest words of each title: of its page, and around links to it
+"""

@@ -1,0 +1,235 @@
+"""Contexts: the words that are written around the links of each title and on its page, weighted by tf-idf.
+
+A text's words count by the logarithm of how often they stand there, and the more the fewer paragraphs have them.
+`contexts/*.parquet` has the heaviest words of each title; `contexts.arrow` has the same to be mapped, in the same
+order, with the words by their numbers, which are their rows in `words.arrow`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline import schemas, storage
+from pipeline.lookup.names import tokens
+from pipeline.storage.tries import TextMap, write_numbers
+
+TABLE = "contexts"
+WORDS, WORD_NUMBERS = "words.arrow", "words.tries"
+CONTEXTS, TITLE_NUMBERS = "contexts.arrow", "contexts.tries"
+_ROWS_PER_BATCH = 1 << 14
+_ASCII_WORD = re.compile("[a-z0-9]+")
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+# The words of texts
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, without their case: of its `tokens` those that begin with a letter or a digit."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text.lower())
+    return [word.casefold() for match in tokens(text) if (word := match.group())[0].isalnum()]
+
+
+def weights_of(counts: Integers, paragraphs: Integers, total: int) -> Floats:
+    """The weight of words: (1 + ln count) * (1 + ln((1 + total) / (1 + paragraphs))).
+
+    Args:
+        counts: how often each stands in a text.
+        paragraphs: how many of a corpus's paragraphs have it.
+        total: how many paragraphs the corpus has.
+    """
+    weights: Floats = (1 + np.log(counts)) * (1 + np.log((1 + total) / (1 + paragraphs)))
+    return weights
+
+
+# The finished table
+
+
+class Words:
+    """The words of a corpus, numbered in their order; all of it stays on disk, memory-mapped."""
+
+    def __init__(self, folder: str) -> None:
+        """Open what `write_words` wrote.
+
+        Raises:
+            ValueError: a file is not a whole one.
+        """
+        self._numbers = TextMap(storage.join(folder, WORD_NUMBERS))
+        batches = storage.open_arrow(storage.join(folder, WORDS)).to_batches()
+        self._words = [batch.column(0) for batch in batches]
+        self._paragraphs = [batch.column(1).to_numpy() for batch in batches]
+        self._bounds = _bounds(batches)
+
+    def __len__(self) -> int:
+        return int(self._bounds[-1])
+
+    def number(self, word: str) -> int | None:
+        """The number of a word, or None."""
+        return self._numbers.get(word)
+
+    def paragraphs(self, numbers: Integers) -> Integers:
+        """How many paragraphs have each of these words, whose numbers rise."""
+        found = [self._paragraphs[batch][rows] for batch, rows in self._places(numbers)]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    def words(self, numbers: Integers) -> list[str]:
+        """The words that have these numbers, which rise."""
+        found = (self._words[batch].take(pa.array(rows)).to_pylist() for batch, rows in self._places(numbers))
+        return [*chain.from_iterable(found)]
+
+    def _places(self, numbers: Integers) -> Iterator[tuple[int, Integers]]:
+        """(batch, rows in it) of rising numbers."""
+        cuts = np.searchsorted(numbers, self._bounds)
+        for batch in np.flatnonzero(np.diff(cuts)).tolist():
+            yield batch, numbers[cuts[batch] : cuts[batch + 1]] - self._bounds[batch]
+
+
+class ContextTable:
+    """What is written around the links of each title and on its page, memory-mapped."""
+
+    def __init__(self, folder: str) -> None:
+        """Open the folder of the stage BuildContexts.
+
+        Raises:
+            ValueError: it is no such folder, or not complete.
+        """
+        manifest = storage.read_manifest(folder)
+        if manifest.stage != "BuildContexts":
+            raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of BuildContexts")
+        self.folder, self.manifest = folder, manifest
+        self._total: int = manifest.facts["paragraphs"]
+        self._words = Words(folder)
+        self._rows = TextMap(storage.join(folder, TITLE_NUMBERS))
+        batches = storage.open_arrow(storage.join(folder, CONTEXTS)).to_batches()
+        lists = [batch.column(0) for batch in batches]
+        self._offsets = [each.offsets.to_numpy() for each in lists]
+        self._numbers = [each.values.to_numpy() for each in lists]
+        self._weights = [batch.column(1).values.to_numpy() for batch in batches]
+        self._bounds = _bounds(batches)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def cosines(self, text: str, titles: Sequence[Sequence[str]]) -> list[Floats]:
+        """How much the words of a text are those of titles.
+
+        Args:
+            text: a document.
+            titles: lists of titles, after redirects; each title is looked up once, however many lists have it.
+
+        Returns:
+            For each list the cosine of each title's words with the text's, from 0 to 1; 0 for a title without any.
+        """
+        wanted = dict.fromkeys(chain.from_iterable(titles))
+        found = [(title, row) for title in wanted if (row := self._rows.get(title)) is not None]
+        cosines = self._cosines(text, np.array([row for _, row in found], np.int64))
+        by_title = dict(zip((title for title, _ in found), cosines.tolist(), strict=True))
+        return [np.array([by_title.get(title, 0.0) for title in some], np.float64) for some in titles]
+
+    def _cosines(self, text: str, rows: Integers) -> Floats:
+        numbers, weights = self._vector(text)
+        if not (len(numbers) and len(rows)):
+            return np.zeros(len(rows))
+        batches = np.searchsorted(self._bounds, rows, side="right") - 1
+        spans = []
+        for batch, row in zip(batches.tolist(), (rows - self._bounds[batches]).tolist(), strict=True):
+            start, end = self._offsets[batch][row : row + 2].tolist()
+            spans.append((self._numbers[batch][start:end], self._weights[batch][start:end]))
+        theirs, their_weights = (np.concatenate(each) for each in zip(*spans, strict=True))
+        owners = np.repeat(np.arange(len(rows)), [len(each) for each, _ in spans])
+        places = np.minimum(np.searchsorted(numbers, theirs), len(numbers) - 1)
+        is_shared = numbers[places] == theirs
+        products = their_weights[is_shared] * weights[places[is_shared]]
+        cosines = np.zeros(len(rows))
+        np.add.at(cosines, owners[is_shared], products)
+        return cosines
+
+    def _vector(self, text: str) -> tuple[NDArray[np.int32], Floats]:
+        """(numbers, rising, and weights) of a text's words that are known; the weights have the length 1."""
+        number = self._words.number
+        counts = {
+            row: count for word, count in Counter(words_of(text)).items() if (row := number(word)) is not None
+        }
+        numbers = np.array(sorted(counts), np.int64)
+        counted = np.array([counts[row] for row in numbers.tolist()], np.int64)
+        weights = weights_of(counted, self._words.paragraphs(numbers), self._total)
+        # As wide as those that are looked for among them: numpy would convert these.
+        return numbers.astype(np.int32), weights / (np.linalg.norm(weights) or 1.0)
+
+
+def _bounds(batches: Sequence[pa.RecordBatch]) -> Integers:
+    """The number of each batch's first row, and behind them that of all rows."""
+    return np.cumsum([0, *(batch.num_rows for batch in batches)])
+
+
+# Writing them
+
+
+def write_words(folder: str, words: Iterable[tuple[str, int]]) -> list[storage.FileEntry]:
+    """Write words, and how many paragraphs have each; both in the words' order."""
+
+    def rows(writer: pa.RecordBatchStreamWriter) -> Iterator[tuple[str, int]]:
+        number, waiting = 0, iter(words)
+        while some := list(islice(waiting, _ROWS_PER_BATCH)):
+            columns = zip(zip(*some, strict=True), schemas.WORDS.schema.types, strict=True)
+            arrays = [pa.array(values, kind) for values, kind in columns]
+            writer.write_batch(pa.record_batch(arrays, schema=schemas.WORDS.schema))
+            for word, _ in some:
+                yield word, number
+                number += 1
+
+    return _write(folder, WORDS, schemas.WORDS.schema, WORD_NUMBERS, rows)
+
+
+def write_contexts(folder: str, tables: Sequence[str]) -> list[storage.FileEntry]:
+    """Write what `ContextTable` reads beside the words, which are there.
+
+    Args:
+        folder: the stage's folder.
+        tables: the table's files, in the order in which their rows are numbered; no title is there twice.
+    """
+    words = Words(folder)
+
+    def rows(writer: pa.RecordBatchStreamWriter) -> Iterator[tuple[str, int]]:
+        number = 0
+        for batch in chain.from_iterable(storage.read_batches(path, rows=_ROWS_PER_BATCH) for path in tables):
+            titles, named, weights = batch.columns
+            coded = named.flatten().dictionary_encode()
+            numbers = pa.array([words.number(word) for word in coded.dictionary.to_pylist()], pa.int32())
+            offsets = pa.array(np.cumsum([0, *named.value_lengths().to_pylist()]), pa.int32())
+            lists = [
+                pa.ListArray.from_arrays(offsets, values, type=field.type)
+                for values, field in zip(
+                    (numbers.take(coded.indices), weights.flatten()), schemas.CONTEXT_ROWS.schema, strict=True
+                )
+            ]
+            writer.write_batch(pa.record_batch(lists, schema=schemas.CONTEXT_ROWS.schema))
+            for title in titles.to_pylist():
+                yield title, number
+                number += 1
+
+    return _write(folder, CONTEXTS, schemas.CONTEXT_ROWS.schema, TITLE_NUMBERS, rows)
+
+
+def _write(
+    folder: str,
+    table: str,
+    schema: pa.Schema,
+    numbers: str,
+    rows: Callable[[pa.RecordBatchStreamWriter], Iterator[tuple[str, int]]],
+) -> list[storage.FileEntry]:
+    """Write a table, and beside it the numbers of its rows; `rows` writes it and gives each text with its number."""
+    with (
+        storage.atomic_path(storage.join(folder, table)) as temporary,
+        pa.ipc.new_stream(temporary, schema) as writer,
+    ):
+        count = write_numbers(storage.join(folder, numbers), rows(writer))
+    return [storage.describe(folder, name, count) for name in (table, numbers)]

@@ -1,0 +1,100 @@
+"""The oracle of contexts: the words of each title's page and around links to it, in plain Python.
+
+As in ``oracle_tables``: dictionaries and loops, written from what the documents say, without code of ``pipeline``.
+"""
+
+import math
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import xxhash
+
+from tests.support.oracle_sequences import is_held_out
+from tests.support.oracle_tables import Pages, Row, follow, word_boundaries
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The tables, how many paragraphs there are, and how much was left out, by reason."""
+
+    rows: list[Row]
+    words: dict[str, int]
+    paragraphs: int
+    drops: Counter[str]
+
+    def weight(self, word: str, count: int) -> float:
+        """The weight of a word that is there so often."""
+        return (1 + math.log(count)) * (math.log((1 + self.paragraphs) / (1 + self.words[word])) + 1)
+
+    def cosine(self, text: str, title: str) -> float:
+        """That of a text's words and the title's."""
+        counts = Counter(word for word in words_of(text) if word in self.words)
+        theirs = {row["title"]: dict(zip(row["words"], row["weights"], strict=True)) for row in self.rows}
+        weights = {word: self.weight(word, count) for word, count in counts.items()}
+        length = math.hypot(*weights.values())
+        shared = weights.keys() & theirs.get(title, {}).keys()
+        return sum(weights[word] * theirs[title][word] for word in shared) / length if length else 0.0
+
+
+def words_of(text: str) -> list[str]:
+    """The words, their case folded."""
+    cuts = pairwise(word_boundaries(text))
+    return [text[start:end].casefold() for start, end in cuts if text[start].isalnum()]
+
+
+def contexts(
+    pages: Pages,
+    titles: Mapping[str, Row],
+    *,
+    held_out: float = 0.0,
+    most_links: int = 64,
+    most_words: int = 50,
+) -> Contexts:
+    """The table of contexts, by title, from the pages that are not held out."""
+    seen = [
+        {**row, "paragraph": number}
+        for _, page in groupby(pages.paragraphs, key=lambda row: row["page_id"])
+        for number, row in enumerate(page)
+        if not is_held_out(row["page_id"], held_out)
+    ]
+    names = {page["page_id"]: page["title"] for page in pages.pages}
+    found = Counter(word for row in seen for word in set(words_of(row["text"])))
+    known = {word: count for word, count in found.items() if count > 1}
+    bags: dict[str, list[str]] = defaultdict(list)
+    links: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    drops = Counter({"words:rare": len(found) - len(known)})
+    drops["paragraphs:held_out"] = len(pages.paragraphs) - len(seen)
+    drops["links:held_out"] = sum(len(row["links"]) for row in pages.paragraphs)
+    for row in seen:
+        bags[names[row["page_id"]]] += words_of(row["text"])
+        drops["links:held_out"] -= len(row["links"])
+        for link in row["links"]:
+            title, status = follow(link["target"], titles)
+            drops["links:loop"] += status == "loop"
+            if status != "loop":
+                place = (row["page_id"], row["paragraph"], link["start"])
+                links[title].append((place_hash(*place), row["text"]))
+    for title, places in links.items():
+        drops["links:enough"] += len(places[most_links:])
+        for _, text in sorted(places)[:most_links]:
+            bags[title] += words_of(text)
+    made = Contexts([], known, len(seen), +drops)
+    for title, bag in sorted(bags.items()):
+        weights = {word: made.weight(word, count) for word, count in Counter(bag).items() if word in known}
+        heaviest = sorted(weights, key=lambda word: (-weights[word], word))[:most_words]
+        length = math.hypot(*(weights[word] for word in heaviest))
+        made.rows.append(
+            {"title": title, "words": heaviest, "weights": [weights[word] / length for word in heaviest]}
+        )
+    return made
+
+
+def place_hash(page_id: int, paragraph: int, start: int) -> int:
+    """XXH64 of each number in turn, the hash before as the seed; with a sign."""
+    seed = 42
+    for layout, number in (("<q", page_id), ("<i", paragraph), ("<i", start)):
+        seed = xxhash.xxh64_intdigest(struct.pack(layout, number), seed)
+    return struct.unpack("<q", struct.pack("<Q", seed))[0]
