@@ -25,6 +25,7 @@ import psutil
 from benchmarks.harness.options import DATA, Options, absolute, count
 from benchmarks.harness.report import Report, divide, median, progress, target
 from benchmarks.harness.workloads import ROOT, Record, environment, kernel_size, run
+from pipeline.lookup.contexts import CONTEXTS, TITLE_NUMBERS, WORD_NUMBERS, WORDS
 from pipeline.lookup.mentions import CANDIDATES, LOOKUP
 from pipeline.lookup.targets import NUMBERS, ROWS
 from tasks.entities.documents.document import to_json
@@ -32,6 +33,7 @@ from tasks.entities.documents.reading import read_documents
 
 MENTIONS, LOST, MEMORY = 2000, 10.0, 600.0  # a second, per cent, MB
 LOOK_UPS = (LOOKUP, CANDIDATES, NUMBERS, ROWS)
+CONTEXT_LOOK_UPS = (CONTEXTS, TITLE_NUMBERS, WORD_NUMBERS, WORDS)
 WORKLOADS = "tasks.linking_workloads"
 SIZES = {"resident": "VmRSS", "of files": "RssFile", "own": "RssAnon"}
 COMMAND = """The command from the opening of the table on, in one process. "largest MB" is the largest size that it
@@ -93,13 +95,13 @@ def ask(port: int, texts: Sequence[str], concurrency: int) -> tuple[float, int]:
         return time.perf_counter() - begin, found
 
 
-def mapped(pid: int, folder: Path) -> list[Record]:
-    """The files of a folder that a process has mapped: their size, what of it is resident, and what is no file's."""
+def mapped(pid: int, folders: Sequence[Path]) -> list[Record]:
+    """The files of folders that a process has mapped: their size, what of it is resident, and what is no file's."""
     return [
         {"file": Path(each.path).name, "MB": Path(each.path).stat().st_size / 1e6, "resident": each.rss / 1e6,
          "own": each.anonymous / 1e6}
         for each in psutil.Process(pid).memory_maps()
-        if Path(each.path).is_relative_to(folder.resolve())
+        if any(Path(each.path).is_relative_to(folder.resolve()) for folder in folders)
     ]  # fmt: skip
 
 
@@ -110,8 +112,8 @@ def mapped(pid: int, folder: Path) -> list[Record]:
 class Asked:
     """What the services are asked by, and of what."""
 
-    mentions: Path
-    method: Sequence[str]  # the arguments that name table and model
+    folders: Sequence[Path]  # of the look-ups
+    method: Sequence[str]  # the arguments that name these and the model
     texts: Sequence[str]
     threads: int
 
@@ -125,7 +127,7 @@ def service_rows(asked: Asked, model: str, ways: Sequence[tuple[int, Sequence[st
             sizes = {f"{name}, MB": kernel_size(field, service.pid) for name, field in SIZES.items()}
             row = {"model": model, "clients": concurrency, "batches": "no" if more else "yes"}
             row |= {"requests": len(asked.texts), "mentions": found, "requests/s": len(asked.texts) / seconds}
-            yield {**row, **sizes, "mapped": mapped(service.pid, asked.mentions)}
+            yield {**row, **sizes, "mapped": mapped(service.pid, asked.folders)}
 
 
 def command_row(way: str, found: Record) -> Record:
@@ -167,11 +169,11 @@ def targets(
             yield target(what, row["besides the model, MB"], most=MEMORY)
 
 
-def checks(services: Sequence[Record]) -> Iterator[Record]:
+def checks(services: Sequence[Record], look_ups: Sequence[str]) -> Iterator[Record]:
     """Each service has mapped all look-ups, and holds no copy of what it has mapped."""
     for row in services:
         files = {each["file"]: each["own"] for each in row["mapped"]}
-        passed = files.keys() >= set(LOOK_UPS) and not any(files.values())
+        passed = files.keys() >= set(look_ups) and not any(files.values())
         yield {
             "check": f"look-ups are mapped, model: {row['model']}, {row['clients']} clients",
             "passed": passed,
@@ -181,6 +183,10 @@ def checks(services: Sequence[Record]) -> Iterator[Record]:
 def measure(options: argparse.Namespace, report: Report, documents: Path) -> None:
     """Measure all, and fill the report."""
     table, rounds = ["--mentions", str(options.mentions)], {"rounds": options.rounds}
+    folders, look_ups = [options.mentions], [*LOOK_UPS]
+    if options.contexts:
+        table += ["--contexts", str(options.contexts)]
+        folders, look_ups = [*folders, options.contexts], [*look_ups, *CONTEXT_LOOK_UPS]
     commands = []
     for way, more in (("given", []), ("found", ["--find-mentions"])):
         progress(f"link without a model, mentions {way}")
@@ -188,9 +194,7 @@ def measure(options: argparse.Namespace, report: Report, documents: Path) -> Non
         report.note_failure("link", found)
         commands.append(command_row(way, found))
     texts = [json.loads(line)["text"].partition("\n")[0] for line in documents.open(encoding="utf-8")]
-    asked = Asked(
-        options.mentions, table, [texts[n % len(texts)] for n in range(options.requests)], options.threads
-    )
+    asked = Asked(folders, table, [texts[n % len(texts)] for n in range(options.requests)], options.threads)
     progress("services")
     services, encoder = list(service_rows(asked, "none", [(1, ()), (8, ())])), list[Record]()
     size: float | None = None
@@ -216,7 +220,7 @@ def measure(options: argparse.Namespace, report: Report, documents: Path) -> Non
     report.add("Beside the encoder", encoder, ENCODER)
     report.add("The service", [{k: v for k, v in row.items() if k != "mapped"} for row in services], SERVICE)
     report.add("Mapped", services[-1]["mapped"], MAPPED)
-    report.add("Checks", checks(services))
+    report.add("Checks", checks(services, look_ups))
 
 
 def main() -> None:
@@ -224,6 +228,7 @@ def main() -> None:
     parser.take("rounds")
     add = parser.add_argument
     add("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
+    add("--contexts", type=absolute, help="folder of BuildContexts; without one they have no say")
     add("--model", type=absolute, help="folder of pretraining; without one the rest is measured")
     add("--tokenizer", type=absolute, help="the model's tokenizer")
     add(

@@ -147,21 +147,25 @@ def test_look_ups_are_mapped_and_a_copy_is_told(table: Path, tmp_path: Path) -> 
     opened = MentionTable(str(tmp_path / "table"))
     assert opened.get("ab")
     assert opened.targets.get("A")
-    rows = script.mapped(os.getpid(), tmp_path / "table")
+    rows = script.mapped(os.getpid(), [tmp_path / "table"])
     assert {each["file"]: each["MB"] for each in rows} == {
         name: (table / name).stat().st_size / 1e6 for name in script.LOOK_UPS
     }
     service = {"model": "none", "clients": 1, "mapped": rows}
-    assert [row["passed"] for row in script.checks([service])] == [True]
-    assert [row["passed"] for row in script.checks([service | {"mapped": rows[1:]}])] == [False]
+    assert [row["passed"] for row in script.checks([service], script.LOOK_UPS)] == [True]
+    assert [row["passed"] for row in script.checks([service | {"mapped": rows[1:]}], script.LOOK_UPS)] == [
+        False
+    ]
     (tmp_path / "copied").mkdir()
     file = tmp_path / "copied" / rows[0]["file"]
     file.write_bytes(bytes(2 * mmap.PAGESIZE))
     with file.open("r+b") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY) as copied:
         copied[0] = 1
-        [row] = script.mapped(os.getpid(), file.parent)
+        [row] = script.mapped(os.getpid(), [file.parent])
     assert row["own"] == mmap.PAGESIZE / 1e6
-    assert [row["passed"] for row in script.checks([service | {"mapped": [row, *rows[1:]]}])] == [False]
+    assert [
+        row["passed"] for row in script.checks([service | {"mapped": [row, *rows[1:]]}], script.LOOK_UPS)
+    ] == [False]
 
 
 def test_targets() -> None:

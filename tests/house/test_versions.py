@@ -50,7 +50,7 @@ ROOTS = {
     "EvaluateLinking": [
         "workflows.stages.linking",
         "workflows.corpora.evaluation",
-        "tasks.entities.disambiguation",
+        "tasks.entities.disambiguation.answers",
         "tasks.entities.linker",
         "tasks.entities.scores",
     ],
