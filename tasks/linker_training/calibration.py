@@ -21,22 +21,28 @@ from tasks.finetuning.calibration import fit_temperature, least
 from tasks.linker_training.weights import likeliest
 from tasks.task import Choices
 
-LEAST = 0.02  # weight of the prior, and of the model: early in training its logits are large, and say little
+# Of each part of a score the weight that is expected, and the least one. Early in training a model's logits are large,
+# and say little.
+WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "model": (1.0, 0.02), "unknown": (0.0, -np.inf)}
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 
 
 class Row(NamedTuple):
-    """A mention: its page (None: in no knowledge base), its candidates, their shares, and what these came from.
+    """A mention and what a linker says of it.
 
-    `log_priors` have what contexts add. `contexts` and `is_unknown` say of each candidate the cosine of its context,
-    and whether the model does not know it; None: there are no contexts, or no model.
+    Attributes:
+        title: of its page; None: in no knowledge base.
+        candidates: of the mention.
+        shares: of each candidate.
+        contexts: the cosine of each candidate's context with the text; 0 without contexts.
+        is_unknown: whether the model does not know a candidate; of none without a model.
     """
 
     title: str | None
     candidates: Candidates
     shares: Floats | list[float]
-    contexts: Floats | None = None
-    is_unknown: Sequence[bool] | None = None
+    contexts: Floats
+    is_unknown: Sequence[bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,21 +83,12 @@ class Outcomes:
             table[is_own] = [each for row in values for each in row]
             return table
 
-        nothing = [[0] * size for size in sizes]
         found = [row.candidates for row in some]
         return cls(
             shares=filled((row.shares for row in some), float),
             log_priors=filled((np.log([each.prior for each in of.items]) for of in found), float),
-            contexts=filled(
-                (
-                    none if row.contexts is None else row.contexts
-                    for row, none in zip(some, nothing, strict=True)
-                ),
-                float,
-            ),
-            is_unknown=filled(
-                (row.is_unknown or none for row, none in zip(some, nothing, strict=True)), bool
-            ),
+            contexts=filled((row.contexts for row in some), float),
+            is_unknown=filled((row.is_unknown for row in some), bool),
             is_right=filled(
                 ([each.title == row.title for each in row.candidates.items] for row in some), bool
             ),
@@ -203,10 +200,9 @@ def rows_of(
     linker: Linker, asked: Asked, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
 ) -> list[Row]:
     """The mentions of a document, whose pages have these titles, with what the linker says of them."""
-    contexts: Sequence[Floats | None] = asked.contexts or [None] * len(titles)
-    is_unknown: list[Sequence[bool] | None] = [None] * len(titles)
-    if model := linker.model:
-        is_unknown = [[model.row_of(each) < 0 for each in of.items] for of in asked.candidates]
+    items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
+    contexts = asked.contexts or [np.zeros(len(some)) for some in items]
+    is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
     return list(map(Row, titles, asked.candidates, shares, contexts, is_unknown))
 
 
@@ -221,27 +217,23 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
     some, start = outcomes.reached(), UNCALIBRATED
     by_contexts = start.context_weight * some.contexts
     parts = {"prior": some.log_priors}
-    parts |= {"contexts": by_contexts} if some.contexts.any() else {}
+    if some.contexts.any():
+        parts["contexts"] = by_contexts
     if has_model:
         log_shares = np.maximum(some.choices()[0], SMALLEST)
         parts["model"] = log_shares - start.prior_weight * (some.log_priors + by_contexts)
-        parts |= {"unknown": some.is_unknown.astype(np.float64)} if some.is_unknown.any() else {}
+    if some.is_unknown.any():
+        parts["unknown"] = some.is_unknown.astype(np.float64)
     is_own = np.arange(some.shares.shape[1]) < some.sizes[:, None]
-    features = np.stack(list(parts.values()), axis=-1)
-    expected = np.array([0.0 if name == "unknown" else 1.0 for name in parts])
-    lowest = np.array(
-        [-np.inf if name == "unknown" else 0.0 if name == "contexts" else LEAST for name in parts]
-    )
-    found = dict(
-        zip(parts, likeliest(features, is_own, some.is_right, expected, lowest).tolist(), strict=True)
-    )
-    scale = found.get("model", found["prior"])
+    features = np.stack([*parts.values()], axis=-1)
+    expected, lowest = np.array([WEIGHTS[name] for name in parts]).T
+    weights = likeliest(features, is_own, some.is_right, expected, lowest).tolist()
+    found = dict(zip(parts, weights, strict=True))
+    prior, scale = found["prior"], found.get("model", found["prior"])
     return replace(
         start,
-        prior_weight=round(found["prior"] / scale, 2),
-        context_weight=round(
-            start.context_weight * found.get("contexts", found["prior"]) / found["prior"], 2
-        ),
+        prior_weight=round(prior / scale, 2),
+        context_weight=round(start.context_weight * found.get("contexts", prior) / prior, 2),
         unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
     )
 

@@ -148,7 +148,7 @@ def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
 def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Linker) -> None:
     """Candidates that stand alone tell the discount, and how often they are right."""
     only = Candidates(EXACT, (Candidate("A", None, 1.0),), 4)
-    outcomes = Outcomes.of([Row("A", only, [1.0]), Row(None, only, [1.0])])
+    outcomes = Outcomes.of([Row(title, only, [1.0], np.zeros(1), [False]) for title in ("A", None)])
     assert fit_weights(outcomes, has_model=True) == Certainty()
     certainty, fit = calibrate(small, [page(None, None, None, "B", "C")], own_links=True)
     assert certainty.temperature == 1.0
