@@ -1,32 +1,62 @@
-"""A folder as BuildContexts leaves it, of words that are given, without Spark."""
+"""A folder as BuildContexts leaves it: made from pages in plain Python, or of words that are given; without Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline import schemas, storage
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import ContextTable
+from tests.support import oracle_contexts as oracle
+from tests.support import oracle_tables
+from tests.support.mentions import DUMP, write_tables
+from tests.support.oracle_tables import Pages
 
 
-def write_context_table(
-    folder: Path, weights: Mapping[str, Mapping[str, float]], paragraphs: int = 100
-) -> ContextTable:
-    """A table in which each title has these words with these weights, of any length; a tenth of paragraphs has each."""
-    words = sorted({word for of in weights.values() for word in of})
-    files = contexts.write_words(str(folder), [(word, paragraphs // 10) for word in words])
+def write_contexts(
+    folder: Path, pages: Pages, *, held_out: float = 0.0, most_words: int = 50
+) -> oracle.Contexts:
+    """Write the folder, its table in two files."""
+    titles = oracle_tables.resolve_titles(pages, "fixed")
+    made = oracle.contexts(pages, titles, held_out=held_out, most_words=most_words)
+    middle = len(made.rows) // 3
+    _write(
+        folder, [made.rows[:middle], made.rows[middle:]], made.words, made.paragraphs, held_out, made.drops
+    )
+    return made
+
+
+def write_context_table(folder: Path, weights: Mapping[str, Mapping[str, float]]) -> ContextTable:
+    """Write the folder: each title has these words with these weights, of any length; all words are as rare."""
     rows = []
     for title, of in sorted(weights.items()):
         order = sorted(of, key=lambda word: (-of[word], word))
         length = float(np.linalg.norm([*of.values()]))
         rows.append({"title": title, "words": order, "weights": [of[word] / length for word in order]})
-    path = folder / "contexts/part-0.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.Table.from_pylist(rows, schemas.CONTEXTS.schema), path)
-    files += contexts.write_contexts(str(folder), [str(path)])
-    manifest = storage.Manifest("BuildContexts", 1, {}, {}, tuple(files), facts={"paragraphs": paragraphs})
-    storage.write_manifest(str(folder), manifest)
+    _write(folder, [rows], {word: 10 for of in weights.values() for word in of}, 100)
     return ContextTable(str(folder))
+
+
+def _write(
+    folder: Path,
+    parts: Sequence[Sequence[dict[str, Any]]],
+    words: Mapping[str, int],
+    paragraphs: int,
+    held_out: float = 0.0,
+    drops: Mapping[str, int] | None = None,
+) -> None:
+    files = write_tables(folder, contexts.TABLE, [[*part] for part in parts], schemas.CONTEXTS.schema)
+    written = contexts.write_words(str(folder), sorted(words.items()))
+    written += contexts.write_contexts(str(folder), [str(folder / each.path) for each in files])
+    manifest = storage.Manifest(
+        stage="BuildContexts",
+        version=1,
+        parameters={"held_out": held_out},
+        inputs={},
+        files=(*files, *written),
+        drops=drops or {},
+        facts={"paragraphs": paragraphs, "dump": [DUMP], "language": "en"},
+    )
+    storage.write_manifest(str(folder), manifest)

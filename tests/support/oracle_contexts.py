@@ -4,13 +4,10 @@ As in ``oracle_tables``: dictionaries and loops, written from what the documents
 """
 
 import math
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-
-import xxhash
 
 from tests.support.oracle_sequences import is_held_out
 from tests.support.oracle_tables import Pages, Row, follow, word_boundaries
@@ -32,11 +29,14 @@ class Contexts:
     def cosine(self, text: str, title: str) -> float:
         """That of a text's words and the title's."""
         counts = Counter(word for word in words_of(text) if word in self.words)
-        theirs = {row["title"]: dict(zip(row["words"], row["weights"], strict=True)) for row in self.rows}
+        rows = [row for row in self.rows if row["title"] == title]
+        theirs = {
+            word: weight for row in rows for word, weight in zip(row["words"], row["weights"], strict=True)
+        }
         weights = {word: self.weight(word, count) for word, count in counts.items()}
         length = math.hypot(*weights.values())
-        shared = weights.keys() & theirs.get(title, {}).keys()
-        return sum(weights[word] * theirs[title][word] for word in shared) / length if length else 0.0
+        shared = weights.keys() & theirs.keys()
+        return sum(weights[word] * theirs[word] for word in shared) / length if length else 0.0
 
 
 def words_of(text: str) -> list[str]:
@@ -92,9 +92,34 @@ def contexts(
     return made
 
 
+# Of XXH64, which is public
+_PRIMES = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+_BITS = (1 << 64) - 1
+
+
 def place_hash(page_id: int, paragraph: int, start: int) -> int:
-    """XXH64 of each number in turn, the hash before as the seed; with a sign."""
-    seed = 42
-    for layout, number in (("<q", page_id), ("<i", paragraph), ("<i", start)):
-        seed = xxhash.xxh64_intdigest(struct.pack(layout, number), seed)
-    return struct.unpack("<q", struct.pack("<Q", seed))[0]
+    """XXH64 of each number in turn, the hash before it as the seed; with a sign."""
+    seed = xxh64(page_id, 8, 42)
+    for number in (paragraph, start):
+        seed = xxh64(number, 4, seed)
+    return seed - (seed >> 63 << 64)
+
+
+def xxh64(number: int, size: int, seed: int) -> int:
+    """XXH64 of a number of 4 or 8 bytes."""
+    one, two, three, four, five = _PRIMES
+    found, number = seed + five + size & _BITS, number & ((1 << 8 * size) - 1)
+    if size == 8:
+        found ^= _rotated(number * two, 31) * one & _BITS
+        found = _rotated(found, 27) * one + four & _BITS
+    else:
+        found ^= number * one & _BITS
+        found = _rotated(found, 23) * two + three & _BITS
+    for shift, prime in ((33, two), (29, three), (32, 1)):
+        found = (found ^ found >> shift) * prime & _BITS
+    return found
+
+
+def _rotated(number: int, bits: int) -> int:
+    number &= _BITS
+    return (number << bits | number >> 64 - bits) & _BITS

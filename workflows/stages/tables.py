@@ -201,7 +201,7 @@ class BuildContexts(HeldOutSettings, SparkStage):
     """The words that tell what each title is about: those of its page, and those around links to it."""
 
     FOLDER = "contexts"
-    NEED = Need(written=1, scratch=4)
+    NEED = Need(written=3.5, scratch=8)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects)

@@ -20,7 +20,6 @@ from pipeline.sequences.shards import is_held_out
 MOST_WORDS = 50  # of a title
 MOST_LINKS = 64  # to a title, of those whose paragraphs are looked at
 _AT_ONCE = 4096  # paragraphs
-_TASKS_PER_CORE = 4
 _NUMBERS = "i"  # the words of a text, of 32 bits each
 _BAG = pa.schema([("title", pa.string()), ("words", pa.binary())])
 
@@ -122,8 +121,7 @@ def scan(
         for path in chain.from_iterable(batch.column("path").to_pylist() for batch in batches):
             yield from read(path)
 
-    tasks = min(len(paths), _TASKS_PER_CORE * session.sparkContext.defaultParallelism)
-    files = session.createDataFrame([(path,) for path in paths], "path string").repartition(tasks)
+    files = session.createDataFrame([(path,) for path in paths], "path string").repartition(len(paths))
     return files.mapInArrow(each, schema)
 
 

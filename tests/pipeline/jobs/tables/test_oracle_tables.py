@@ -1,9 +1,10 @@
-"""Titles, vocabulary, mention table and sequences as the stages make them, beside the oracle's, row for row."""
+"""Titles, vocabulary, mentions, contexts and sequences as the stages make them, beside the oracle's, row for row."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,16 @@ import pytest
 
 from pipeline import schemas, storage
 from pipeline.dump.pages import read_site_info
+from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.page_names import PageNames
 from pipeline.lookup.targets import Targets
-from tests.support import DATA
+from tests.support import DATA, oracle_contexts
 from tests.support import oracle_tables as oracle
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer, is_held_out
 from tests.support.oracle_tables import Pages, Row
 from tests.support.stages import run_in_process
 from workflows import (
+    BuildContexts,
     BuildEntityVocab,
     BuildMentionTable,
     BuildSequences,
@@ -248,6 +251,35 @@ def test_targets(made: Made) -> None:
         )
         reached = {each.title for each in targets.alike(title)}
         assert reached == alike.get(oracle.letters_of(title), set()), title
+
+
+@pytest.mark.parametrize("made", [CASES[0], CASES[-1]], ids=str, indirect=True)
+def test_contexts(made: Made) -> None:
+    stage = made.stages[BuildSequences].clone(BuildContexts)
+    run_in_process(stage)
+    manifest = stage.manifest()
+    paths = manifest.paths(stage.folder, "contexts/")
+    assert len(paths) > 1 or made.case.dump == REAL
+    assert all(pq.read_schema(path) == schemas.CONTEXTS.schema for path in paths)
+    found = parquet_rows(paths, "title")
+    expected = oracle_contexts.contexts(made.pages, made.titles, held_out=made.given["held_out"])
+    weights, wanted = ([row.pop("weights") for row in rows] for rows in (found, deepcopy(expected.rows)))
+    assert [*map(len, weights)] == [*map(len, wanted)]
+    assert list(chain(*weights)) == pytest.approx(list(chain(*wanted)), rel=1e-6)
+    assert same(found, [{name: row[name] for name in ("title", "words")} for row in expected.rows])
+    words = storage.open_arrow(f"{stage.folder}/words.arrow")
+    assert words.schema == schemas.WORDS.schema
+    assert words.to_pylist() == [
+        {"word": word, "paragraphs": count} for word, count in sorted(expected.words.items())
+    ]
+    assert manifest.facts["paragraphs"] == expected.paragraphs
+    assert manifest.drops == expected.drops
+    drops = {"paragraphs:held_out", "links:held_out"} if made.case.dump == REAL else {"links:enough"}
+    assert {"words:rare"} | drops <= manifest.drops.keys()
+    assert max(map(len, wanted)) == 50
+    text, titles = made.pages.paragraphs[0]["text"], [row["title"] for row in found[:50]]
+    (cosines,) = ContextTable(stage.folder).cosines(text, [titles])
+    assert cosines == pytest.approx([expected.cosine(text, title) for title in titles], abs=1e-6)
 
 
 def titles_of(names: PageNames, page: str) -> Mapping[str, str] | None:
