@@ -196,10 +196,10 @@ def test_answers_that_are_there_are_taken_over(
     answer = evaluation.answer
     monkeypatch.setattr(evaluation, "answer", lambda *given: answered.append(1) or answer(*given))
     steps = [2, 3]  # of a set, by each method
-    for number in (0, 3, 4, 11):
+    for number in (0, 3, 4, 15):
 
         def stop(done: int, total: int, last: int = number) -> None:
-            assert total == 18
+            assert total == 24
             if len(answered) > last:
                 raise KeyboardInterrupt
 
@@ -208,7 +208,7 @@ def test_answers_that_are_there_are_taken_over(
         with pytest.raises(KeyboardInterrupt):
             evaluation.build(folder, linker, questions, progress=stop)
         assert evaluation.build(folder, linker, questions) == whole
-        assert len(answered) == 2 * 3 * len(steps)
+        assert len(answered) == 2 * len(evaluation.METHODS) * len(steps)
     for name in ("answers.jsonl", "documents.jsonl", "scores.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped-3" / name).read_bytes()
     assert {path.name for path in (tmp_path / "stopped-3").iterdir()} == {entry.path for entry in whole.files}
