@@ -79,7 +79,10 @@ class Found:
 
     def add(self, method: str, model: str, material: Material, linker: Linker) -> None:
         """Ask the gold documents, and look at the answers."""
-        shares, clock = timed(lambda: linker.shares(material.documents.asked[len(material.choosing) :]))
+        asked = material.documents.asked[len(material.choosing) :]
+        if not linker.contexts:
+            asked = [each._replace(contexts=None) for each in asked]
+        shares, clock = timed(lambda: linker.shares(asked))
         self.right.setdefault(method, []).append(right_of(material, shares))
         self.certainties.append(
             certainty_row(f"{model}: {method}" if model else method, material, linker, shares)

@@ -205,7 +205,8 @@ def test_the_whole_on_a_tiny_dump(
     held_out.write_text(json.dumps({"id": "B", "text": ARTICLES[1][0], "mentions": mentions}) + "\n")
     options = {"pages": pages, "mentions": table.folder, "tokenizer": tokenizer_folder, "held-out": held_out}
     options |= {"gold": gold, "models": model_folder, "threads": torch.get_num_threads()}
-    write_context_table(tmp_path / "contexts", {"A": {"ab": 1.0}, "B": {"bob": 1.0}})
+    # The words of "ab" speak for the rarer page, and change what the prior says of nothing.
+    write_context_table(tmp_path / "contexts", {"B": {"ab": 1.0}, "A": {"ann": 1.0, "no": 9.0}})
     options |= {"contexts": tmp_path / "contexts", "choosing": 1, "output": tmp_path / "result.json"}
     probe.main([word for name, value in options.items() for word in (f"--{name}", str(value))])
     found = json.loads((tmp_path / "result.json").read_text())
@@ -226,6 +227,8 @@ def test_the_whole_on_a_tiny_dump(
     assert {row["method"] for row in found["differences"]} == {*less} - {
         f"{name} less {name}" for name in probe.BASES
     }
+    means = [row["mean"] for row in found["accuracy"]]
+    assert means[2] != means[0]
     assert found["accuracy"][0]["mean"] == pytest.approx(200 / 3), "of equal priors the first title is taken"
     assert [row["method"] for row in found["time"]] == [*probe.WAYS]
     assert len(found["bags of words"]) == 6
