@@ -20,7 +20,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from pipeline.lookup.contexts import ContextTable
-
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import MOST, STEPS, CandidateFinder

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pipeline.lookup.contexts import ContextTable
 
+from pipeline.lookup.contexts import ContextTable
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, OwnLinks
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Floats
