@@ -131,7 +131,7 @@ def test_titles_stay_text(content: dict[str, Any]) -> None:
     assert page.data("pages") == PAGES
     assert page.data("search") == SEARCH
     assert page.data("linked") == LINKED
-    assert page.text.count(linked.HOSTILE) == 10, "three methods in three tables, and once in words"
+    assert page.text.count(linked.HOSTILE) == 13, "four methods in three tables, and once in words"
     assert not page.all("img")
     assert "<script>" not in markdown
     entity = next(line for line in markdown.splitlines() if "alert" in line and line.endswith("| 3 |"))
@@ -258,11 +258,11 @@ def test_links_are_scored_beside_published_figures(content: dict[str, Any]) -> N
 
 def test_reliability_is_drawn_by_method(content: dict[str, Any]) -> None:
     traces = Page(whole(content)).data("figures")["reliability"]["data"]
-    assert [trace["name"] for trace in traces] == ["as often as it says", "prior", "local", "global"]
+    assert [trace["name"] for trace in traces] == ["as often as it says", "prior", "contexts", "local", "global"]
     assert {trace["meta"]["choice"] for trace in traces} == {linked.HOSTILE}
-    assert (traces[3]["x"], traces[3]["y"]) == ([0.35, 0.96], [1.0, 0.75]), "empty groups are left out"
-    assert traces[3]["customdata"] == [1, 3]
-    assert traces[3]["marker"]["size"][1] / traces[3]["marker"]["size"][0] == pytest.approx(3**0.5)
+    assert (traces[4]["x"], traces[4]["y"]) == ([0.35, 0.96], [1.0, 0.75]), "empty groups are left out"
+    assert traces[4]["customdata"] == [1, 3]
+    assert traces[4]["marker"]["size"][1] / traces[4]["marker"]["size"][0] == pytest.approx(3**0.5)
     nothing = {"mentions": 0, "expected_calibration_error": None, "bins": linked.BINS}
     for scores in content["linking"]["sets"][0]["methods"].values():
         scores["calibration"] = nothing

@@ -70,6 +70,7 @@ ALL_FOLDERS = {
     "links",
     "entity_vocab",
     "mentions",
+    "contexts",
     "tokenizer",
     "sequences",
     "pretrain",
