@@ -258,7 +258,13 @@ def test_links_are_scored_beside_published_figures(content: dict[str, Any]) -> N
 
 def test_reliability_is_drawn_by_method(content: dict[str, Any]) -> None:
     traces = Page(whole(content)).data("figures")["reliability"]["data"]
-    assert [trace["name"] for trace in traces] == ["as often as it says", "prior", "contexts", "local", "global"]
+    assert [trace["name"] for trace in traces] == [
+        "as often as it says",
+        "prior",
+        "contexts",
+        "local",
+        "global",
+    ]
     assert {trace["meta"]["choice"] for trace in traces} == {linked.HOSTILE}
     assert (traces[4]["x"], traces[4]["y"]) == ([0.35, 0.96], [1.0, 0.75]), "empty groups are left out"
     assert traces[4]["customdata"] == [1, 3]
