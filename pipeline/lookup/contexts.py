@@ -101,9 +101,7 @@ class ContextTable:
         Raises:
             ValueError: it is no such folder, or not complete.
         """
-        manifest = storage.read_manifest(folder)
-        if manifest.stage != "BuildContexts":
-            raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of BuildContexts")
+        manifest = storage.read_manifest(folder, "BuildContexts")
         self.folder, self.manifest = folder, manifest
         self._total: int = manifest.facts["paragraphs"]
         self._words = Words(folder)

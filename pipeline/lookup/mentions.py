@@ -59,9 +59,7 @@ class MentionTable:
         Raises:
             ValueError: it is no such folder, or not complete.
         """
-        manifest = storage.read_manifest(folder)
-        if manifest.stage != "BuildMentionTable":
-            raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of BuildMentionTable")
+        manifest = storage.read_manifest(folder, "BuildMentionTable")
         self.folder, self.manifest = folder, manifest
         self.profile: str = manifest.parameters["profile"]
         self.longest: int = manifest.facts["longest_mention"]

@@ -79,11 +79,16 @@ class Manifest:
         return [join(folder, entry.path) for entry in self.files if entry.path.startswith(prefix)]
 
 
-def read_manifest(folder: str) -> Manifest:
+def read_manifest(folder: str, stage: str = "") -> Manifest:
     """Read a stage's manifest and check that every file it lists has the size it says.
 
+    Args:
+        folder: the stage's.
+        stage: its name; empty: any will do.
+
     Raises:
-        ValueError: no manifest, an unreadable one, or a listed file that is missing or has another size.
+        ValueError: no manifest, an unreadable one, another stage's, or a listed file that is missing or has another
+            size.
     """
     path = join(folder, MANIFEST)
     try:
@@ -98,6 +103,8 @@ def read_manifest(folder: str) -> Manifest:
         raise ValueError(
             f"{path}: not a manifest ({error}); delete the folder and run its stage again"
         ) from None
+    if stage and manifest.stage != stage:
+        raise ValueError(f"{folder}: made by {manifest.stage}; wanted the folder of {stage}")
     for entry in manifest.files:
         found = file_size(join(folder, entry.path))
         if found != entry.bytes:

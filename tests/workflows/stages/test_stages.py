@@ -30,6 +30,7 @@ from tests.support.stages import (
     wait_for,
 )
 from workflows import (
+    BuildContexts,
     BuildDocuments,
     BuildEntityVocab,
     BuildMentionTable,
@@ -46,7 +47,7 @@ from workflows.base.stage import Stage
 
 pytestmark = pytest.mark.slow
 
-BEFORE_TRAINING = ("BuildSequences", "BuildMentionTable")
+BEFORE_TRAINING = ("BuildSequences", "BuildMentionTable", "BuildContexts")
 
 
 def written(workdir: Path) -> dict[str, int]:
@@ -646,18 +647,18 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stages before training, run by one process in one go."""
     workdir = tmp_path_factory.mktemp("unbroken") / "work"
-    for stage in (BuildMentionTable, BuildSequences):
+    for stage in (BuildMentionTable, BuildContexts, BuildSequences):
         run_in_process(
             stage(dump=SEVERAL_BLOCKS[1], block_size=BLOCK_SIZE, workdir=str(workdir), processes=1)
         )
-    assert len(manifests(workdir)) == 8
+    assert len(manifests(workdir)) == 9
     assert len(list((folders(workdir)["pages"] / "blocks").iterdir())) > 4
     return workdir
 
 
 # The folders of the stages that are killed, in their order, and what is run then.
 KILLED = dict.fromkeys(("pages", "titles", "links", "mentions"), "BuildMentionTable")
-KILLED["sequences"] = "BuildSequences"
+KILLED |= {"contexts": "BuildContexts", "sequences": "BuildSequences"}
 
 
 def has_blocks(workdir: Path, pattern: str, count: int) -> bool:
