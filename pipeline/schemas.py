@@ -155,7 +155,11 @@ TARGETS = _table(
 
 CONTEXTS = _table(
     ("title", pa.string(), "title of a page, or of another target of links, after redirects"),
-    ("words", pa.list_(pa.string()), "the words on its page and around links to it, the heaviest first"),
+    (
+        "words",
+        pa.list_(pa.string()),
+        "the words on its page and around links to it, the fifty heaviest, by falling weight",
+    ),
     ("weights", pa.list_(pa.float32()), "the weight of each word; as a vector they have the length 1"),
 )
 CONTEXT_ROWS = _table(

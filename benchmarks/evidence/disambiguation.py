@@ -28,8 +28,8 @@ from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import evaluating, read_pretrained
 from model.pretraining.ranking import candidate_logits
+from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.commonest import held_out_counts
-from pipeline.sequences.shards import is_held_out
 
 WEIGHTS = (0.0, *(round(2.0 ** (power / 2), 4) for power in range(-10, 11)))
 SAMPLES, SEED = 10_000, 20_201_116

@@ -25,8 +25,8 @@ from model.luke.config import SPECIAL_ENTITIES
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import entity_columns, evaluating, mask, read_pretrained
 from model.pretraining.ranking import BANDS
+from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.commonest import write_commonest
-from pipeline.sequences.shards import is_held_out
 
 BATCH = 32
 

@@ -23,7 +23,6 @@ from benchmarks.evidence.gold_mentions import Documents, bags_of_words
 from benchmarks.harness.options import DATA, Options, absolute, count
 from benchmarks.harness.report import Record, Report, progress, target
 from benchmarks.harness.workloads import timed
-from pipeline.lookup.contexts import ContextTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
@@ -31,7 +30,7 @@ from tasks.entities.certainty import Certainty, reliability
 from tasks.entities.disambiguation.entity_model import load_model
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
-from tasks.entities.linker import Linker
+from tasks.entities.linker import Linker, open_contexts
 from tasks.entities.scores import is_page, resolver
 from tasks.linker_training.calibration import Outcomes, calibrate, rows_of
 
@@ -80,7 +79,7 @@ class Found:
     def add(self, method: str, model: str, material: Material, linker: Linker) -> None:
         """Ask the gold documents, and look at the answers."""
         asked = material.documents.asked[len(material.choosing) :]
-        if not linker.contexts:
+        if linker.contexts is None:
             asked = [each._replace(contexts=None) for each in asked]
         shares, clock = timed(lambda: linker.shares(asked))
         self.right.setdefault(method, []).append(right_of(material, shares))
@@ -95,7 +94,7 @@ def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]
     """The documents of the options, and the titles of the held-out pages; how many there are is told in the report."""
     annotator, wrong = Annotator.open(chosen.mentions), list[str]()
     finder, documents = CandidateFinder(annotator.table), Documents()
-    contexts = ContextTable(str(chosen.contexts)) if chosen.contexts else None
+    contexts = open_contexts(chosen.contexts, annotator.table) if chosen.contexts else None
     linker = Linker(finder, annotator, contexts=contexts)
     pages, gold = read_documents(chosen.held_out), read_documents(chosen.gold, wrong)
     choosing = pages[:: max(1, len(pages) // chosen.choosing)][: chosen.choosing]
@@ -136,7 +135,7 @@ def measure(folders: Sequence[Path], material: Material, *, globally: bool) -> F
     found, linker = Found(), material.linker
     prior = replace(linker, contexts=None)
     found.add(PRIOR, "", material, calibrated(prior, material))
-    if linker.contexts:
+    if linker.contexts is not None:
         found.add(CONTEXTS, "", material, calibrated(linker, material))
     for folder in folders:
         progress(f"{folder.name}: what held-out pages choose")

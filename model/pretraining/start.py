@@ -107,7 +107,7 @@ def title_vectors(table: torch.Tensor, titles: Titles) -> torch.Tensor:
 
 
 def named_vectors(table: torch.Tensor, titles: Titles, centre: torch.Tensor) -> torch.Tensor:
-    """For each title (titles, hidden) the mean of its name's words in `table` and, for less, of all of its words.
+    """For each title (titles, hidden) the mean of its name's words in `table`, plus 0.3 times that of all its words.
 
     `centre` (hidden), the mean of the whole table, is taken from each mean.
     """

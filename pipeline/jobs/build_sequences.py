@@ -12,6 +12,7 @@ from pipeline import schemas, storage
 from pipeline.dump.containers import Block
 from pipeline.jobs.supervisor import RunBlocks, check_pages, check_share
 from pipeline.lookup.entities import Aliases
+from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import (
     HELD_OUT,
@@ -20,7 +21,6 @@ from pipeline.sequences.shards import (
     TITLE_WORDS,
     WORD_STARTS,
     describe_sequences,
-    is_held_out,
     shard,
     write_title_words,
     write_word_starts,

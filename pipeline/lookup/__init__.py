@@ -5,6 +5,7 @@ names       what a name is, and where names occur in a text
 counting    how often names occur, in many texts at once
 mentions    the mention table: candidates of a name, link probability, commonness
 page_names  the names by which a page links to others
+held_out    which pages pretraining never sees
 targets     what links can lead to, by title and redirect
 contexts    the words around the links of each title and on its page, and how much a text's words are like them
 """

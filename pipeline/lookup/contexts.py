@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline import schemas, storage
+from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.names import tokens
 from pipeline.storage.tries import TextMap, write_numbers
 
@@ -116,6 +117,10 @@ class ContextTable:
     def __len__(self) -> int:
         return len(self._rows)
 
+    def has_read(self, page_id: int) -> bool:
+        """Whether a page of the dump with this id was not held out, so that its words are among those of its links."""
+        return not is_held_out(page_id, self.manifest.parameters["held_out"])
+
     def cosines(self, text: str, titles: Sequence[Sequence[str]]) -> list[Floats]:
         """How much the words of a text are those of titles.
 
@@ -133,8 +138,8 @@ class ContextTable:
         return [np.array([by_title.get(title, 0.0) for title in some], np.float64) for some in titles]
 
     def _cosines(self, text: str, rows: Integers) -> Floats:
-        numbers, weights = self._vector(text)
-        if not (len(numbers) and len(rows)):
+        numbers, weights = self._vector(text if len(rows) else "")
+        if not len(numbers):
             return np.zeros(len(rows))
         batches = np.searchsorted(self._bounds, rows, side="right") - 1
         spans = []

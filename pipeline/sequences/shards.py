@@ -1,7 +1,6 @@
 """Sequences as Arrow IPC streams, one shard for each block of pages; and figures about finished ones."""
 
 import contextlib
-import hashlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,19 +22,6 @@ WORD_STARTS, TITLE_WORDS = "word_starts.arrow", "title_words.arrow"
 STATISTICS = "statistics.json"
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
 SEEN, HELD_OUT = "sequences", "held_out"  # folders of what pretraining sees and what it never does
-
-
-def is_held_out(page_id: int, share: float) -> bool:
-    """Whether a page is among the given share that pretraining never sees.
-
-    It is a matter of the page's id alone; a page that is held out at one share is so at every larger one.
-    """
-    return page_hash(page_id) < share * (1 << 64)
-
-
-def page_hash(page_id: int) -> int:
-    """64 bits that follow from a page's id alone."""
-    return int.from_bytes(hashlib.blake2b(str(page_id).encode(), digest_size=8).digest(), "big")
 
 
 class ShardWriter:

@@ -19,14 +19,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.lookup.contexts import ContextTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import MOST, STEPS, CandidateFinder
 from tasks.entities.disambiguation.entity_model import TOKENS_PER_BATCH, load_model, model_folder
 from tasks.entities.documents.document import to_json
 from tasks.entities.documents.reading import read_documents
-from tasks.entities.linker import Linker
+from tasks.entities.linker import Linker, open_contexts
 from tasks.entities.scores import score_files
 from tasks.io.arguments import positive, stop
 from tasks.linker_training.calibration_command import (
@@ -185,7 +184,7 @@ def open_linker(options: argparse.Namespace) -> Linker:
     linker = Linker(
         finder,
         annotator,
-        contexts=ContextTable(str(options.contexts)) if options.contexts else None,
+        contexts=open_contexts(options.contexts, annotator.table) if options.contexts else None,
         is_global=not options.local,
         longer_mentions=options.longer_mentions,
         finds_all=options.find_mentions,

@@ -131,7 +131,9 @@ def read_certainty(path: Path, used_for: Figures) -> Certainty:
         value: Any = record.values.get(field.name)
         low, high, wanted = _LIMITS[field.name]
         if type(value) not in (int, float) or not low <= value <= high:
-            raise record.error(f"{field.name} is {json.dumps(value)[:40]}; wanted a number{wanted}")
+            raise record.error(
+                f"{field.name} is {json.dumps(value)[:40]}; wanted a number{wanted}; run calibrate again"
+            )
         found[field.name] = float(value)
     return Certainty(**found)
 

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pipeline.lookup.contexts import ContextTable
+from pipeline.lookup.mentions import MentionTable
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, OwnLinks
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Floats
@@ -86,7 +88,7 @@ class Linker:
         texts = [text[each.start : each.end] for each in mentions]
         candidates = self.finder.of_document(texts, longer=self.longer_mentions, without=own)
         contexts = None
-        if self.contexts:
+        if self.contexts is not None:
             titles = [[each.title for each in of.items] for of in candidates]
             contexts = self.contexts.cosines(text, titles)
         return Asked(text, mentions, candidates, contexts=contexts)
@@ -144,6 +146,18 @@ class Linker:
                 for each, share in zip(found.items, of_each, strict=True)
             ]
         return answer
+
+
+def open_contexts(folder: Path, table: MentionTable) -> ContextTable:
+    """The contexts of a folder of BuildContexts. Raises: ValueError where they are of another dump than the table."""
+    found = ContextTable(str(folder))
+    for name in ("language", "dump"):
+        theirs, ours = (each.manifest.facts.get(name) for each in (found, table))
+        if theirs != ours:
+            raise ValueError(
+                f"{folder}: {name} {theirs}, but {table.folder} has {ours}; give the contexts of the table's own dump"
+            )
+    return found
 
 
 def shares_by_counts(asked: Asked, context_weight: float) -> "list[Floats | list[float]]":

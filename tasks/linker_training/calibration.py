@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tasks.entities.candidates import NO_LINKS, Asked, Candidates, OwnLinks
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Figures, Floats, reliability
-from tasks.entities.documents.document import Document
+from tasks.entities.documents.document import Document, page_title
 from tasks.entities.linker import Linker
 from tasks.entities.scores import resolver
 from tasks.finetuning.calibration import fit_temperature, least
@@ -140,8 +140,10 @@ def calibrate(
         min_probability: the threshold; None: that of the best F1.
         at_once: so many documents are scored together.
 
-    Raises: ValueError where nothing can be learnt from the documents.
+    Raises: ValueError where nothing can be learnt from the documents, or the contexts have read them.
     """
+    if own_links:
+        check_held_out(linker, documents)
     own = linker.finder.own_links(documents) if own_links else [NO_LINKS] * len(documents)
     linker = replace(linker, certainty=UNCALIBRATED)
     outcomes = observe(linker, documents, own, at_once)
@@ -149,7 +151,7 @@ def calibrate(
         raise ValueError(
             f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
         )
-    if linker.model or linker.contexts:
+    if linker.model or linker.contexts is not None:
         weights = fit_weights(outcomes, has_model=linker.model is not None)
         linker = replace(linker, certainty=weights)
         outcomes = observe(linker, documents, own, at_once)
@@ -165,6 +167,19 @@ def calibrate(
         **figures_of(outcomes, certainty),
         "expected_calibration_error_before": before["expected_calibration_error"],
     }
+
+
+def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
+    """Raises: ValueError naming a page whose own words are in the contexts, which would be weighed for too much."""
+    if (contexts := linker.contexts) is None:
+        return
+    for each in documents:
+        target = linker.finder.targets.get(page_title(each.id))
+        if target and target.page_id is not None and contexts.has_read(target.page_id):
+            raise each.error(
+                f"{each.id!r} is a page that {contexts.folder} has read; give pages that are held out, such as "
+                "held_out.jsonl of BuildDocuments"
+            )
 
 
 def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:

@@ -39,7 +39,7 @@ def add_certainty(link: argparse.ArgumentParser) -> None:
         type=weight,
         default=1.0,
         metavar="WEIGHT",
-        help="of the logarithm of the prior; a calibration has its own (default: %(default)s)",
+        help="of the prior and of contexts, beside the model's score; a calibration has its own (default: %(default)s)",
     )
 
 
@@ -86,7 +86,7 @@ def with_certainty(linker: Linker, model: Path | None, options: argparse.Namespa
 
 
 def basis_of(linker: Linker, model: Path | None) -> dict[str, object]:
-    contexts = linker.contexts.folder if linker.contexts else None
+    contexts = None if linker.contexts is None else linker.contexts.folder
     how = {"is_global": linker.is_global, "longer_mentions": linker.longer_mentions}
     return basis(linker.finder, model, contexts, **how)
 

@@ -19,7 +19,7 @@ from model.luke.batch import IGNORED
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import evaluate
-from pipeline.sequences.shards import is_held_out
+from pipeline.lookup.held_out import is_held_out
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, WORDS, random_rows, write_sequences
 

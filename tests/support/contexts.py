@@ -28,14 +28,16 @@ def write_contexts(
     return made
 
 
-def write_context_table(folder: Path, weights: Mapping[str, Mapping[str, float]]) -> ContextTable:
+def write_context_table(
+    folder: Path, weights: Mapping[str, Mapping[str, float]], held_out: float = 1.0
+) -> ContextTable:
     """Write the folder: each title has these words with these weights, of any length; all words are as rare."""
     rows = []
     for title, of in sorted(weights.items()):
         order = sorted(of, key=lambda word: (-of[word], word))
         length = float(np.linalg.norm([*of.values()]))
         rows.append({"title": title, "words": order, "weights": [of[word] / length for word in order]})
-    _write(folder, [rows], {word: 10 for of in weights.values() for word in of}, 100)
+    _write(folder, [rows], {word: 10 for of in weights.values() for word in of}, 100, held_out)
     return ContextTable(str(folder))
 
 

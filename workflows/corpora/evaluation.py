@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline import storage
-from pipeline.lookup.contexts import ContextTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder, OwnLinks
 from tasks.entities.disambiguation.entity_model import load_model
 from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
-from tasks.entities.linker import Linker
+from tasks.entities.linker import Linker, open_contexts
 from tasks.entities.scores import Figures, is_page, score_files
 from tasks.io.records import Record
 
@@ -75,7 +74,9 @@ def open_linker(
     """A linker by a mention table, contexts and a pretrained model. Raises: ValueError where they do not fit."""
     annotator = Annotator.open(mentions)
     loaded = load_model(model, annotator.table, tokenizer, device=device)
-    return Linker(CandidateFinder(annotator.table), annotator, loaded, ContextTable(str(contexts)))
+    return Linker(
+        CandidateFinder(annotator.table), annotator, loaded, open_contexts(contexts, annotator.table)
+    )
 
 
 def build(

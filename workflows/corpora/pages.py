@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline import storage
+from pipeline.lookup.held_out import is_held_out, page_hash
 from pipeline.lookup.targets import Targets
-from pipeline.sequences.shards import HELD_OUT, is_held_out, page_hash
+from pipeline.sequences.shards import HELD_OUT
 from tasks.entities.documents.document import Document, Mention, to_json
 
 TRAIN = "train"

@@ -180,7 +180,7 @@ class FineTuning(WeightSettings, TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 10
+    VERSION = 11
     KEEPS = "unfinished"  # checkpoints
 
     patience = parameters.WholeNumber(

@@ -15,7 +15,7 @@ from pipeline import schemas, storage
 from pipeline.jobs.spark import SparkJob, keep
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import Words, weights_of, words_of
-from pipeline.sequences.shards import is_held_out
+from pipeline.lookup.held_out import is_held_out
 
 MOST_WORDS = 50  # of a title
 MOST_LINKS = 64  # to a title, of those whose paragraphs are looked at

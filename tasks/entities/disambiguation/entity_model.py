@@ -68,9 +68,9 @@ class EntityModel:
         head, table = self.module.heads[ENTITY_LOSS]
         rows = torch.cat([torch.from_numpy(each.rows) for each in questions]).to(table.weight.device)
         vectors, biases = table.weight[rows.clamp(min=0)], head.bias[rows.clamp(min=0)]
-        is_unknown = rows < 0
-        found = self.of_titles([title for each in questions for title in each.unknown])
-        vectors[is_unknown], biases[is_unknown] = found[:, :-1], found[:, -1]
+        if titles := [title for each in questions for title in each.unknown]:
+            is_unknown, found = rows < 0, self.of_titles(titles)
+            vectors[is_unknown], biases[is_unknown] = found[:, :-1], found[:, -1]
         return vectors, biases
 
 

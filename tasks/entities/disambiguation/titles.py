@@ -59,7 +59,7 @@ class TitleRows:
 
     @torch.inference_mode()
     def __call__(self, titles: Sequence[str]) -> Tensor:
-        """(titles, width + 1): the rows, and behind them the biases."""
+        """(titles, width + 1): the rows, and behind them the biases; of one title or more."""
         if len(self._at_hand) > _AT_HAND:
             self._at_hand.clear()
         new = [title for title in dict.fromkeys(titles) if title not in self._at_hand]
@@ -67,9 +67,6 @@ class TitleRows:
             matrix, shift = self._map
             found = (self._vectors(new).double() @ matrix + shift).to(self._words.weight.dtype)
             self._at_hand.update(zip(new, found, strict=True))
-        width = self._map[1].shape[0]
-        if not titles:
-            return self._words.weight.new_zeros((0, width))
         return torch.stack([self._at_hand[title] for title in titles])
 
 
@@ -77,12 +74,15 @@ def ridge(given: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
     """The matrix (in, out) and shift (out) by which `given` (n, in) comes closest to `wanted` (n, out).
 
     The square of the matrix counts, too, so that few rows are not learnt by heart; without any row both are zero.
+    `given` is changed.
     """
     if not len(given):
         return given.new_zeros((given.shape[1], wanted.shape[1])), wanted.new_zeros(wanted.shape[1])
     means = given.mean(dim=0), wanted.mean(dim=0)
-    given, wanted = given - means[0], wanted - means[1]
+    given.sub_(means[0])
     square = given.T @ given
-    strength = RIDGE * square.diagonal().mean().clamp(min=torch.finfo(square.dtype).tiny)
-    matrix = torch.linalg.solve(square + strength * torch.eye(len(square)).to(square), given.T @ wanted)
+    strength = (RIDGE * square.diagonal().mean()).clamp(min=torch.finfo(square.dtype).eps)
+    matrix = torch.linalg.solve(
+        square + strength * torch.eye(len(square)).to(square), given.T @ (wanted - means[1])
+    )
     return matrix, means[1] - means[0] @ matrix

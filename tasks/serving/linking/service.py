@@ -189,7 +189,8 @@ def health(linker: Linker) -> dict[str, Any]:
     table = linker.finder.table
     facts = table.manifest.facts
     found = {name: facts.get(name) for name in ("language", "dump")}
-    return {"status": "ok", **found, "names": len(table), "model": linker.model is not None}
+    uses = {"model": linker.model is not None, "contexts": linker.contexts is not None}
+    return {"status": "ok", **found, "names": len(table), **uses}
 
 
 # The process

@@ -7,16 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import schemas
+from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.names import name_of
 from pipeline.sequences.packing import Sequence
-from pipeline.sequences.shards import (
-    ROWS_PER_BATCH,
-    describe_sequences,
-    is_held_out,
-    shard,
-    summary,
-    write_title_words,
-)
+from pipeline.sequences.shards import ROWS_PER_BATCH, describe_sequences, shard, summary, write_title_words
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.arrow import open_arrow
 

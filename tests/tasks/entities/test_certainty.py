@@ -16,7 +16,7 @@ from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import EXACT, Asked, Candidate, CandidateFinder, Candidates
 from tasks.entities.certainty import Certainty, basis, read_certainty, reliability, write_certainty
 from tasks.entities.documents.document import Mention
-from tasks.entities.linker import Linker, shares_by_counts
+from tasks.entities.linker import Linker, open_contexts, shares_by_counts
 from tasks.io.records import Record
 from tests.support.contexts import write_context_table
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
@@ -85,6 +85,29 @@ def test_words_of_the_document_say_which_page_is_meant(table: Path, tmp_path: Pa
         assert found[0]["title"] == ("A" if odds > 1 else "B")
         assert [each["prior"] for each in found[0]["candidates"]] == [0.75, 0.25]
         assert found[1]["probability"] == 1.0
+
+
+def test_contexts_of_another_dump_are_refused(table: Path, tmp_path: Path) -> None:
+    mentions = MentionTable(str(table))
+    write_context_table(tmp_path, {"A": {"ab": 1.0}})
+    assert len(open_contexts(tmp_path, mentions)) == 1
+    values = json.loads((tmp_path / "manifest.json").read_text())
+    values["facts"]["language"] = "de"
+    (tmp_path / "manifest.json").write_text(json.dumps(values))
+    command = ["link", "--mentions", str(table), "--contexts", str(tmp_path)]
+    with pytest.raises(
+        SystemExit, match=rf"^error: {tmp_path}: language de, but {table} has en; give the contexts"
+    ):
+        main(command)
+    command[-1] = str(table)
+    with pytest.raises(SystemExit, match="made by BuildMentionTable; wanted the folder of BuildContexts"):
+        main(command)
+
+
+def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> None:
+    empty = write_context_table(tmp_path, {})
+    asked = linker(table, contexts=empty).ask(SENTENCE, [Mention(0, 2)])
+    assert [each.tolist() for each in asked.contexts or ()] == [[0.0, 0.0]]
 
 
 @given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10))
@@ -184,12 +207,15 @@ def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) ->
         ({"mode": "local"}, "made for mode local, used with prior; calibrate for that"),
         ({"most_candidates": 7}, "made for most_candidates 7, used with 30; calibrate for that"),
         ({"contexts": "2" * 64}, "made for contexts 222222222222, used with none; calibrate for that"),
-        ({"unknown_offset": None}, "unknown_offset is null; wanted a number"),
+        ({"unknown_offset": None}, "unknown_offset is null; wanted a number; run calibrate again"),
         ({"longer_mentions": True}, "made for longer_mentions True, used with False; calibrate for that"),
-        ({"temperature": 0}, "temperature is 0; wanted a number above 0"),
-        ({"discount": -1}, "discount is -1; wanted a number from 0 to 1"),
-        ({"min_probability": "x"}, 'min_probability is "x"; wanted a number from 0 to 1'),
-        ({"prior_weight": True}, "prior_weight is true; wanted a number, 0 or more"),
+        ({"temperature": 0}, "temperature is 0; wanted a number above 0; run calibrate again"),
+        ({"discount": -1}, "discount is -1; wanted a number from 0 to 1; run calibrate again"),
+        (
+            {"min_probability": "x"},
+            'min_probability is "x"; wanted a number from 0 to 1; run calibrate again',
+        ),
+        ({"prior_weight": True}, "prior_weight is true; wanted a number, 0 or more; run calibrate again"),
     ],
 )
 def test_a_calibration_of_something_else_is_refused(

@@ -35,6 +35,7 @@ from tasks.linker_training.calibration import (
     fit_weights,
 )
 from tasks.linker_training.weights import likeliest
+from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
@@ -213,6 +214,22 @@ def test_own_links_do_not_count(small: Linker, tmp_path: Path, capsys: pytest.Ca
     asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", tmp_path / "calibration.json"]
     main([*map(str, asked), "--own-links"])
     assert json.loads(capsys.readouterr().out)["fit"].items() >= fit.items()
+
+
+def test_pages_whose_words_the_contexts_have_are_refused(small: Linker, tmp_path: Path) -> None:
+    """Contexts that read no page, or all of them but those that are held out."""
+    document = page("A", "A", "B", "B", "C")
+    for held_out, is_read in ((1.0, False), (0.0, True)):
+        contexts = write_context_table(tmp_path / str(held_out), {"A": {"a": 1.0}}, held_out)
+        linker = replace(small, contexts=contexts)
+        calibrate(linker, [document])
+        if is_read:
+            with pytest.raises(
+                ValueError, match=r"here: 'A' is a page that .* has read; give pages that are held"
+            ):
+                calibrate(linker, [document], own_links=True)
+        else:
+            calibrate(linker, [document], own_links=True)
 
 
 def test_gold_without_a_page_is_none_of_the_candidates(small: Linker) -> None:

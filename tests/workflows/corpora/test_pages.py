@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline import schemas, storage
+from pipeline.lookup.held_out import is_held_out, page_hash
 from pipeline.lookup.targets import Targets
-from pipeline.sequences.shards import is_held_out, page_hash
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tests.support import DATA

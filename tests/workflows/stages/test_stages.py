@@ -14,8 +14,9 @@ import pytest
 
 from pipeline import storage
 from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
+from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.mentions import MentionTable
-from pipeline.sequences.shards import HELD_OUT, SEEN, is_held_out
+from pipeline.sequences.shards import HELD_OUT, SEEN
 from tests.support import DATA, ROOT
 from tests.support.killed import ended, family
 from tests.support.stages import (

@@ -85,6 +85,7 @@ def test_health_names_the_table(client: TestClient, linker: Linker) -> None:
         "dump": [DUMP],
         "names": len(linker.finder.table),
         "model": False,
+        "contexts": False,
     }
 
 

@@ -1,0 +1,16 @@
+"""Which pages are held out: pretraining never sees them, and what is counted for its judgement leaves them out."""
+
+import hashlib
+
+
+def is_held_out(page_id: int, share: float) -> bool:
+    """Whether a page is among the given share that pretraining never sees.
+
+    It is a matter of the page's id alone; a page that is held out at one share is so at every larger one.
+    """
+    return page_hash(page_id) < share * (1 << 64)
+
+
+def page_hash(page_id: int) -> int:
+    """64 bits that follow from a page's id alone."""
+    return int.from_bytes(hashlib.blake2b(str(page_id).encode(), digest_size=8).digest(), "big")
