@@ -20,10 +20,18 @@ from pipeline.storage.tries import write_numbers
 from tests.support import DATA, linked
 from tests.support import oracle_tables as oracle
 from tests.support import report as report_for_tests
+from tests.support.contexts import write_contexts
 from tests.support.mentions import write_mentions, write_tables
 from tests.support.oracle_tables import Pages
 from tests.support.stages import run_in_process
-from workflows import BuildEntityVocab, BuildMentionTable, ExtractPages, Report, ResolveRedirects
+from workflows import (
+    BuildContexts,
+    BuildEntityVocab,
+    BuildMentionTable,
+    ExtractPages,
+    Report,
+    ResolveRedirects,
+)
 from workflows.base.stage import Result
 from workflows.report import corpus as corpus_view
 from workflows.report import sample_pages
@@ -76,6 +84,13 @@ def build_mention_table(stage: BuildMentionTable) -> Result:
     return Result(made.files, {"names": len({row["mention"] for row in table.mentions})}, facts=made.facts)
 
 
+def build_contexts(stage: BuildContexts) -> Result:
+    pages = Pages.read(stage.clone(ExtractPages).folder)
+    table = write_contexts(Path(stage.folder), pages, held_out=stage.held_out)
+    made = stage.manifest()
+    return Result(made.files, {"contexts": len(table.rows)}, facts=made.facts)
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
     """The folder of a report on the hand-written dump and a page that means no good."""
@@ -87,7 +102,7 @@ def report(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Pa
     )
     (folder / "dump.xml").write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        for stage in (resolve_redirects, build_entity_vocab, build_mention_table):
+        for stage in (resolve_redirects, build_entity_vocab, build_mention_table, build_contexts):
             patch.setattr(f"workflows.stages.tables.{stage.__name__.title().replace('_', '')}.work", stage)
         patch.setattr(corpus_view, "MIN_OCCURRENCES", 5)
         patch.setattr(sample_pages, "BY_CHANCE", 100)
