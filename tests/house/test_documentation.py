@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
+from tests.support.commands import programs
 from tests.support.stages import run_in_process
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
@@ -182,9 +183,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path
 
 def run(block: Block, folder: Path) -> str:
     """What the commands of a block print, in a shell or in Python as users have them."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    program = ["bash", "-euc"] if block.language == "sh" else [sys.executable, "-c"]
+    program = ["bash", "-euc"] if block.language == "sh" else ["python", "-c"]
     done = subprocess.run(
         [*program, block.text],
         cwd=folder,
