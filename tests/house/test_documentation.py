@@ -199,6 +199,19 @@ def run(block: Block, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize(
+    "code",
+    ["print(input())", "raise SystemExit(3)", "raise SystemExit('so')", "import os; os.kill(os.getpid(), 9)"],
+)
+def test_a_fork_ends_as_an_interpreter_does(code: str) -> None:
+    pythons = (sys.executable, *2 * [programs() / "python"])  # the first of the forks' may be no fork
+    found = [
+        subprocess.run([python, "-c", code], input="a\n", capture_output=True, text=True, check=False)
+        for python in pythons
+    ]
+    assert len({(each.returncode, each.stdout, each.stderr) for each in found}) == 1, found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", sorted({block.page for block in RUN}), ids=lambda page: page.stem)
 def test_unmarked_blocks_run(page: Path, demo: Path, tmp_path: Path) -> None:
