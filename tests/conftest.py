@@ -37,10 +37,16 @@ LONG = tuple(
         "pipeline/jobs/tables/test_entity_vocab",
         "pipeline/jobs/tables/test_links",
         "pipeline/jobs/tables/test_mention_table",
+        "pipeline/jobs/tables/test_oracle_tables",
         "pipeline/jobs/tables/test_redirects",
         "pipeline/jobs/test_spark",
         "workflows/stages/test_tuning",
         "workflows/report/test_browser",
+        "workflows/base/test_commandline",
+        "workflows/stages/test_data_formats",
+        "pipeline/jobs/test_supervisor",
+        "benchmarks/test_gpu_benchmark",
+        "model/pretraining/test_run",
         "house/test_documentation",
     )
 )

@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
+from tests.support.commands import programs
 from tests.support.stages import run_in_process
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
@@ -182,9 +183,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path
 
 def run(block: Block, folder: Path) -> str:
     """What the commands of a block print, in a shell or in Python as users have them."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    path = os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    program = ["bash", "-euc"] if block.language == "sh" else [sys.executable, "-c"]
+    program = ["bash", "-euc"] if block.language == "sh" else ["python", "-c"]
     done = subprocess.run(
         [*program, block.text],
         cwd=folder,
@@ -196,6 +197,19 @@ def run(block: Block, folder: Path) -> str:
     )
     assert done.returncode == 0, f"{block}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
     return done.stdout
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["print(input())", "raise SystemExit(3)", "raise SystemExit('so')", "import os; os.kill(os.getpid(), 9)"],
+)
+def test_a_fork_ends_as_an_interpreter_does(code: str) -> None:
+    pythons = (sys.executable, *2 * [programs() / "python"])  # the first of the forks' may be no fork
+    found = [
+        subprocess.run([python, "-c", code], input="a\n", capture_output=True, text=True, check=False)
+        for python in pythons
+    ]
+    assert len({(each.returncode, each.stdout, each.stderr) for each in found}) == 1, found
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Stages as a user runs them, by the command or in this process."""
 
+import atexit
 import contextlib
 import os
 import subprocess
@@ -7,14 +8,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 import luigi
 import pytest
 
+from pipeline.jobs import supervisor
 from tests.support import DATA
-from tests.support.forked import FORKS
+from tests.support.commands import programs
+from tests.support.forked import FORKS, end
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
 
@@ -34,31 +38,39 @@ def run_luigi(
     )
 
 
-def run_forked(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """As `run_luigi`, by a process that has imported everything before; for commands that end before a stage runs."""
+def run_forked(*arguments: object, cwd: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    """As `run_luigi`, by a process that has imported everything before; what it prints is on its standard error."""
     with tempfile.NamedTemporaryFile() as said:
-        process = FORKS.Process(target=_command, args=([*map(str, arguments)], cwd, said.name))
-        process.start()
-        process.join(120)
-        assert process.exitcode is not None, "does not end"
+        status = end(start_forked(*arguments, cwd=cwd, said=Path(said.name)), timeout)
         text = Path(said.name).read_text()
-    return subprocess.CompletedProcess(arguments, process.exitcode, "", text)
+    return subprocess.CompletedProcess(arguments, status, "", text)
 
 
-def _command(arguments: list[str], cwd: Path, output: str) -> None:
+def start_forked(*arguments: object, cwd: Path, said: Path) -> ForkServerProcess:
+    """The command in such a process; all that it prints goes to a file."""
+    process = FORKS.Process(target=_command, args=([*map(str, arguments)], cwd, said))
+    process.start()
+    return process
+
+
+def _command(arguments: list[str], cwd: Path, said: Path) -> None:
     """What the installed command does, in a process of its own: its standard output and error go to a file."""
     from luigi.cmdline import luigi_run
 
     from workflows.base import commandline
 
-    with open(output, "ab", buffering=0) as stream:
+    with open(said, "ab", buffering=0) as stream:
         for number in (1, 2):
             os.dup2(stream.fileno(), number)
     os.chdir(cwd)
     sys.argv = [LUIGI, "--module", "workflows", *arguments]
     assert commandline.is_luigi_command()
-    commandline.prepare(sys.argv[1:])
-    sys.exit(luigi_run())
+    try:
+        commandline.prepare(sys.argv[1:])
+        status = luigi_run(sys.argv[1:])
+    finally:
+        atexit._run_exitfuncs()  # which multiprocessing leaves out
+    sys.exit(status)
 
 
 @contextlib.contextmanager
@@ -75,25 +87,39 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
+def wait_for(
+    condition: Callable[[], bool], process: subprocess.Popen[str] | ForkServerProcess, seconds: float = 120
+) -> None:
+    """Wait while a process runs."""
+    latest = time.monotonic() + seconds
     while not condition():
-        assert process.poll() is None, process.stdout and process.stdout.read()
-        assert time.monotonic() < end, "waited in vain"
+        if isinstance(process, subprocess.Popen):
+            assert process.poll() is None, process.stdout and process.stdout.read()
+        else:
+            assert process.is_alive()
+        assert time.monotonic() < latest, "waited in vain"
         time.sleep(0.01)
 
 
 def run_in_process(stage: Stage) -> None:
-    """Run a stage in this process, where one Spark session serves all tests.
-
-    Its start and its first plans take Java most of the time, so that it stays when a stage would end it.
-    """
+    """Run a stage in this process."""
     for each in (stage, *stage.upstream()):
         each._is_complete = False
+    with shared_engines():
+        assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
+
+
+@contextlib.contextmanager
+def shared_engines() -> Iterator[None]:
+    """Stages that run here meanwhile share the Spark session of all tests, and their Beam jobs are forks.
+
+    Java's start and its first plans take it most of the time, so that it stays when a stage would end it.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine, "spark_session", lambda *_: spark_session())
         patch.setattr(engine, "stop_spark", lambda: None)
-        assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
+        patch.setattr(supervisor, "_COMMAND", [str(programs() / "python"), *supervisor._COMMAND[1:]])
+        yield
 
 
 def spark_session() -> Any:

@@ -177,7 +177,8 @@ class Cluster:
         environment = {
             **{key: value for key, value in settings.items() if key.startswith("SPARK_")},
             "SPARK_HOME": str(home),
-            "SPARK_CONF_DIR": str(ROOT / "pipeline" / "jobs" / "spark_conf"),
+            "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR")
+            or str(ROOT / "pipeline" / "jobs" / "spark_conf"),
             "SPARK_LOCAL_IP": HOST,  # web pages, too
             "SPARK_LOCAL_DIRS": str(self.folder),
             "PYSPARK_PYTHON": sys.executable,

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import DATA
-from tests.support.stages import DUMP, run_forked
+from tests.support.stages import DUMP, run_forked, run_in_process, shared_engines
 from tests.support.stages import run_luigi as luigi
+from workflows import ExtractPages, ResolveRedirects
 
 pytestmark = pytest.mark.slow
 
@@ -131,13 +132,15 @@ def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU")
 def test_a_missing_device(tmp_path: Path) -> None:
-    message = one_line(luigi("Pretrain", "--dump", DUMP, "--device", "cuda:3", cwd=tmp_path))
+    message = one_line(run_forked("Pretrain", "--dump", DUMP, "--device", "cuda:3", cwd=tmp_path))
     assert "--device cuda:3: torch finds 0 CUDA devices here; pass cpu or auto" in message
 
 
 def test_a_work_directory_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    message = one_line(luigi("FetchDump", "--dump", DUMP, "--workdir", tmp_path / "file/work", cwd=tmp_path))
+    message = one_line(
+        run_forked("FetchDump", "--dump", DUMP, "--workdir", tmp_path / "file/work", cwd=tmp_path)
+    )
     assert "file/work: cannot be created" in message
     assert "--workdir" in message
 
@@ -175,7 +178,7 @@ XML = bz2.decompress(DUMP.read_bytes())
 def test_what_is_no_whole_dump(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "dump.xml.bz2"
     path.write_bytes(content)
-    line = one_line(luigi("ExtractPages", "--dump", path, cwd=tmp_path))
+    line = one_line(run_forked("ExtractPages", "--dump", path, cwd=tmp_path))
     assert message in line
     assert "dump.xml.bz2" in line
     assert "pages" not in manifests(tmp_path)
@@ -184,7 +187,7 @@ def test_what_is_no_whole_dump(tmp_path: Path, content: bytes, message: str) -> 
 def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
     path = tmp_path / "dump.xml"
     path.write_bytes(XML[: len(XML) // 2])
-    result = luigi("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
+    result = run_forked("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "the dump ends in the middle" in result.stderr
     manifest = json.loads(next((tmp_path / "work").glob("pages-*/manifest.json")).read_text())
@@ -196,7 +199,7 @@ def test_a_cut_dump_is_taken_when_allowed(tmp_path: Path) -> None:
 def test_a_cut_compressed_dump_is_taken_when_allowed(tmp_path: Path, container: str) -> None:
     path = tmp_path / "dump"
     path.write_bytes((DATA / f"wiki-40.{container}").read_bytes()[:-1000])
-    result = luigi("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
+    result = run_forked("ExtractPages", "--dump", path, "--allow-truncated", cwd=tmp_path)
     # The hand-written dump is one bzip2 block: nothing of it is whole.
     assert (result.returncode == 0) is (container == "xml.gz"), result.stderr
 
@@ -204,18 +207,20 @@ def test_a_cut_compressed_dump_is_taken_when_allowed(tmp_path: Path, container: 
 def test_overlapping_parts_are_refused(tmp_path: Path) -> None:
     for name in ("a.xml", "b.xml"):
         (tmp_path / name).write_bytes(XML)
-    line = one_line(luigi("ResolveRedirects", "--dump", tmp_path / "*.xml", cwd=tmp_path))
-    assert "twice; do its parts overlap?" in line
+    stage = ResolveRedirects(dump=str(tmp_path / "*.xml"), workdir=str(tmp_path / "work"), processes=1)
+    run_in_process(stage.clone(ExtractPages))
+    with shared_engines(), pytest.raises(ValueError, match=r"^.* twice; do its parts overlap\?[^\n]*$"):
+        stage.run()
 
 
 def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
     path = tmp_path / "dump.xml"
     path.write_bytes(XML.replace(b"<ns>0</ns>", b"<ns>zero</ns>", 20))
-    line = one_line(luigi("ExtractPages", "--dump", path, cwd=tmp_path))
+    line = one_line(run_forked("ExtractPages", "--dump", path, cwd=tmp_path))
     assert (
         "20 of 44 pages (45.45%) were dropped (20 broken_xml), more than --max-rejected 0.001 allows" in line
     )
-    assert luigi("ExtractPages", "--dump", path, "--max-rejected", "0.5", cwd=tmp_path).returncode == 0
+    assert run_forked("ExtractPages", "--dump", path, "--max-rejected", "0.5", cwd=tmp_path).returncode == 0
 
 
 def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:

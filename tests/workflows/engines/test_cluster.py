@@ -85,10 +85,15 @@ class Running:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick_java() -> Iterator[None]:
-    """Java's second compiler takes most of the time of ten JVMs that live for seconds."""
+def quick_engines() -> Iterator[None]:
+    """Java's second compiler takes most of the time of ten JVMs that live for seconds, and loading classes comes next.
+
+    The cluster's processes take the archive that the tests' drivers take, see tests/support/java.py.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        patch.setenv("JDK_JAVA_OPTIONS", os.environ.get("SPARK_SUBMIT_OPTS", ""))
+        patch.setenv("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "false")  # a sample every 10 ms
         yield
 
 
@@ -108,14 +113,14 @@ def running() -> Iterator[Running]:
         assert process.wait(30) == 0
 
 
-def run_command(workdir: Path, *stages: str, **others: str) -> list[str]:
+def run_command(workdir: Path, *stages: str, **others: Any) -> list[str]:
     """A run of stages, to be started beside the work directory, whose name is relative: workers stand elsewhere."""
     dump, block_size = SEVERAL_BLOCKS[1], SEVERAL_BLOCKS[3]
     parameters = {"dump": dump, "block_size": block_size, "workdir": workdir.name, **others}
     return [sys.executable, "-c", RUN, json.dumps(parameters), *stages]
 
 
-def run_corpus(workdir: Path, **others: str) -> None:
+def run_corpus(workdir: Path, **others: Any) -> None:
     command = run_command(workdir, "BuildMentionTable", "BuildSequences", **others)
     result = subprocess.run(command, cwd=workdir.parent, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
@@ -131,26 +136,31 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return workdir
 
 
-@pytest.fixture
-def event_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Event]]:
-    """Makes Spark's driver write down what it does; gives a function that reads it."""
-    folder = tmp_path / "spark_conf"
-    shutil.copytree(cluster.ROOT / "pipeline" / "jobs" / "spark_conf", folder)
-    (tmp_path / "events").mkdir()
-    (folder / "spark-defaults.conf").write_text(
-        f"spark.eventLog.enabled true\nspark.eventLog.dir file://{tmp_path}/events\nspark.eventLog.compress false\n"
-    )
-    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
+@dataclass(frozen=True)
+class EventLog:
+    """What Spark's driver writes down of what it does, in a folder."""
 
-    def read() -> list[Event]:
+    folder: Path
+
+    @property
+    def settings(self) -> list[str]:
+        """For `--spark-conf`: with a file of settings in its folder Java would take no archive."""
+        said = {"enabled": "true", "dir": f"file://{self.folder}", "compress": "false"}
+        return [f"spark.eventLog.{name}={value}" for name, value in said.items()]
+
+    def read(self) -> list[Event]:
         time.sleep(0.2)  # Spark needs the processors more than those who wait for it
-        files = [path for path in (tmp_path / "events").rglob("events_*") if path.is_file()]
+        files = [path for path in self.folder.rglob("events_*") if path.is_file()]
         lines = [
             line for path in files for line in path.read_text().split("\n")[:-1]
         ]  # the last may be unfinished
         return [json.loads(line) for line in lines]
 
-    return read
+
+@pytest.fixture
+def event_log(tmp_path: Path) -> EventLog:
+    (tmp_path / "events").mkdir()
+    return EventLog(tmp_path / "events")
 
 
 def ask_workers(address: str) -> dict[str, tuple[int, int]]:
@@ -168,10 +178,10 @@ def ask_workers(address: str) -> dict[str, tuple[int, int]]:
 
 
 def test_the_same_bytes_from_both_clusters_and_every_worker_works(
-    running: Running, local: Path, tmp_path: Path, event_log: Callable[[], list[Event]]
+    running: Running, local: Path, tmp_path: Path, event_log: EventLog
 ) -> None:
     before = ask_workers(running.dask)
-    run_corpus(tmp_path / "work", **running.engines)
+    run_corpus(tmp_path / "work", **running.engines, spark_conf=event_log.settings)
     assert manifests(tmp_path / "work") == manifests(local)
     blocks = len(list((tmp_path / "work").glob("pages-*/blocks/*.json")))
     assert blocks >= 8
@@ -181,7 +191,7 @@ def test_the_same_bytes_from_both_clusters_and_every_worker_works(
         hits for _, hits in before.values()
     )
     assert hits == 2 * blocks - 4
-    tasks = tasks_by_executor(event_log())
+    tasks = tasks_by_executor(event_log.read())
     assert len(tasks) == 2
     assert min(tasks.values()) > 10
 
@@ -195,6 +205,12 @@ def test_all_listen_on_loopback_alone(running: Running) -> None:
     }
     assert {address.ip.removeprefix("::ffff:") for address in listening} == {cluster.HOST}
     assert {address.port for address in listening} >= set(map(int, running.ports.values()))
+
+
+def test_the_users_configuration_of_spark_stands(running: Running) -> None:
+    own = str(cluster.ROOT / "pipeline" / "jobs" / "spark_conf")
+    [master] = running.members(cluster.SPARK_MASTER)
+    assert master.environ()["SPARK_CONF_DIR"] == os.environ.get("SPARK_CONF_DIR", own)
 
 
 def test_the_printed_command_runs_and_luigid_shows_it(running: Running, tmp_path: Path) -> None:
@@ -451,7 +467,7 @@ def wait_until_it_stalls(process: subprocess.Popen[str], read: Callable[[], list
 
 
 def test_spark_executors_and_a_worker_killed_within_stages(
-    running: Running, local: Path, tmp_path: Path, event_log: Callable[[], list[Event]]
+    running: Running, local: Path, tmp_path: Path, event_log: EventLog
 ) -> None:
     """An executor in two stages, a worker with its executor in the third: other executors do the work again."""
     workdir = tmp_path / "work"
@@ -459,16 +475,17 @@ def test_spark_executors_and_a_worker_killed_within_stages(
     for name in ("dump", "pages"):
         shutil.copytree(next(local.glob(f"{name}-*")), workdir / next(local.glob(f"{name}-*")).name)
     workers = running.members(cluster.SPARK_WORKER)
-    command = run_command(workdir, "BuildMentionTable", spark_master=running.engines["spark_master"])
+    engine = {"spark_master": running.engines["spark_master"], "spark_conf": event_log.settings}
+    command = run_command(workdir, "BuildMentionTable", **engine)
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         for name in ("titles", "entity_vocab", "mentions"):
             wait_for(lambda name=name: any(workdir.glob(f"{name}-*/key.txt")), process)
-            wait_for(lambda: bool(executors_at_work(workers, event_log())), process)
-            executor = executors_at_work(workers, event_log())[0]
+            wait_for(lambda: bool(executors_at_work(workers, event_log.read())), process)
+            executor = executors_at_work(workers, event_log.read())[0]
             executor.suspend()
-            wait_until_it_stalls(process, event_log)
+            wait_until_it_stalls(process, event_log.read)
             assert not any(workdir.glob(f"{name}-*/manifest.json"))
             if name == "entity_vocab":
                 worker = executor.parent()
@@ -479,7 +496,7 @@ def test_spark_executors_and_a_worker_killed_within_stages(
     assert process.returncode == 0, said
     assert set(manifests(workdir)) == {"dump", "pages", "titles", "links", "entity_vocab", "mentions"}
     assert manifests(workdir).items() <= manifests(local).items()
-    events = event_log()
+    events = event_log.read()
     assert count(events, "ExecutorRemoved") >= 3
     reasons = Counter(
         event["Task End Reason"]["Reason"] for event in events if event["Event"] == "SparkListenerTaskEnd"

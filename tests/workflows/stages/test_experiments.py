@@ -6,9 +6,9 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ import pytest
 from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
 from tests.support.fine_tuned import EXAMPLES, QUICK
+from tests.support.forked import end
 from tests.support.grid import experiments, run_here
+from tests.support.stages import run_forked, start_forked, started
 from workflows import FineTuneGrid, RunExperiments
 from workflows.engines import workers as cells
 from workflows.stages.experiments import EXPERIMENTS
@@ -189,11 +191,8 @@ def test_plain_roberta_is_the_base_model_without_extra_training(tmp_path: Path, 
 
 
 def command(workdir: Path, toml: str, *more: str) -> list[str]:
-    program = "import sys; sys.argv[0] = 'luigi'; from luigi.cmdline import luigi_run; luigi_run()"
-    return [
-        sys.executable, "-c", program, "--module", "workflows", *more, "--experiments", toml,
-        "--workdir", str(workdir), "--device", "cpu", "--task-preset", "demo",
-    ]  # fmt: skip
+    given = {"--experiments": toml, "--workdir": str(workdir), "--device": "cpu", "--task-preset": "demo"}
+    return [*more, *chain.from_iterable(given.items())]
 
 
 TWO_CELLS = ("FineTuneGrid", "--tasks", "ner", "--variants", "roberta", "--seeds", "1,2")
@@ -203,21 +202,22 @@ TWO_CELLS = ("FineTuneGrid", "--tasks", "ner", "--variants", "roberta", "--seeds
 @pytest.mark.parametrize("victim", ["parent", "worker"])
 def test_a_kill_costs_no_finished_cell(tmp_path: Path, toml: str, victim: str) -> None:
     """Killed in the second cell: the whole command, or the process that runs the cell."""
-    process = subprocess.Popen(command(tmp_path, toml, *TWO_CELLS), stderr=subprocess.PIPE, text=True)
+    said = tmp_path / "said.txt"
+    process = start_forked(*command(tmp_path, toml, *TWO_CELLS), cwd=tmp_path, said=said)
     first, second = grid_of(tmp_path, toml, tasks="ner", variants="roberta").stages()
     until(lambda: list(Path(second.folder).glob("checkpoints/step-*/*.json")))
     workers = worker_ids(process.pid)
     os.kill(process.pid if victim == "parent" else workers[0], signal.SIGKILL)
-    _, errors = process.communicate(timeout=120)
+    status = end(process)
     until(lambda: not any(Path(f"/proc/{worker}/task").is_dir() for worker in workers))
     before = (Path(first.folder) / "manifest.json").stat().st_mtime_ns
     if victim == "worker":
-        assert process.returncode == 0
-        assert "its process was ended by SIGKILL; was there too little memory?" in errors
+        assert status == 0
+        assert "its process was ended by SIGKILL; was there too little memory?" in said.read_text()
         grid = grid_of(tmp_path, toml, tasks="ner", variants="roberta")
         assert [cell["state"] for cell in records(grid)] == ["done", "failed"]
     assert not (Path(second.folder) / "manifest.json").exists()
-    finished = run(command(tmp_path, toml, *TWO_CELLS))
+    finished = run(tmp_path, command(tmp_path, toml, *TWO_CELLS))
     assert "resumed after step" in finished.stderr
     assert (Path(first.folder) / "manifest.json").stat().st_mtime_ns == before
     grid = grid_of(tmp_path, toml, tasks="ner", variants="roberta")
@@ -232,15 +232,15 @@ def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tom
         "--variants", "luke,luke_no_entities",
         "--learning-rates", "1e-3", "--batch-sizes", "8,16", "--epoch-counts", "1",
     )  # fmt: skip
-    process = subprocess.Popen(whole, stderr=subprocess.PIPE, text=True)
-    until(lambda: len(list(tmp_path.glob("finetune-*/manifest.json"))) >= 3)
-    process.terminate()
-    _, errors = process.communicate(timeout=120)
+    with started(*whole, cwd=tmp_path) as process:
+        until(lambda: len(list(tmp_path.glob("finetune-*/manifest.json"))) >= 3)
+        process.terminate()
+        errors, _ = process.communicate(timeout=120)
     assert process.returncode == 143, errors
     assert "the same command goes on from here" in errors
     assert "failed" not in errors
     before = times(tmp_path)
-    finished = run(whole)
+    finished = run(tmp_path, whole)
     assert {name: at for name, at in times(tmp_path).items() if name in before} == before
     page = next(tmp_path.glob("report-*/index.html"))
     assert finished.stderr.strip().endswith(f"report: {page}")
@@ -251,19 +251,20 @@ def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tom
     assert all(cell["configuration"]["hyperparameters"]["epochs"] == 1 for cell in cells_of)
     assert len(list(tmp_path.glob("tune-*/best.json"))) == 2
     before = times(tmp_path)
-    assert f"RunExperiments is complete: {page}" in run(whole).stderr
+    assert f"RunExperiments is complete: {page}" in run(tmp_path, whole).stderr
     assert times(tmp_path) == before
 
 
 @pytest.mark.slow
 def test_sigterm_leaves_a_checkpoint(tmp_path: Path, toml: str) -> None:
-    process = subprocess.Popen(command(tmp_path, toml, *TWO_CELLS), stderr=subprocess.PIPE, text=True)
+    words = command(tmp_path, toml, *TWO_CELLS)
+    process = start_forked(*words, cwd=tmp_path, said=tmp_path / "said.txt")
     first, _ = grid_of(tmp_path, toml, tasks="ner", variants="roberta").stages()
     until(lambda: list(Path(first.folder).glob("checkpoints/step-*/*.json")))
     before = max(path.name for path in Path(first.folder).glob("checkpoints/step-*"))
     time.sleep(0.2)
     process.terminate()
-    assert process.wait(timeout=120) == 143
+    assert end(process) == 143
     assert max(path.name for path in Path(first.folder).glob("checkpoints/step-*")) > before
 
 
@@ -317,8 +318,8 @@ def test_stages_below_stand_in_the_report_once(tmp_path: Path) -> None:
     assert {"FetchDump", "BuildMentionTable", "Pretrain", "PretrainRoberta", "FineTuneGrid"} <= set(names)
 
 
-def run(words: list[str]) -> "subprocess.CompletedProcess[str]":
-    finished = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+def run(folder: Path, words: list[str]) -> "subprocess.CompletedProcess[str]":
+    finished = run_forked(*words, cwd=folder, timeout=300)
     assert finished.returncode == 0, finished.stderr
     return finished
 

@@ -18,6 +18,7 @@ from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.shards import HELD_OUT, SEEN
 from tests.support import DATA, ROOT
+from tests.support.forked import end
 from tests.support.killed import ended, family
 from tests.support.stages import (
     BLOCK_SIZE,
@@ -25,8 +26,10 @@ from tests.support.stages import (
     SEVERAL_BLOCKS,
     folders,
     manifests,
+    run_forked,
     run_in_process,
     run_luigi,
+    start_forked,
     started,
     wait_for,
 )
@@ -47,8 +50,6 @@ from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
 
 pytestmark = pytest.mark.slow
-
-BEFORE_TRAINING = ("BuildSequences", "BuildMentionTable", "BuildContexts")
 
 
 def written(workdir: Path) -> dict[str, int]:
@@ -689,9 +690,10 @@ def test_a_kill_in_each_stage_costs_only_time(unbroken: Path, tmp_path: Path) ->
         assert name not in folders(workdir)
         assert has_blocks(workdir, pattern, half)
         kept |= {path: path.stat().st_mtime_ns for path in workdir.glob(pattern)}
-    for stage in BEFORE_TRAINING:
-        result = run_luigi(stage, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2, cwd=tmp_path)
-        assert result.returncode == 0, result.stderr
+    for finish in (BuildSequences, BuildMentionTable, BuildContexts):
+        run_in_process(
+            finish(dump=SEVERAL_BLOCKS[1], block_size=BLOCK_SIZE, workdir=str(workdir), processes=2)
+        )
     assert manifests(workdir) == manifests(unbroken)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
@@ -700,18 +702,17 @@ def test_sigkill_in_pretraining_ends_with_the_same_bytes(unbroken: Path, tmp_pat
     recipe = tmp_path / "recipe.toml"
     recipe.write_text("steps = 12\nwarmup_steps = 1\nbatch_size = 4\ncheckpoint_every = 2\n")
     workdirs = [tmp_path / "whole", tmp_path / "broken"]
-    for workdir in workdirs:
+    for workdir, run in zip(workdirs, (run_luigi, run_forked), strict=True):
         shutil.copytree(unbroken, workdir)
         command = ["Pretrain", *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1, "--recipe", recipe]
         if workdir.name == "broken":
-            with started(*command, cwd=tmp_path) as process:
-                wait_for(
-                    lambda: bool(list(tmp_path.glob("broken/pretrain-*/checkpoints/step-*"))), process, 200
-                )
-                os.kill(process.pid, signal.SIGKILL)
-                process.wait()
+            process = start_forked(*command, cwd=tmp_path, said=tmp_path / "said.txt")
+            wait_for(lambda: bool(list(tmp_path.glob("broken/pretrain-*/checkpoints/step-*"))), process, 200)
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGKILL)
+            assert end(process) == -signal.SIGKILL
             assert "pretrain" not in folders(workdir)
-        result = run_luigi(*command, cwd=tmp_path, timeout=300)
+        result = run(*command, cwd=tmp_path, timeout=300)
         assert result.returncode == 0, result.stderr
     assert "resumed after step" in result.stderr
     assert manifests(workdirs[0]) == manifests(workdirs[1])
