@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.testing import assert_allclose
 
 from pipeline import schemas, storage
 from pipeline.dump.pages import read_site_info
@@ -265,7 +266,7 @@ def test_contexts(made: Made) -> None:
     expected = oracle_contexts.contexts(made.pages, made.titles, held_out=made.given["held_out"])
     weights, wanted = ([row.pop("weights") for row in rows] for rows in (found, deepcopy(expected.rows)))
     assert [*map(len, weights)] == [*map(len, wanted)]
-    assert list(chain(*weights)) == pytest.approx(list(chain(*wanted)), rel=1e-6)
+    assert_allclose([*chain(*weights)], [*chain(*wanted)], rtol=1e-6)
     assert same(found, [{name: row[name] for name in ("title", "words")} for row in expected.rows])
     words = storage.open_arrow(f"{stage.folder}/words.arrow")
     assert words.schema == schemas.WORDS.schema
