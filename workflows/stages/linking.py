@@ -153,7 +153,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     """
 
     FOLDER = "linking"
-    VERSION = 3
+    VERSION = 4
     KEEPS = "unfinished"  # answers
 
     def requires(self) -> dict[str, Stage]:
