@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from pipeline.lookup.contexts import ContextTable, missing_words
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, OwnLinks
-from tasks.entities.certainty import UNCALIBRATED, Certainty, Floats
+from tasks.entities.certainty import UNCALIBRATED, Certainty, Figures, Floats, basis, read_certainty
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
 from tasks.io.records import Record
@@ -159,6 +159,28 @@ def open_contexts(folder: Path, table: MentionTable) -> ContextTable:
                 f"{folder}: {name} {theirs}, but {table.folder} has {ours}; give the contexts of the table's own dump"
             )
     return found
+
+
+def basis_of(linker: Linker, model: Path | None) -> Figures:
+    """What a calibration of a linker is for, whose model is in this folder."""
+    contexts = None if linker.contexts is None else linker.contexts.folder
+    how = {"is_global": linker.is_global, "longer_mentions": linker.longer_mentions}
+    return basis(linker.finder, model, contexts, **how)
+
+
+def with_certainty(
+    linker: Linker, model: Path | None, calibration: Path | None, min_probability: float | None
+) -> Linker:
+    """The linker with what `calibrate` has written for it, and with this threshold; None: its own.
+
+    Raises: ValueError for a calibration of something else.
+    """
+    certainty = linker.certainty
+    if calibration:
+        certainty = read_certainty(calibration, basis_of(linker, model))
+    if min_probability is not None:
+        certainty = replace(certainty, min_probability=min_probability)
+    return replace(linker, certainty=certainty)
 
 
 def shares_by_counts(asked: Asked, context_weights: Floats) -> "list[Floats | list[float]]":

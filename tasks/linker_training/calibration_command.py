@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pipeline.storage.files import file_sha256
 from tasks.entities.annotator import MIN_LINK_PROBABILITY
-from tasks.entities.certainty import Certainty, basis, read_certainty, write_certainty
+from tasks.entities.certainty import Certainty, write_certainty
 from tasks.entities.documents.reading import read_documents
-from tasks.entities.linker import Linker
+from tasks.entities.linker import Linker, basis_of, with_certainty
 from tasks.io.arguments import share, weight
 from tasks.linker_training.calibration import calibrate
 
@@ -78,23 +78,13 @@ def add_calibration(calibrate: argparse.ArgumentParser) -> None:
     )
 
 
-def with_certainty(linker: Linker, model: Path | None, options: argparse.Namespace) -> Linker:
+def by_options(linker: Linker, model: Path | None, options: argparse.Namespace) -> Linker:
     """The linker with the certainty of the options; `model` is the folder of its model.
 
     Raises: ValueError for a calibration of something else.
     """
-    certainty = Certainty(prior_weight=options.prior_weight)
-    if options.calibration:
-        certainty = read_certainty(options.calibration, basis_of(linker, model))
-    if options.min_probability is not None:
-        certainty = replace(certainty, min_probability=options.min_probability)
-    return replace(linker, certainty=certainty)
-
-
-def basis_of(linker: Linker, model: Path | None) -> dict[str, object]:
-    contexts = None if linker.contexts is None else linker.contexts.folder
-    how = {"is_global": linker.is_global, "longer_mentions": linker.longer_mentions}
-    return basis(linker.finder, model, contexts, **how)
+    linker = replace(linker, certainty=Certainty(prior_weight=options.prior_weight))
+    return with_certainty(linker, model, options.calibration, options.min_probability)
 
 
 def run_calibration(

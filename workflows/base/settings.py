@@ -215,9 +215,20 @@ class LinkingSettings(MentionSettings):
         description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
         "what is meant, on processors; empty: the commonest page",
     )
+    contexts = luigi.Parameter(
+        default="",
+        description="folder of a BuildContexts of the same dump: the words of a document have a say; empty: none",
+    )
+    calibration = luigi.Parameter(
+        default="",
+        description="what `python -m tasks.entities calibrate` wrote for these mentions, contexts and model; "
+        "empty: none",
+    )
     min_probability = parameters.Share(
-        default=0.0,
-        description="links are left out where link probability of the name x probability of the page is lower",
+        default=AUTO,
+        or_auto=True,
+        description="links are left out where link probability of the name x probability of the page is lower; "
+        "auto: that of the calibration, or 0",
     )
     min_link_probability = parameters.Share(
         default=0.01, description="names that are links less often in Wikipedia are not found"

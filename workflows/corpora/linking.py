@@ -32,14 +32,18 @@ class Settings:
         documents: their folder.
         mentions: folder of BuildMentionTable.
         model: folder of a model with its tokenizer; empty: the commonest page is the answer.
-        min_probability: of a link, as `link` takes it; those below it are left out.
+        contexts: folder of BuildContexts; empty: none.
+        calibration: file of `calibrate`; empty: none.
+        min_probability: of a link, as `link` takes it; those below it are left out. None: the calibration's.
         min_link_probability: of a name; those that are links less often are not found.
     """
 
     documents: str
     mentions: str
     model: str
-    min_probability: float
+    contexts: str
+    calibration: str
+    min_probability: float | None
     min_link_probability: float
 
 
@@ -174,31 +178,31 @@ class DocumentLinker:
 
 
 def open_linker(settings: Settings) -> Any:
-    """What links documents: finds names by the mention table, and chooses their pages by it or by the model.
+    """What links documents: finds names by the mention table, and chooses their pages by it, by contexts and the model.
 
     Raises:
-        ValueError: the table or the model cannot be used.
+        ValueError: the table, the contexts, the model or the calibration cannot be used.
     """
     from tasks.entities.annotator import Annotator
     from tasks.entities.candidates import CandidateFinder
-    from tasks.entities.certainty import Certainty
-    from tasks.entities.linker import Linker
+    from tasks.entities.linker import Linker, open_contexts, with_certainty
 
     annotator = Annotator.open(
         Path(settings.mentions), min_link_probability=settings.min_link_probability, min_commonness=0.0
     )
-    model = None
-    if settings.model:
+    model, folder = None, Path(settings.model) if settings.model else None
+    if folder:
         import torch
 
         from tasks.entities.disambiguation.entity_model import load_model
         from tasks.serving.predict import their_words
 
         torch.set_num_threads(1)  # sums come out the same however many processes there are
-        folder = Path(settings.model)
         model = load_model(folder, annotator.table, their_words(folder)[0], device="cpu")
-    certainty = Certainty(min_probability=settings.min_probability)
-    return Linker(CandidateFinder(annotator.table), annotator, model, certainty=certainty, finds_all=True)
+    contexts = open_contexts(Path(settings.contexts), annotator.table) if settings.contexts else None
+    linker = Linker(CandidateFinder(annotator.table), annotator, model, contexts, finds_all=True)
+    calibration = Path(settings.calibration) if settings.calibration else None
+    return with_certainty(linker, folder, calibration, settings.min_probability)
 
 
 def cut_paragraphs(text: str, links: Sequence[Link], drops: Counter[str]) -> list[tuple[str, list[Link]]]:

@@ -52,6 +52,8 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             "block_bytes": self.block_bytes(),
             "documents": _digests(self.documents, self._names()),
             "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
+            "contexts": storage.manifest_sha256(self.contexts) if self.contexts else "",
+            "calibration": storage.file_sha256(self.calibration) if self.calibration else "",
             "model": _digests(self.model, storage.list_files(self.model)) if self.model else {},
         }
 
@@ -73,10 +75,16 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
                 "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
             )
         if self.mentions:
-            _check_mentions(self.mentions)
+            _check_made(self.mentions, "--mentions", BuildMentionTable)
         if self.model and not os.path.isdir(self.model):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
+            )
+        if self.contexts:
+            _check_made(self.contexts, "--contexts", BuildContexts)
+        if self.calibration and not os.path.isfile(self.calibration):
+            raise ValueError(
+                f"--calibration {self.calibration}: no such file; wanted one that calibrate wrote"
             )
         super().check()
 
@@ -87,7 +95,9 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             documents=os.path.abspath(self.documents),
             mentions=self.mentions_folder(),
             model=os.path.abspath(self.model) if self.model else "",
-            min_probability=self.min_probability,
+            contexts=os.path.abspath(self.contexts) if self.contexts else "",
+            calibration=os.path.abspath(self.calibration) if self.calibration else "",
+            min_probability=None if self.min_probability == AUTO else float(self.min_probability),
             min_link_probability=self.min_link_probability,
         )
         return linking.build(
@@ -252,7 +262,7 @@ class LinkerTraining(LinkerSettings, TorchStage):
                 "table has counted the links; leave it out, or give --data"
             )
         elif self.mentions:
-            _check_mentions(self.mentions)
+            _check_made(self.mentions, "--mentions", BuildMentionTable)
         super().check_needs()
 
     def documents(self) -> dict[str, str]:
@@ -315,10 +325,10 @@ class LinkerTraining(LinkerSettings, TorchStage):
         )
 
 
-def _check_mentions(folder: str) -> None:
-    """Raises: ValueError where a given mention table is another stage's folder."""
-    if (made := storage.read_manifest(folder).stage) != BuildMentionTable.__name__:
-        raise ValueError(f"--mentions {folder}: made by {made}; wanted a folder of BuildMentionTable")
+def _check_made(folder: str, flag: str, kind: type[Stage]) -> None:
+    """Raises: ValueError where a given folder is another stage's."""
+    if (made := storage.read_manifest(folder).stage) != kind.__name__:
+        raise ValueError(f"{flag} {folder}: made by {made}; wanted a folder of {kind.__name__}")
 
 
 def _told(of: dict[str, Any]) -> str:

@@ -19,19 +19,24 @@ from pipeline import storage
 from pipeline.dump.containers import Block
 from pipeline.jobs import build_sequences
 from pipeline.jobs.build_sequences import SequenceBuilder
+from pipeline.lookup.contexts import words_of
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.packing import Limits
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from pipeline.storage.failures import PageGate
 from pipeline.storage.tries import write_numbers
+from tasks.entities.__main__ import main
+from tasks.entities.certainty import Certainty, write_certainty
+from tasks.entities.linker import basis_of
 from tests.support import DATA
+from tests.support.contexts import write_context_table
 from tests.support.mentions import Table, pages_of_dump, write_mentions
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer
 from tests.support.stages import run_in_process
 from workflows import BuildSequences, ExtractPages, LinkDocuments
 from workflows.corpora import linking
 from workflows.corpora.documents import plan_blocks, read_block
-from workflows.corpora.linking import DocumentLinker, Settings, cut_paragraphs, page_number
+from workflows.corpora.linking import DocumentLinker, Settings, cut_paragraphs, open_linker, page_number
 
 Run = dict[str, list[dict[str, Any]]]
 
@@ -90,7 +95,7 @@ def link(
     rejected: float = 0.001,
     **changes: Any,
 ) -> storage.Result:
-    settings = replace(Settings(str(documents), str(mentions), "", 0.0, 0.01), **changes)
+    settings = replace(Settings(str(documents), str(mentions), "", "", "", 0.0, 0.01), **changes)
     run = Here(DocumentLinker, folder)
     return linking.build(run, str(folder), settings, block_bytes=size, max_rejected=rejected)
 
@@ -132,6 +137,50 @@ def test_links_are_those_of_the_mention_table(wiki: Any, tmp_path: Path) -> None
     kept = rows(tmp_path / "sure", sure, "paragraphs")
     assert kept == [row for each in documents for row in expected(mentions, each, 0.99)]
     assert 0 < sure.drops["links:below_min_probability"] == links - sure.rows["links"]
+
+
+def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
+    wiki: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "Gull Bay" is the bay, but where a document tells of what is elsewhere; and the threshold is the calibration's."""
+    mentions, _, documents = wiki
+    [word] = [each for each in documents if each["text"].count("Gull Bay") == 1][:1]
+    words = {word: 1.0 for word in words_of(word["text"]) if word not in ("gull", "bay")}
+    contexts = write_context_table(tmp_path / "contexts", {"Elsewhere": words}).folder
+    folder, calibration = write_lines(tmp_path / "texts", documents), tmp_path / "calibration.json"
+    given = ["--mentions", str(mentions), "--contexts", contexts]
+    linker = open_linker(Settings(str(folder), str(mentions), "", contexts, "", 0.0, 0.01))
+    certainty = Certainty(context_weight=40.0, title_weight=0.1, temperature=2.0, min_probability=0.3)
+    write_certainty(calibration, certainty, basis_of(linker, None), {})
+    command = ["link", *given, "--calibration", str(calibration), str(folder / "a.jsonl")]
+    main(command)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    chosen = {"contexts": contexts, "calibration": str(calibration)}
+    result = link(folder, mentions, tmp_path / "linked", min_probability=None, **chosen)
+    found = rows(tmp_path / "linked", result, "paragraphs")
+    ends = [link["target"] for row in found for link in row["links"]]
+    assert ends == [each["title"] for of in told for each in of["mentions"] if each["title"]]
+    assert "Elsewhere" in ends
+    without = link(folder, mentions, tmp_path / "without", min_probability=0.3)
+    assert "Elsewhere" not in str(rows(tmp_path / "without", without, "paragraphs"))
+    everything = link(folder, mentions, tmp_path / "everything", **chosen)
+    assert result.drops["links:below_min_probability"] == everything.rows["links"] - result.rows["links"] > 0
+
+    with pytest.raises(
+        ValueError, match=r"calibration\.json: made for contexts \w+, used with none; calibrate"
+    ):
+        link(folder, mentions, tmp_path / "other", calibration=str(calibration))
+    stage = {"documents": str(folder), "mentions": str(mentions), "workdir": str(tmp_path / "work")}
+    folders = {LinkDocuments(**stage, **some).folder for some in ({}, {"contexts": contexts}, chosen)}
+    assert len(folders) == 3
+    with pytest.raises(
+        ValueError, match=r"--contexts .*: made by BuildMentionTable; wanted a folder of BuildContexts"
+    ):
+        LinkDocuments(**stage, contexts=str(mentions)).check()
+    with pytest.raises(
+        ValueError, match=r"--calibration nowhere: no such file; wanted one that calibrate wrote"
+    ):
+        LinkDocuments(**stage, calibration="nowhere").check()
 
 
 def test_tables_and_small_blocks_give_the_same(wiki: Any, tmp_path: Path) -> None:
@@ -248,10 +297,11 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     whole = link(folder, mentions, tmp_path / "whole", size=4096)
     target, key = Path(stage.folder), storage.digest(stage.identity())
     storage.clear_if_changed(str(target), key)
-    settings = {"documents": str(folder), "mentions": str(mentions), "model": ""}
+    settings = {"documents": str(folder), "mentions": str(mentions)}
+    settings |= dict.fromkeys(["model", "contexts", "calibration"], "")
     [first, *others] = plan_blocks([str(folder / "a.jsonl")], 4096)
     assert len(others) > 1
-    probabilities = {"min_probability": 0.0, "min_link_probability": 0.01}
+    probabilities = {"min_probability": None, "min_link_probability": 0.01}
     [done] = Here(DocumentLinker, target)("", [first], settings | probabilities).values()
     storage.commit_block(str(target), key, 0, done)
     (target / "paragraphs/block-00001.parquet").write_bytes(b"half")
