@@ -142,10 +142,10 @@ def test_links_are_those_of_the_mention_table(wiki: Any, tmp_path: Path) -> None
 def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     wiki: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """ "Gull Bay" is the bay, but where a document tells of what is elsewhere; and the threshold is the calibration's."""
+    """A context that has a document's words makes another page the likelier one there; the threshold is the file's."""
     mentions, _, documents = wiki
-    [word] = [each for each in documents if each["text"].count("Gull Bay") == 1][:1]
-    words = {word: 1.0 for word in words_of(word["text"]) if word not in ("gull", "bay")}
+    about = next(each["text"] for each in documents if "Gull Bay" in each["text"])
+    words = dict.fromkeys(words_of(about), 1.0)
     contexts = write_context_table(tmp_path / "contexts", {"Elsewhere": words}).folder
     folder, calibration = write_lines(tmp_path / "texts", documents), tmp_path / "calibration.json"
     given = ["--mentions", str(mentions), "--contexts", contexts]
