@@ -44,7 +44,6 @@ discount for pages that are no candidates."""
 GOLD = DATA / "entity-linking/wned-wiki.jsonl"
 PRIOR, BAG, CONTEXTS = BASES = ("the prior", "prior + bag of words", "prior + contexts")
 WAYS = LOCAL, GLOBAL = f"{CONTEXTS} + LUKE, local", f"{CONTEXTS} + LUKE, global"
-WITHOUT_OFFSET = f"{LOCAL}, no offset"
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def right_of(material: Material, shares: Shares) -> Floats:
 
 
 def measure(folders: Sequence[Path], material: Material, *, globally: bool) -> Found:
-    """The prior, contexts, and each model locally, without the offset of unknown pages, and globally.
+    """The prior, contexts, and each model in both ways.
 
     The held-out pages choose the weights and the certainty of each linker; globally those of the local way are taken.
     """
@@ -143,24 +142,15 @@ def measure(folders: Sequence[Path], material: Material, *, globally: bool) -> F
         model = load_model(folder, linker.finder.table, material.tokenizer)
         local = calibrated(replace(linker, model=model, is_global=False), material)
         found.add(LOCAL, folder.name, material, local)
-        progress(f"{folder.name}: without an offset")
-        found.add(WITHOUT_OFFSET, folder.name, material, calibrated(local, material, with_offset=False))
         if globally:
             progress(f"{folder.name}: globally")
             found.add(GLOBAL, folder.name, material, replace(local, is_global=True))
     return found
 
 
-def calibrated(linker: Linker, material: Material, *, with_offset: bool = True) -> Linker:
+def calibrated(linker: Linker, material: Material) -> Linker:
     """The linker with the certainty that the held-out pages choose; it answers whatever the probability."""
-    certainty, _ = calibrate(
-        linker,
-        material.choosing,
-        own_links=True,
-        with_offset=with_offset,
-        min_probability=0.0,
-        at_once=AT_ONCE,
-    )
+    certainty, _ = calibrate(linker, material.choosing, own_links=True, min_probability=0.0, at_once=AT_ONCE)
     return replace(linker, certainty=certainty)
 
 
@@ -180,7 +170,6 @@ def certainty_row(method: str, material: Material, linker: Linker, shares: Share
         "method": method,
         "prior weight": certainty.prior_weight,
         "context weight": certainty.context_weight,
-        "title weight": certainty.title_weight,
         "unknown offset": certainty.unknown_offset,
         "temperature": certainty.temperature,
         "discount": certainty.discount,

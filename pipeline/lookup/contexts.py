@@ -39,13 +39,6 @@ def words_of(text: str) -> list[str]:
     return [word.casefold() for match in tokens(text) if (word := match.group())[0].isalnum()]
 
 
-def missing_words(text: str, titles: Sequence[Sequence[str]]) -> list[Floats]:
-    """For each list how many words of each title a text does not have."""
-    own, every = {*words_of(text)}, dict.fromkeys(chain.from_iterable(titles))
-    counts = {title: float(len({*words_of(title)} - own)) for title in every}
-    return [np.array([counts[title] for title in some], np.float64) for some in titles]
-
-
 def weights_of(counts: Integers, paragraphs: Integers, total: int) -> Floats:
     """The weight of words: (1 + ln count) * (1 + ln((1 + total) / (1 + paragraphs))).
 

@@ -61,8 +61,7 @@ class Asked(NamedTuple):
         mentions: in it.
         candidates: of each mention.
         link_probabilities: of mentions that were found, how often their names are links; None where they were given.
-        contexts: for each mention (candidates, 2): the cosine of a candidate's context with the text, and how many
-            words of its title the text does not have; None without contexts.
+        contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
     """
 
     text: str
@@ -71,13 +70,13 @@ class Asked(NamedTuple):
     link_probabilities: Sequence[float] | None = None
     contexts: Sequence[NDArray[np.float64]] | None = None
 
-    def log_priors(self, context_weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """For each mention the logarithms of its candidates' priors, plus the weighted sums of their contexts."""
+    def log_priors(self, context_weight: float) -> list[NDArray[np.float64]]:
+        """For each mention the logarithms of its candidates' priors, plus the weighted cosines of their contexts."""
         found = [np.log([each.prior for each in of.items]) for of in self.candidates]
         if self.contexts is None:
             return found
         pairs = zip(found, self.contexts, strict=True)
-        return [log_prior + contexts @ context_weights for log_prior, contexts in pairs]
+        return [log_prior + context_weight * cosines for log_prior, cosines in pairs]
 
 
 class OwnLinks(NamedTuple):

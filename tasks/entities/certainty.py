@@ -37,9 +37,8 @@ class Certainty:
 
     Attributes:
         prior_weight: of what counts say, beside the model's score; of no meaning without a model.
-        context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior.
-        title_weight: of each word of a candidate's title that the text does not have, which is taken off. These three
-            together are what counts say; without contexts the prior alone is.
+        context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior: both
+            together are what counts say. Of no meaning without contexts.
         unknown_offset: added to the scores of candidates that the model does not know.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: d, of each candidate's links: of a name with n links and c candidates, d x c / n is the share of pages
@@ -49,16 +48,10 @@ class Certainty:
 
     prior_weight: float = 1.0
     context_weight: float = 8.0
-    title_weight: float = 0.6
     unknown_offset: float = 0.0
     temperature: float = 1.0
     discount: float = 0.0
     min_probability: float = 0.0
-
-    @property
-    def context_weights(self) -> Floats:
-        """(2) of what `Asked.contexts` has."""
-        return np.array([self.context_weight, -self.title_weight])
 
     def probabilities(self, shares: ArrayLike, links: int) -> Floats:
         """The probability of each candidate.
@@ -80,7 +73,6 @@ _TINY, _HUGE = sys.float_info.min, sys.float_info.max
 _LIMITS = {
     "prior_weight": (0, _HUGE, ", 0 or more"),
     "context_weight": (0, _HUGE, ", 0 or more"),
-    "title_weight": (0, _HUGE, ", 0 or more"),
     "unknown_offset": (-_HUGE, _HUGE, ""),
     "temperature": (_TINY, _HUGE, " above 0"),
     "discount": (0, 1, " from 0 to 1"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.lookup.contexts import ContextTable, missing_words
+from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, OwnLinks
@@ -33,7 +33,7 @@ class Linker:
         finder: of candidates.
         annotator: finds the mentions of documents that bring none.
         model: without one the answer is what counts say.
-        contexts: what is written around links; without them the text has no say beside the model.
+        contexts: what is written around links; without them the counts are those of links alone.
         is_global: see `disambiguation`.
         certainty: what turns scores into probabilities, and below which of them no page is given.
         longer_mentions: whether mentions take over what longer ones of their document stand for.
@@ -72,7 +72,7 @@ class Linker:
 
     def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
         """For each mention the share of each candidate, at temperature 1; what counts say where no model has a say."""
-        by_counts = [shares_by_counts(asked, self.certainty.context_weights) for asked in documents]
+        by_counts = [shares_by_counts(asked, self.certainty.context_weight) for asked in documents]
         if not self.model:
             return by_counts
         from tasks.entities.disambiguation.answers import disambiguate
@@ -90,8 +90,7 @@ class Linker:
         contexts = None
         if self.contexts is not None:
             titles = [[each.title for each in of.items] for of in candidates]
-            both = zip(self.contexts.cosines(text, titles), missing_words(text, titles), strict=True)
-            contexts = [np.stack(each, axis=-1) for each in both]
+            contexts = self.contexts.cosines(text, titles)
         return Asked(text, mentions, candidates, contexts=contexts)
 
     def _asked(self, record: Record, own: OwnLinks) -> Asked:
@@ -183,13 +182,13 @@ def with_certainty(
     return replace(linker, certainty=certainty)
 
 
-def shares_by_counts(asked: Asked, context_weights: Floats) -> "list[Floats | list[float]]":
+def shares_by_counts(asked: Asked, context_weight: float) -> "list[Floats | list[float]]":
     """For each mention the shares of its candidates by their priors and contexts; they sum to what the priors do."""
     priors = [[each.prior for each in of.items] for of in asked.candidates]
     if asked.contexts is None:
         return [*priors]
     found = list[Floats | list[float]]()
-    for own, scores in zip(priors, asked.log_priors(context_weights), strict=True):
+    for own, scores in zip(priors, asked.log_priors(context_weight), strict=True):
         powers = np.exp(scores - scores.max(initial=-np.inf))
         found.append(powers * (sum(own) / powers.sum()) if own else own)
     return found

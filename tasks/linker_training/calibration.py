@@ -23,12 +23,7 @@ from tasks.task import Choices
 
 # Of each part of a score the weight that is expected, and the least one. Early in training a model's logits are large,
 # and say little.
-WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "titles": (1.0, 0.0)}
-WEIGHTS |= {"model": (1.0, 0.02), "unknown": (0.0, -np.inf)}
-CONTEXTS = {
-    "contexts": "context_weight",
-    "titles": "title_weight",
-}  # by what `Asked.contexts` has, in its order
+WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "model": (1.0, 0.02), "unknown": (0.0, -np.inf)}
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 
 
@@ -39,7 +34,7 @@ class Row(NamedTuple):
         title: of its page; None: in no knowledge base.
         candidates: of the mention.
         shares: of each candidate.
-        contexts: (candidates, 2) as `Asked` has them; 0 without contexts.
+        contexts: the cosine of each candidate's context with the text; 0 without contexts.
         is_unknown: whether the model does not know a candidate; of none without a model.
     """
 
@@ -56,8 +51,8 @@ class Outcomes:
 
     Attributes:
         shares: (mentions, candidates) as the linker gave them, at temperature 1; 0 behind a mention's own.
-        log_priors: (mentions, candidates) the logarithms of the priors; 0 behind a mention's own.
-        contexts: (mentions, candidates, 2) as `Asked` has them; 0 there, too, and where there are no contexts.
+        log_priors, contexts: (mentions, candidates) the logarithms of the priors, and the cosines of the contexts; 0
+            behind a mention's own, and where there are no contexts.
         is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
         is_right: (mentions, candidates) at most one of a mention.
         links: (mentions) of the mention's text.
@@ -83,16 +78,16 @@ class Outcomes:
         sizes = np.array([len(row.candidates.items) for row in some], np.int64)
         is_own = np.arange(max(sizes, default=0)) < sizes[:, None]
 
-        def filled(values: Iterable[Sequence[Any] | Floats], kind: type, *width: int) -> NDArray[Any]:
-            table: NDArray[Any] = np.zeros((*is_own.shape, *width), kind)
-            table[is_own] = [each for row in values for each in row] or np.zeros((0, *width))
+        def filled(values: Iterable[Sequence[Any] | Floats], kind: type) -> NDArray[Any]:
+            table: NDArray[Any] = np.zeros(is_own.shape, kind)
+            table[is_own] = [each for row in values for each in row]
             return table
 
         found = [row.candidates for row in some]
         return cls(
             shares=filled((row.shares for row in some), float),
             log_priors=filled((np.log([each.prior for each in of.items]) for of in found), float),
-            contexts=filled((row.contexts for row in some), float, 2),
+            contexts=filled((row.contexts for row in some), float),
             is_unknown=filled((row.is_unknown for row in some), bool),
             is_right=filled(
                 ([each.title == row.title for each in row.candidates.items] for row in some), bool
@@ -130,7 +125,6 @@ def calibrate(
     documents: Sequence[Document],
     *,
     own_links: bool = False,
-    with_offset: bool = True,
     min_probability: float | None = None,
     at_once: int = 256,
 ) -> tuple[Certainty, Figures]:
@@ -143,7 +137,6 @@ def calibrate(
         linker: its certainty is not asked.
         documents: with titles.
         own_links: whether they are pages of the table's dump, whose links are taken out of the candidates.
-        with_offset: whether pages that the model does not know have an offset of their own.
         min_probability: the threshold; None: that of the best F1.
         at_once: so many documents are scored together.
 
@@ -159,7 +152,7 @@ def calibrate(
             f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
         )
     if linker.model or linker.contexts is not None:
-        weights = fit_weights(outcomes, has_model=linker.model is not None, with_offset=with_offset)
+        weights = fit_weights(outcomes, has_model=linker.model is not None)
         linker = replace(linker, certainty=weights)
         outcomes = observe(linker, documents, own, at_once)
     temperature = at_best(*outcomes.reached().choices())
@@ -223,7 +216,7 @@ def rows_of(
 ) -> list[Row]:
     """The mentions of a document, whose pages have these titles, with what the linker says of them."""
     items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
-    contexts = asked.contexts or [np.zeros((len(some), 2)) for some in items]
+    contexts = asked.contexts or [np.zeros(len(some)) for some in items]
     is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
     return list(map(Row, titles, asked.candidates, shares, contexts, is_unknown))
 
@@ -231,20 +224,20 @@ def rows_of(
 # The likeliest values
 
 
-def fit_weights(outcomes: Outcomes, *, has_model: bool, with_offset: bool = True) -> Certainty:
+def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
     """The likeliest weights, whichever the temperature, where the scores were taken with those of UNCALIBRATED.
 
-    These are expected until mentions say otherwise, and stay where nothing can be told. The offset of unknown pages is
-    one of them, or it is 0.
+    These are expected until mentions say otherwise, and stay where nothing can be told.
     """
     some, start = outcomes.reached(), UNCALIBRATED
-    by_contexts = start.context_weights * some.contexts
+    by_contexts = start.context_weight * some.contexts
     parts = {"prior": some.log_priors}
-    parts |= {name: by_contexts[..., n] for n, name in enumerate(CONTEXTS) if by_contexts[..., n].any()}
+    if some.contexts.any():
+        parts["contexts"] = by_contexts
     if has_model:
         log_shares = np.maximum(some.choices()[0], SMALLEST)
-        parts["model"] = log_shares - start.prior_weight * (some.log_priors + by_contexts.sum(axis=-1))
-    if with_offset and some.is_unknown.any():
+        parts["model"] = log_shares - start.prior_weight * (some.log_priors + by_contexts)
+    if some.is_unknown.any():
         parts["unknown"] = some.is_unknown.astype(np.float64)
     is_own = np.arange(some.shares.shape[1]) < some.sizes[:, None]
     features = np.stack([*parts.values()], axis=-1)
@@ -255,10 +248,7 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool, with_offset: bool = True
     return replace(
         start,
         prior_weight=round(prior / scale, 2),
-        **{
-            field: round(getattr(start, field) * found.get(name, prior) / prior, 2)
-            for name, field in CONTEXTS.items()
-        },
+        context_weight=round(start.context_weight * found.get("contexts", prior) / prior, 2),
         unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
     )
 

@@ -65,12 +65,6 @@ def add_calibration(calibrate: argparse.ArgumentParser) -> None:
         help="the documents are pages of the table's dump: what each links itself does not count for it",
     )
     calibrate.add_argument(
-        "--no-unknown-offset",
-        dest="with_offset",
-        action="store_false",
-        help="pages that the model does not know have no offset: it tells how rare they are in these documents",
-    )
-    calibrate.add_argument(
         "--min-probability",
         type=share,
         metavar="SHARE",
@@ -101,7 +95,6 @@ def run_calibration(
         linker,
         documents,
         own_links=options.own_links,
-        with_offset=options.with_offset,
         min_probability=options.min_probability,
         at_once=at_once,
     )

@@ -163,7 +163,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     """
 
     FOLDER = "linking"
-    VERSION = 4
+    VERSION = 3
     KEEPS = "unfinished"  # answers
 
     def requires(self) -> dict[str, Stage]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from model.data.masking import MaskedSequence
 from model.luke.batch import IGNORED
 from tasks.entities.candidates import Asked, Candidate
-from tasks.entities.certainty import UNCALIBRATED
 from tasks.io.windows import token_spans, windows
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Question:
         tokens: its tokens in the document, half open.
         rows: of its candidates in the model's entity table.
         unknown: titles of the candidates that have none.
-        log_prior: of its candidates, with what their contexts say.
+        log_prior: of its candidates, with what their contexts add.
         shares: the probability of each candidate, once it is scored.
         row: the entity that is put in for the mask, once that is decided.
     """
@@ -75,7 +74,7 @@ class Window:
 
 
 def questions_of(
-    model: "EntityModel", asked: Asked, context_weights: Floats = UNCALIBRATED.context_weights
+    model: "EntityModel", asked: Asked, context_weight: float = 0.0
 ) -> tuple[list[Question | None], list[Window]]:
     """A question for each mention (None: without candidates or tokens), and the windows that answer them.
 
@@ -84,7 +83,7 @@ def questions_of(
     ids, characters = model.tokenizer.encode_with_offsets(asked.text)
     spans = np.array([(each.start, each.end) for each in asked.mentions], np.int64).reshape(-1, 2)
     tokens = token_spans(np.array(characters, np.int64).reshape(-1, 2), spans)
-    found_by_counts = zip(tokens.tolist(), asked.candidates, asked.log_priors(context_weights), strict=True)
+    found_by_counts = zip(tokens.tolist(), asked.candidates, asked.log_priors(context_weight), strict=True)
     questions = [
         question(model, (first, last), each.items, log_prior) if each.items and first < last else None
         for (first, last), each, log_prior in found_by_counts

@@ -10,7 +10,6 @@ import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from pipeline.lookup.contexts import missing_words
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.__main__ import main
 from tasks.entities.annotator import Annotator
@@ -78,7 +77,7 @@ def test_words_of_the_document_say_which_page_is_meant(table: Path, tmp_path: Pa
     contexts = write_context_table(tmp_path, {"B": {"met": 3.0, "sea": 4.0}, "C": {"bob": 1.0}})
     cosine = 0.6 / 2**0.5  # the text has "met" and "bob", which are as rare
     for weight in (0.0, 2.0, 8.0):
-        certainty = Certainty(context_weight=weight, title_weight=0.0)
+        certainty = Certainty(context_weight=weight)
         found = answers(linker(table, certainty, contexts=contexts, shows_candidates=True), (0, 2), (7, 10))
         shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
         odds = 3 / np.exp(weight * cosine)
@@ -108,23 +107,7 @@ def test_contexts_of_another_dump_are_refused(table: Path, tmp_path: Path) -> No
 def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> None:
     empty = write_context_table(tmp_path, {})
     asked = linker(table, contexts=empty).ask(SENTENCE, [Mention(0, 2)])
-    assert [each.tolist() for each in asked.contexts or ()] == [[[0.0, 1.0], [0.0, 1.0]]]
-
-
-def test_words_of_titles_that_the_document_does_not_have_are_against_pages(tmp_path: Path) -> None:
-    """A name counts for nothing where it is in the text, in whatever case; each other word of a title does, once."""
-    items = ("Ape", "Ape (ape band, 1960s BAND)", "", "Kæmpeabe")
-    assert [each.tolist() for each in missing_words("An ape, KÆMPEABE!", [items, (), items[:2]])] == [
-        [0.0, 2.0, 0.0, 0.0], [], [0.0, 2.0]
-    ]  # fmt: skip
-    asked = Asked(
-        "An ape", [Mention(3, 6)],
-        [Candidates(EXACT, (Candidate("Ape (band, 1960s)", None, 0.75), Candidate("Ape", None, 0.25)))],
-        contexts=[np.array([[0.5, 2.0], [0.25, 0.0]])],
-    )  # fmt: skip
-    [found] = shares_by_counts(asked, Certainty(context_weight=4.0, title_weight=1.5).context_weights)
-    odds = 3 * np.exp(4.0 * 0.25 - 1.5 * 2)
-    assert found.tolist() == pytest.approx([odds / (1 + odds), 1 / (1 + odds)])
+    assert [each.tolist() for each in asked.contexts or ()] == [[0.0, 0.0]]
 
 
 @given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10))
@@ -132,11 +115,10 @@ def test_contexts_leave_what_belongs_to_other_pages(parts: list[float], weight: 
     """Where the priors of candidates sum to less than 1."""
     priors = [part / (sum(parts) + 0.5) for part in parts]
     items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
-    cosines = np.linspace(0, 1, len(priors))
-    contexts = [np.stack([cosines, np.zeros(len(priors))], axis=-1)]
+    contexts = [np.linspace(0, 1, len(priors))]
     asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], contexts=contexts)
-    [found] = shares_by_counts(asked, Certainty(context_weight=weight).context_weights)
-    powers = [prior * np.exp(weight * cosine) for prior, cosine in zip(priors, cosines, strict=True)]
+    [found] = shares_by_counts(asked, weight)
+    powers = [prior * np.exp(weight * cosine) for prior, cosine in zip(priors, contexts[0], strict=True)]
     assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
 
 
@@ -208,7 +190,7 @@ def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     finder = CandidateFinder(MentionTable(str(table)))
     used_for = basis(finder, None, None, is_global=True, longer_mentions=False)
-    certainty = Certainty(0.5, 4.0, 0.75, -1.5, 1.25, 0.125, 0.3)
+    certainty = Certainty(0.5, 4.0, -1.5, 1.25, 0.125, 0.3)
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
     assert used_for["mode"] == "prior"
@@ -226,7 +208,6 @@ def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) ->
         ({"most_candidates": 7}, "made for most_candidates 7, used with 30; calibrate for that"),
         ({"contexts": "2" * 64}, "made for contexts 222222222222, used with none; calibrate for that"),
         ({"unknown_offset": None}, "unknown_offset is null; wanted a number; run calibrate again"),
-        ({"title_weight": -1}, "title_weight is -1; wanted a number, 0 or more; run calibrate again"),
         ({"longer_mentions": True}, "made for longer_mentions True, used with False; calibrate for that"),
         ({"temperature": 0}, "temperature is 0; wanted a number above 0; run calibrate again"),
         ({"discount": -1}, "discount is -1; wanted a number from 0 to 1; run calibrate again"),

@@ -45,7 +45,7 @@ from tests.tasks.linker_training.test_training import pages_of
 # Outcomes that are drawn
 
 
-Values = tuple[float, float, float, float, float, float]  # of Certainty, without the threshold
+Values = tuple[float, float, float, float, float]  # of Certainty, without the threshold
 
 
 def drawn(values: Values, count: int = 2000) -> Outcomes:
@@ -55,8 +55,7 @@ def drawn(values: Values, count: int = 2000) -> Outcomes:
         size = int(generator.integers(1, 6))
         counts = np.sort(generator.integers(1, 30, size))[::-1]
         priors, logits = counts / counts.sum(), generator.normal(scale=2, size=size)
-        contexts, is_unknown = generator.uniform(size=(size, 2)) / 2, generator.uniform(size=size) < 0.3
-        contexts[:, 1] = generator.integers(0, 3, size)
+        contexts, is_unknown = generator.uniform(size=size) / 2, generator.uniform(size=size) < 0.3
         scores = scores_of(certainty, np.log(priors), contexts, logits, is_unknown)
         right = certainty.probabilities(shares_of(scores), int(counts.sum()))
         place = int(generator.choice(size + 1, p=[*right, max(0.0, 1 - right.sum())]))
@@ -68,8 +67,7 @@ def drawn(values: Values, count: int = 2000) -> Outcomes:
 
 
 def scores_of(certainty: Certainty, log_priors: Any, contexts: Any, logits: Any, is_unknown: Any) -> Any:
-    by_contexts = certainty.context_weight * contexts[..., 0] - certainty.title_weight * contexts[..., 1]
-    by_counts = log_priors + by_contexts
+    by_counts = log_priors + certainty.context_weight * contexts
     return certainty.prior_weight * by_counts + logits + certainty.unknown_offset * is_unknown
 
 
@@ -94,19 +92,19 @@ def loss(outcomes: Outcomes, certainty: Certainty) -> float:
     return found
 
 
-@pytest.mark.parametrize("values", [(0.5, 4.0, 0.8, 1.0, 1.5, 0.25), (6.0, 9.0, 0.3, -2.0, 1.5, 0.05)])
+@pytest.mark.parametrize("values", [(0.5, 4.0, 1.0, 1.5, 0.25), (6.0, 9.0, -2.0, 1.5, 0.05)])
 def test_the_likeliest_values_are_found(values: Values) -> None:
     """Those by which the outcomes were drawn, nearly, and none around them is likelier."""
     outcomes = drawn(values)
     found, discount = fit_weights(outcomes, has_model=True), fit_discount(outcomes)
-    weights = found.prior_weight, found.context_weight, found.title_weight, found.unknown_offset
-    assert weights == pytest.approx(values[:4], rel=0.25, abs=0.25)
-    assert discount == pytest.approx(values[5], abs=0.05)
-    best = replace(found, temperature=values[4], discount=values[5])
+    weights = found.prior_weight, found.context_weight, found.unknown_offset
+    assert weights == pytest.approx(values[:3], rel=0.25, abs=0.25)
+    assert discount == pytest.approx(values[4], abs=0.05)
+    best = replace(found, temperature=values[3], discount=values[4])
     least = loss(outcomes, best)
     for step in (-0.05, 0.05):
         assert loss(outcomes, replace(best, discount=discount + step if discount > 0.05 else 0.2)) > least
-    for name in ("prior_weight", "context_weight", "title_weight", "unknown_offset"):
+    for name in ("prior_weight", "context_weight", "unknown_offset"):
         for factor in (0.7, 1.4):
             assert loss(outcomes, replace(best, **{name: getattr(best, name) * factor})) > least
 
@@ -135,25 +133,15 @@ def test_weights_are_those_of_scipy() -> None:
 
 
 def test_without_a_model_contexts_alone_are_weighed() -> None:
-    outcomes = drawn((1.0, 4.0, 0.3, 0.0, 1.5, 0.0), 10_000)
+    outcomes = drawn((1.0, 4.0, 0.0, 1.5, 0.0))
     by_counts = replace(outcomes, is_unknown=np.zeros_like(outcomes.is_unknown))
     found = fit_weights(by_counts, has_model=False)
     assert (found.prior_weight, found.unknown_offset) == (1.0, 0.0)
-    assert (found.context_weight, found.title_weight) == pytest.approx((4.0, 0.3), rel=0.3)
-
-
-def test_the_offset_can_be_left_out() -> None:
-    """Nothing is likelier without it, and the others are fitted as if all pages were known."""
-    outcomes = drawn((0.5, 4.0, 0.8, -2.0, 1.0, 0.0))
-    found = fit_weights(outcomes, has_model=True, with_offset=False)
-    assert found.unknown_offset == 0.0
-    all_known = replace(outcomes, is_unknown=np.zeros_like(outcomes.is_unknown))
-    assert found == fit_weights(all_known, has_model=True)
-    assert found != replace(fit_weights(outcomes, has_model=True), unknown_offset=0.0)
+    assert found.context_weight == pytest.approx(4.0, rel=0.3)
 
 
 def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
-    outcomes = drawn((1.0, 8.0, 0.6, 0.0, 1.0, 0.0), 200)
+    outcomes = drawn((1.0, 8.0, 0.0, 1.0, 0.0), 200)
     assert outcomes.is_right.any(axis=1).all()
     assert fit_discount(outcomes) == 0.0
 

@@ -48,6 +48,8 @@ def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
             "documents": str(documents.parent),
             "mentions": str(mentions),
             "model": str(model),
+            "contexts": "",
+            "calibration": "",
             "min_probability": least,
             "min_link_probability": 0.01,
         }

@@ -150,7 +150,7 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     folder, calibration = write_lines(tmp_path / "texts", documents), tmp_path / "calibration.json"
     given = ["--mentions", str(mentions), "--contexts", contexts]
     linker = open_linker(Settings(str(folder), str(mentions), "", contexts, "", 0.0, 0.01))
-    certainty = Certainty(context_weight=40.0, title_weight=0.1, temperature=2.0, min_probability=0.3)
+    certainty = Certainty(context_weight=40.0, temperature=2.0, min_probability=0.3)
     write_certainty(calibration, certainty, basis_of(linker, None), {})
     command = ["link", *given, "--calibration", str(calibration), str(folder / "a.jsonl")]
     main(command)
