@@ -31,8 +31,8 @@ from tasks.io.arguments import positive, stop
 from tasks.linker_training.calibration_command import (
     add_calibration,
     add_certainty,
-    by_options,
     run_calibration,
+    with_options,
 )
 from tasks.linker_training.training_command import add_training
 from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
@@ -195,7 +195,7 @@ def open_linker(options: argparse.Namespace) -> Linker:
         words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
         model = load_model(folder, annotator.table, words, device=options.device)
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
-    return by_options(linker, folder, options)
+    return with_options(linker, folder, options)
 
 
 def at_once(options: argparse.Namespace) -> int:

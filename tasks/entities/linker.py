@@ -161,7 +161,7 @@ def open_contexts(folder: Path, table: MentionTable) -> ContextTable:
 
 
 def basis_of(linker: Linker, model: Path | None) -> Figures:
-    """What a calibration of a linker is for, whose model is in this folder."""
+    """What a calibration is made for: a linker, and the folder of its model."""
     contexts = None if linker.contexts is None else linker.contexts.folder
     how = {"is_global": linker.is_global, "longer_mentions": linker.longer_mentions}
     return basis(linker.finder, model, contexts, **how)

@@ -32,7 +32,9 @@ def add_certainty(link: argparse.ArgumentParser) -> None:
     )
     either = link.add_mutually_exclusive_group()
     either.add_argument(
-        "--calibration", type=Path, help="what calibrate wrote for this table, model and way of linking"
+        "--calibration",
+        type=Path,
+        help="what calibrate wrote for this table, model, contexts and way of linking",
     )
     either.add_argument(
         "--prior-weight",
@@ -72,7 +74,7 @@ def add_calibration(calibrate: argparse.ArgumentParser) -> None:
     )
 
 
-def by_options(linker: Linker, model: Path | None, options: argparse.Namespace) -> Linker:
+def with_options(linker: Linker, model: Path | None, options: argparse.Namespace) -> Linker:
     """The linker with the certainty of the options; `model` is the folder of its model.
 
     Raises: ValueError for a calibration of something else.

@@ -71,7 +71,11 @@ def _serve(listener: socket.socket) -> None:
         client, _ = listener.accept()
         _, files, _, _ = socket.recv_fds(client, 1, 3)
         with client.makefile("rb") as request:
-            words, folder, environment = json.load(request)
+            asked = request.read()
+        if len(files) < 3 or not asked:  # it was killed before it could ask
+            client.close()
+            continue
+        words, folder, environment = json.loads(asked)
         kind = " ".join(words[:3] if words[1:2] == ["-m"] else words[:1])
         if os.fork() == 0:
             listener.close()

@@ -213,11 +213,11 @@ class LinkingSettings(MentionSettings):
     model = luigi.Parameter(
         default="",
         description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
-        "what is meant, on processors; empty: the commonest page",
+        "what is meant, on processors; empty: counts choose",
     )
     contexts = luigi.Parameter(
         default="",
-        description="folder of a BuildContexts of the same dump: the words of a document have a say; empty: none",
+        description="folder of a BuildContexts of the same dump, by which the words of a document count; empty: none",
     )
     calibration = luigi.Parameter(
         default="",
@@ -225,10 +225,8 @@ class LinkingSettings(MentionSettings):
         "empty: none",
     )
     min_probability = parameters.Share(
-        default=AUTO,
-        or_auto=True,
-        description="links are left out where link probability of the name x probability of the page is lower; "
-        "auto: that of the calibration, or 0",
+        default=0.0,
+        description="links are left out where link probability of the name x probability of the page is lower",
     )
     min_link_probability = parameters.Share(
         default=0.01, description="names that are links less often in Wikipedia are not found"

@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,10 @@ class Settings:
     Attributes:
         documents: their folder.
         mentions: folder of BuildMentionTable.
-        model: folder of a model with its tokenizer; empty: the commonest page is the answer.
+        model: folder of a model with its tokenizer; empty: none.
         contexts: folder of BuildContexts; empty: none.
-        calibration: file of `calibrate`; empty: none.
-        min_probability: of a link, as `link` takes it; those below it are left out. None: the calibration's.
+        calibration: file of `calibrate`; empty: none. Its threshold is not taken: it is for mentions that are given.
+        min_probability: of a link, as `link` takes it; those below it are left out.
         min_link_probability: of a name; those that are links less often are not found.
     """
 
@@ -43,7 +43,7 @@ class Settings:
     model: str
     contexts: str
     calibration: str
-    min_probability: float | None
+    min_probability: float
     min_link_probability: float
 
 
@@ -60,8 +60,10 @@ def build(
         max_rejected: share of documents that may be rejected.
 
     Raises:
-        ValueError: too many documents are rejected, none is left, or two have one id.
+        ValueError: too many documents are rejected, none is left, or two have one id; or the contexts or the
+            calibration are of something else.
     """
+    linker_by_counts(settings)  # before workers do it, whose errors are long
     paths = [storage.join(settings.documents, name) for name in find_files(settings.documents)]
     result = storage.merge_blocks(run(JOB, plan_blocks(paths, block_bytes), asdict(settings)))
     storage.log_failures(folder, result.files)
@@ -115,7 +117,7 @@ def page_number(document: str) -> int:
 
 
 class DocumentLinker:
-    """The work on one block: writes the pages, paragraphs and rejected documents of it; holds table and model."""
+    """The work on one block: writes the pages, paragraphs and rejected documents of it; holds the linker."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self.settings = Settings(**arguments)
@@ -177,11 +179,11 @@ class DocumentLinker:
         return cut_paragraphs(text, links, drops), drops
 
 
-def open_linker(settings: Settings) -> Any:
-    """What links documents: finds names by the mention table, and chooses their pages by it, by contexts and the model.
+def linker_by_counts(settings: Settings) -> Any:
+    """What links documents, but for the model: finds names by the mention table, and knows contexts and calibration.
 
     Raises:
-        ValueError: the table, the contexts, the model or the calibration cannot be used.
+        ValueError: the table, the contexts or the calibration cannot be used.
     """
     from tasks.entities.annotator import Annotator
     from tasks.entities.candidates import CandidateFinder
@@ -190,19 +192,31 @@ def open_linker(settings: Settings) -> Any:
     annotator = Annotator.open(
         Path(settings.mentions), min_link_probability=settings.min_link_probability, min_commonness=0.0
     )
-    model, folder = None, Path(settings.model) if settings.model else None
-    if folder:
-        import torch
-
-        from tasks.entities.disambiguation.entity_model import load_model
-        from tasks.serving.predict import their_words
-
-        torch.set_num_threads(1)  # sums come out the same however many processes there are
-        model = load_model(folder, annotator.table, their_words(folder)[0], device="cpu")
     contexts = open_contexts(Path(settings.contexts), annotator.table) if settings.contexts else None
-    linker = Linker(CandidateFinder(annotator.table), annotator, model, contexts, finds_all=True)
+    linker = Linker(CandidateFinder(annotator.table), annotator, contexts=contexts, finds_all=True)
+    model = Path(settings.model) if settings.model else None
     calibration = Path(settings.calibration) if settings.calibration else None
-    return with_certainty(linker, folder, calibration, settings.min_probability)
+    return with_certainty(linker, model, calibration, settings.min_probability)
+
+
+def open_linker(settings: Settings) -> Any:
+    """What links documents: pages are chosen by counts and, where it is given, the model.
+
+    Raises:
+        ValueError: as `linker_by_counts`, or the model cannot be used.
+    """
+    linker = linker_by_counts(settings)
+    if not settings.model:
+        return linker
+    import torch
+
+    from tasks.entities.disambiguation.entity_model import load_model
+    from tasks.serving.predict import their_words
+
+    torch.set_num_threads(1)  # sums come out the same however many processes there are
+    folder = Path(settings.model)
+    model = load_model(folder, linker.finder.table, their_words(folder)[0], device="cpu")
+    return replace(linker, model=model)
 
 
 def cut_paragraphs(text: str, links: Sequence[Link], drops: Counter[str]) -> list[tuple[str, list[Link]]]:

@@ -46,15 +46,17 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         return os.path.abspath(self.mentions) if self.mentions else self.clone(BuildMentionTable).folder
 
     def bytes_parameters(self) -> dict[str, Any]:
-        """What every file of the documents and of the model holds decides the bytes, as the given table does."""
+        """What every file of the documents and of the model holds decides the bytes, as what else is given does."""
+        given = {"contexts": storage.manifest_sha256(self.contexts)} if self.contexts else {}
+        if self.calibration:
+            given["calibration"] = storage.file_sha256(self.calibration)
         return {
             **self.values("min_probability", "min_link_probability"),
             "block_bytes": self.block_bytes(),
             "documents": _digests(self.documents, self._names()),
             "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
-            "contexts": storage.manifest_sha256(self.contexts) if self.contexts else "",
-            "calibration": storage.file_sha256(self.calibration) if self.calibration else "",
             "model": _digests(self.model, storage.list_files(self.model)) if self.model else {},
+            **given,
         }
 
     def _names(self) -> list[str]:
@@ -97,7 +99,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             model=os.path.abspath(self.model) if self.model else "",
             contexts=os.path.abspath(self.contexts) if self.contexts else "",
             calibration=os.path.abspath(self.calibration) if self.calibration else "",
-            min_probability=None if self.min_probability == AUTO else float(self.min_probability),
+            min_probability=self.min_probability,
             min_link_probability=self.min_link_probability,
         )
         return linking.build(

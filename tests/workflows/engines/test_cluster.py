@@ -25,6 +25,7 @@ import pytest
 from pipeline import storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import read_site_info
+from pipeline.jobs.spark import OWN_CONF
 from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
 from tests.support.killed import ended, family
@@ -85,7 +86,7 @@ class Running:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick_engines() -> Iterator[None]:
+def quick_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Java's second compiler takes most of the time of ten JVMs that live for seconds, and loading classes comes next.
 
     The cluster's processes take the archive that the tests' drivers take, see tests/support/java.py.
@@ -93,6 +94,9 @@ def quick_engines() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         patch.setenv("JDK_JAVA_OPTIONS", os.environ.get("SPARK_SUBMIT_OPTS", ""))
+        if "SPARK_CONF_DIR" not in os.environ:  # a user's folder, to be taken instead of ours
+            shutil.copytree(OWN_CONF, conf := tmp_path_factory.mktemp("conf"), dirs_exist_ok=True)
+            patch.setenv("SPARK_CONF_DIR", str(conf))
         patch.setenv("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "false")  # a sample every 10 ms
         yield
 
@@ -208,9 +212,8 @@ def test_all_listen_on_loopback_alone(running: Running) -> None:
 
 
 def test_the_users_configuration_of_spark_stands(running: Running) -> None:
-    own = str(cluster.ROOT / "pipeline" / "jobs" / "spark_conf")
     [master] = running.members(cluster.SPARK_MASTER)
-    assert master.environ()["SPARK_CONF_DIR"] == os.environ.get("SPARK_CONF_DIR", own)
+    assert master.environ()["SPARK_CONF_DIR"] == os.environ["SPARK_CONF_DIR"] != str(OWN_CONF)
 
 
 def test_the_printed_command_runs_and_luigid_shows_it(running: Running, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_links_are_those_of_the_mention_table(wiki: Any, tmp_path: Path) -> None
 def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     wiki: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A context that has a document's words makes another page the likelier one there; the threshold is the file's."""
+    """Contexts with a document's words make another page the likelier one there; the file's threshold is not taken."""
     mentions, _, documents = wiki
     about = next(each["text"] for each in documents if "Gull Bay" in each["text"])
     words = dict.fromkeys(words_of(about), 1.0)
@@ -150,13 +150,13 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     folder, calibration = write_lines(tmp_path / "texts", documents), tmp_path / "calibration.json"
     given = ["--mentions", str(mentions), "--contexts", contexts]
     linker = open_linker(Settings(str(folder), str(mentions), "", contexts, "", 0.0, 0.01))
-    certainty = Certainty(context_weight=40.0, temperature=2.0, min_probability=0.3)
+    certainty = Certainty(context_weight=40.0, temperature=2.0, min_probability=0.9)
     write_certainty(calibration, certainty, basis_of(linker, None), {})
     command = ["link", *given, "--calibration", str(calibration), str(folder / "a.jsonl")]
-    main(command)
+    main([*command, "--min-probability", "0.3"])
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     chosen = {"contexts": contexts, "calibration": str(calibration)}
-    result = link(folder, mentions, tmp_path / "linked", min_probability=None, **chosen)
+    result = link(folder, mentions, tmp_path / "linked", min_probability=0.3, **chosen)
     found = rows(tmp_path / "linked", result, "paragraphs")
     ends = [link["target"] for row in found for link in row["links"]]
     assert ends == [each["title"] for of in told for each in of["mentions"] if each["title"]]
@@ -171,8 +171,10 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     ):
         link(folder, mentions, tmp_path / "other", calibration=str(calibration))
     stage = {"documents": str(folder), "mentions": str(mentions), "workdir": str(tmp_path / "work")}
-    folders = {LinkDocuments(**stage, **some).folder for some in ({}, {"contexts": contexts}, chosen)}
-    assert len(folders) == 3
+    stages = [LinkDocuments(**stage, **some) for some in ({}, {"contexts": contexts}, chosen)]
+    assert len({each.folder for each in stages}) == 3
+    run_in_process(chosen_stage := LinkDocuments(**stage, **chosen, processes=1))
+    assert chosen_stage.manifest().rows == everything.rows
     with pytest.raises(
         ValueError, match=r"--contexts .*: made by BuildMentionTable; wanted a folder of BuildContexts"
     ):
@@ -301,7 +303,7 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     settings |= dict.fromkeys(["model", "contexts", "calibration"], "")
     [first, *others] = plan_blocks([str(folder / "a.jsonl")], 4096)
     assert len(others) > 1
-    probabilities = {"min_probability": None, "min_link_probability": 0.01}
+    probabilities = {"min_probability": 0.0, "min_link_probability": 0.01}
     [done] = Here(DocumentLinker, target)("", [first], settings | probabilities).values()
     storage.commit_block(str(target), key, 0, done)
     (target / "paragraphs/block-00001.parquet").write_bytes(b"half")
