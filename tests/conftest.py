@@ -16,7 +16,7 @@ import pytest
 
 from tests.support import ROOT
 
-# A million objects live as long as the tests: to look through them more often took a tenth of the time.
+# What is imported lives as long as the tests: Python need not look through it often.
 gc.set_threshold(100_000, 50, 100)
 
 try:
@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported stays: the collector need not look through it again and again."""
+    """What is imported by now is not looked through at all."""
     gc.collect()
     gc.freeze()
 

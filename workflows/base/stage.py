@@ -272,3 +272,15 @@ class RetriesFailures(Stage):
 
     def is_done(self) -> bool:
         return self.is_current() and (self._has_run or not self.manifest().facts["failed"])
+
+
+def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
+    """The manifest of a folder that a flag names.
+
+    Raises:
+        ValueError: naming the flag, where `read_manifest` finds that it is no finished folder of this stage.
+    """
+    try:
+        return storage.read_manifest(folder, stage)
+    except ValueError as error:
+        raise ValueError(f"{flag} {error}") from None

@@ -18,7 +18,7 @@ from workflows.base.settings import (
     LukeSettings,
     PeakSettings,
 )
-from workflows.base.stage import Result, Stage
+from workflows.base.stage import Result, Stage, given_manifest
 from workflows.engines import beam, devices
 from workflows.engines.disk import Need
 from workflows.stages.pages import CorpusStage, ExtractPages
@@ -77,13 +77,13 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
                 "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
             )
         if self.mentions:
-            _check_made(self.mentions, "--mentions", BuildMentionTable)
+            given_manifest("--mentions", self.mentions, "BuildMentionTable")
         if self.model and not os.path.isdir(self.model):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
         if self.contexts:
-            _check_made(self.contexts, "--contexts", BuildContexts)
+            given_manifest("--contexts", self.contexts, "BuildContexts")
         if self.calibration and not os.path.isfile(self.calibration):
             raise ValueError(
                 f"--calibration {self.calibration}: no such file; wanted one that calibrate wrote"
@@ -264,7 +264,7 @@ class LinkerTraining(LinkerSettings, TorchStage):
                 "table has counted the links; leave it out, or give --data"
             )
         elif self.mentions:
-            _check_made(self.mentions, "--mentions", BuildMentionTable)
+            given_manifest("--mentions", self.mentions, "BuildMentionTable")
         super().check_needs()
 
     def documents(self) -> dict[str, str]:
@@ -325,12 +325,6 @@ class LinkerTraining(LinkerSettings, TorchStage):
             keeps_weights=keeps_weights,
             tracker=self.tracker,
         )
-
-
-def _check_made(folder: str, flag: str, kind: type[Stage]) -> None:
-    """Raises: ValueError where a given folder is another stage's."""
-    if (made := storage.read_manifest(folder).stage) != kind.__name__:
-        raise ValueError(f"{flag} {folder}: made by {made}; wanted a folder of {kind.__name__}")
 
 
 def _told(of: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.settings import SCRATCH, SequenceSettings, TokenizerSettings, TrainingSampleSettings
-from workflows.base.stage import Result, Stage
+from workflows.base.stage import Result, Stage, given_manifest
 from workflows.engines import beam, hub
 from workflows.engines.disk import Need
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
@@ -101,12 +101,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     def _annotated(self) -> storage.Manifest:
         """What LinkDocuments has left. Raises: ValueError for a folder of another stage."""
-        manifest = storage.read_manifest(self.annotated)
-        if manifest.stage != "LinkDocuments":
-            raise ValueError(
-                f"--annotated {self.annotated}: made by {manifest.stage}; wanted a folder of LinkDocuments"
-            )
-        return manifest
+        return given_manifest("--annotated", self.annotated, "LinkDocuments")
 
     def texts(self) -> tuple[list[str], int, str]:
         """The files of paragraphs, how many pages they are from, and which parameter names them."""

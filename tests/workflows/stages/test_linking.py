@@ -176,9 +176,13 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     run_in_process(chosen_stage := LinkDocuments(**stage, **chosen, processes=1))
     assert chosen_stage.manifest().rows == everything.rows
     with pytest.raises(
-        ValueError, match=r"--contexts .*: made by BuildMentionTable; wanted a folder of BuildContexts"
+        ValueError, match=r"--contexts .*: made by BuildMentionTable; wanted the folder of BuildContexts"
     ):
         LinkDocuments(**stage, contexts=str(mentions)).check()
+    with pytest.raises(
+        ValueError, match=r"^--contexts nowhere/manifest\.json: not there; this is no finished"
+    ):
+        LinkDocuments(**stage, contexts="nowhere").check()
     with pytest.raises(
         ValueError, match=r"--calibration nowhere: no such file; wanted one that calibrate wrote"
     ):
@@ -376,6 +380,6 @@ def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
     assert instead.texts() == ([own], 3, f"--annotated {linked.folder}")
     assert len({plain.folder, beside.folder, instead.folder}) == 3
     with pytest.raises(
-        ValueError, match=r"--annotated .*: made by ExtractPages; wanted a folder of LinkDocuments"
+        ValueError, match=r"--annotated .*: made by ExtractPages; wanted the folder of LinkDocuments"
     ):
         _ = BuildSequences(workdir=str(tmp_path), annotated=plain.clone(ExtractPages).folder).hash8

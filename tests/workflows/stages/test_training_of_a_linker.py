@@ -155,7 +155,9 @@ def test_another_stages_folder_is_no_mention_table(work: Path, tmp_path: Path) -
     other.mkdir()
     manifest = storage.read_manifest(str(work / "mentions"))
     storage.write_manifest(str(other), replace(manifest, stage="BuildEntityVocab", files=()))
-    with pytest.raises(ValueError, match=r"--mentions .*other: made by BuildEntityVocab; wanted a folder of"):
+    with pytest.raises(
+        ValueError, match=r"--mentions .*other: made by BuildEntityVocab; wanted the folder of"
+    ):
         stage_of(work, tmp_path, mentions=str(other), weights="").check()
 
 
