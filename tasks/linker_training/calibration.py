@@ -27,6 +27,10 @@ WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "model": (1.0, 0.02), "
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 
 
+class NothingToLearnError(ValueError):
+    """No mention of the documents has its page among its candidates."""
+
+
 class Row(NamedTuple):
     """A mention and what a linker says of it.
 
@@ -130,8 +134,9 @@ def calibrate(
 ) -> tuple[Certainty, Figures]:
     """The certainty of a linker's answers, and how it came about.
 
-    With a model or contexts the mentions are scored twice. The first pass tells the weights. All else is told by the
-    second, which has these weights: globally a mention's scores depend on them, by the answers to the others.
+    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since there
+    scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's scores
+    depend on the answers to the others.
 
     Args:
         linker: its certainty is not asked.
@@ -140,15 +145,15 @@ def calibrate(
         min_probability: the threshold; None: that of the best F1.
         at_once: so many documents are scored together.
 
-    Raises: ValueError where nothing can be learnt from the documents, or the contexts have read them.
+    Raises: NothingToLearnError; ValueError where the contexts have read the documents.
     """
     if own_links:
         check_held_out(linker, documents)
     own = linker.finder.own_links(documents) if own_links else [NO_LINKS] * len(documents)
     linker = replace(linker, certainty=UNCALIBRATED)
-    outcomes = observe(linker, documents, own, at_once)
+    outcomes = observe(replace(linker, is_global=False), documents, own, at_once)
     if not outcomes.is_right.any():
-        raise ValueError(
+        raise NothingToLearnError(
             f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
         )
     if linker.model or linker.contexts is not None:

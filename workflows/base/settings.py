@@ -417,7 +417,8 @@ class EvaluationSettings(DocumentSettings):
         or_auto=True,
         default=AUTO,
         description="documents, by hash, whose mentions the pretrained model links, at most, of held-out pages and of "
-        "--linking-gold each; auto: 20 for the preset demo, or else 200",
+        "--linking-gold each; as many other held-out pages choose the calibration; auto: 20 for the preset demo, or "
+        "else 200",
     )
     linking_gold = luigi.Parameter(
         default="",

@@ -1,12 +1,14 @@
 """EvaluateLinking: annotated documents in; what a model answers to their mentions, and how often that is right, out.
 
 Of a page of the table's own dump the links of its own are not counted, neither for its candidates nor for its prior: it
-is linked as a page that the dump has never had.
+is linked as a page that the dump has never had. Some held-out pages are not asked: they choose what turns scores into
+probabilities, for each method.
 """
 
 import hashlib
 import heapq
 import json
+import os
 import shutil
 import tempfile
 from collections import Counter
@@ -19,14 +21,17 @@ from pipeline import storage
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder, OwnLinks
+from tasks.entities.certainty import write_certainty
 from tasks.entities.disambiguation.entity_model import load_model
 from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
-from tasks.entities.linker import Linker, open_contexts
+from tasks.entities.linker import Linker, basis_of, open_contexts, with_certainty
 from tasks.entities.scores import Figures, is_page, score_files
 from tasks.io.records import Record
+from tasks.linker_training.calibration import NothingToLearnError, calibrate
 
 DOCUMENTS, ANSWERS, SCORES = "documents.jsonl", "answers.jsonl", "scores.json"
+CALIBRATION = "calibration"  # the folder of a file for each method
 HELD_OUT_PAGES = "held-out pages"
 PRIOR, CONTEXTS, LOCAL, GLOBAL = METHODS = ("prior", "contexts", "local", "global")
 AT_ONCE = 16  # documents that are answered together, and kept when the work is stopped
@@ -39,7 +44,7 @@ class Questions(NamedTuple):
     Attributes:
         held_out: file of BuildDocuments.
         gold: file of annotated documents of the user's.
-        most: how many documents of each file, at most.
+        most: how many documents of each file, at most; as many held-out pages choose.
         leaves_out_pages: whether those of `gold` are left out whose id is the title of a page of the dump.
     """
 
@@ -82,38 +87,40 @@ def open_linker(
 def build(
     folder: str,
     linker: Linker,
+    model: Path,
     questions: Questions,
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> storage.Result:
-    """Write the documents that are asked, the global answers with all candidates, and the scores of all methods.
+    """Write a calibration for each method, the documents that are asked, the global answers with all candidates, and
+    the scores of all methods.
 
-    Answers that an earlier attempt has left in the folder are taken over.
+    What an earlier attempt has left in the folder is taken over.
 
     Args:
         folder: the stage's.
         linker: with the model.
+        model: its folder.
         questions: what is asked.
         progress: is told how many documents of how many are answered, each by each method.
     """
-    sets = gold_sets(questions, linker.finder)
+    sets, choosing = gold_sets(questions, linker.finder)
+    done, total = 0, len(METHODS) * (len(choosing) + sum(len(each.documents) for each in sets))
+
+    def tell(documents: int) -> None:
+        nonlocal done
+        done += documents
+        progress(done, total)
+
+    methods = calibrated(linkers(linker), model, choosing, folder, tell)
     parts, scores, answers = storage.join(folder, _PARTS), list[Figures](), b""
-    done, total = 0, len(METHODS) * sum(len(each.documents) for each in sets)
     for number, each in enumerate(sets):
-        own = linker.finder.own_links(each.documents) if each.is_of_dump else None
-        found = dict.fromkeys(METHODS, b"")
-        for method, one in linkers(linker).items():
-            for first in range(0, len(each.documents), AT_ONCE):
-                part = slice(first, first + AT_ONCE)
-                path = f"{parts}/{number}-{method}-{part.start:06d}-{part.stop:06d}.jsonl"
-                if storage.file_size(path) is None:
-                    storage.write_bytes(path, answer(one, each, part, own))
-                found[method] += storage.read_bytes(path)
-                done += len(each.documents[part])
-                progress(done, total)
+        found = answered(methods, each, storage.join(parts, str(number)), tell)
         scores.append(score(each, found, linker.finder))
         answers += found[GLOBAL]
-    text = json.dumps({"sets": scores}, indent=1, ensure_ascii=False) + "\n"
+    files = [name for name in map(calibration_file, METHODS) if os.path.exists(storage.join(folder, name))]
+    by = {"calibrated_by": len(choosing) if files else 0}
+    text = json.dumps(by | {"sets": scores}, indent=1, ensure_ascii=False) + "\n"
     documents = b"".join(lines_of(each, map(to_json, each.documents)) for each in sets)
     written = {DOCUMENTS: documents, ANSWERS: answers, SCORES: text.encode()}
     for name, data in written.items():
@@ -127,7 +134,7 @@ def build(
         }
     )
     return storage.Result(
-        tuple(storage.describe(folder, name) for name in sorted(written)),
+        tuple(storage.describe(folder, name) for name in sorted([*written, *files])),
         rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
         drops=dict(+drops),
     )
@@ -136,15 +143,18 @@ def build(
 # Questions
 
 
-def gold_sets(questions: Questions, finder: CandidateFinder) -> list[GoldSet]:
-    """The sets of documents, those without any left out.
+def gold_sets(questions: Questions, finder: CandidateFinder) -> tuple[list[GoldSet], list[Document]]:
+    """The sets of documents, those without any left out; and the held-out pages that choose, half of them at most.
 
     Raises: ValueError where the documents of `gold` cannot be read, or are all left out.
     """
-    sets = []
+    sets, choosing = [], list[Document]()
     if questions.held_out.stat().st_size:
         pages = read_documents(questions.held_out)
-        sets.append(GoldSet(HELD_OUT_PAGES, sample(pages, questions.most), len(pages), is_of_dump=True))
+        asked = sample(pages, min(questions.most, -(-len(pages) // 2)))
+        ids = {each.id for each in asked}
+        choosing = sample([each for each in pages if each.id not in ids], questions.most)
+        sets.append(GoldSet(HELD_OUT_PAGES, asked, len(pages) - len(choosing), is_of_dump=True))
     if questions.gold:
         documents = read_documents(questions.gold)
         kept = [each for each in documents if not (questions.leaves_out_pages and is_page(each.id, finder))]
@@ -156,7 +166,7 @@ def gold_sets(questions: Questions, finder: CandidateFinder) -> list[GoldSet]:
         taken = {each.id for of in sets for each in of.documents}
         chosen = told_apart(sample(kept, questions.most), taken, questions.gold.name)
         sets.append(GoldSet(questions.gold.name, chosen, len(kept), len(documents) - len(kept)))
-    return sets
+    return sets, choosing
 
 
 def sample(documents: Sequence[Document], most: int) -> list[Document]:
@@ -191,6 +201,54 @@ def linkers(linker: Linker) -> dict[str, Linker]:
         LOCAL: replace(linker, is_global=False),
         GLOBAL: replace(linker, shows_candidates=True),
     }
+
+
+def calibration_file(method: str) -> str:
+    """Of the stage's folder."""
+    return f"{CALIBRATION}/{method}.json"
+
+
+def calibrated(
+    methods: Mapping[str, Linker],
+    model: Path,
+    choosing: Sequence[Document],
+    folder: str,
+    tell: Callable[[int], None],
+) -> dict[str, Linker]:
+    """What answers, whatever the probability, with the certainty that these pages choose.
+
+    The certainty of each method is a file of the folder that `link` takes. One that is there is taken over. Where the
+    pages tell nothing, there is none, and what answers stays as it is.
+    """
+    found = {}
+    for method, linker in methods.items():
+        path, of_model = Path(folder, calibration_file(method)), model if linker.model else None
+        if not path.exists():
+            try:
+                certainty, fit = calibrate(linker, choosing, own_links=True, at_once=AT_ONCE)
+            except NothingToLearnError:
+                return dict(methods)
+            write_certainty(path, certainty, basis_of(linker, of_model), fit)
+        found[method] = with_certainty(linker, of_model, path, min_probability=0.0)
+        tell(len(choosing))
+    return found
+
+
+def answered(
+    methods: Mapping[str, Linker], asked: GoldSet, folder: str, tell: Callable[[int], None]
+) -> dict[str, bytes]:
+    """The answers of each method to a set, a document a line; those that are in the folder are taken over."""
+    found = dict.fromkeys(methods, b"")
+    own = next(iter(methods.values())).finder.own_links(asked.documents) if asked.is_of_dump else None
+    for method, linker in methods.items():
+        for first in range(0, len(asked.documents), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            path = storage.join(folder, f"{method}-{part.start:06d}-{part.stop:06d}.jsonl")
+            if storage.file_size(path) is None:
+                storage.write_bytes(path, answer(linker, asked, part, own))
+            found[method] += storage.read_bytes(path)
+            tell(len(asked.documents[part]))
+    return found
 
 
 def answer(linker: Linker, asked: GoldSet, part: slice, own: Sequence[OwnLinks] | None) -> bytes:

@@ -22,7 +22,7 @@ from workflows.base.stage import Result, Stage, given_manifest
 from workflows.engines import beam, devices
 from workflows.engines.disk import Need
 from workflows.stages.pages import CorpusStage, ExtractPages
-from workflows.stages.pretraining import Pretrain, TorchStage
+from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
 
 TRAIN_DOCUMENTS, HELD_OUT_DOCUMENTS = "train.jsonl", "held_out.jsonl"  # of BuildDocuments
@@ -161,16 +161,21 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
 
     `scores.json` has the figures of four methods: the commonest page (`prior`), that and the words of the document
     (`contexts`), both and the model with each mention for itself (`local`), and with one mention answered after the
-    other (`global`), whose answers are kept.
+    other (`global`), whose answers are kept. Held-out pages that are not asked choose a calibration for each.
+    The model is the exported one, so that they are for it; one that cannot be exported is taken as it was pretrained.
     """
 
     FOLDER = "linking"
-    VERSION = 3
-    KEEPS = "unfinished"  # answers
+    VERSION = 4
+    KEEPS = "unfinished"  # answers and calibrations
 
     def requires(self) -> dict[str, Stage]:
-        stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts, Pretrain)
-        return stages | self.tokenizer_requires()
+        stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
+        return stages | self.cloned(self.model_stage()) | self.tokenizer_requires()
+
+    def model_stage(self) -> type[Pretrain | ExportHuggingFace]:
+        """What makes the model."""
+        return ExportHuggingFace if self.clone(Pretrain).is_exportable() else Pretrain
 
     def most_documents(self) -> int:
         """`--linking-documents`; auto: few for the preset demo."""
@@ -193,12 +198,14 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
 
     def work(self) -> Result:
         from pipeline.sequences.tokenizer import WordTokenizer
+        from tasks.entities.disambiguation.entity_model import model_folder
         from workflows.corpora import evaluation
 
+        model = model_folder(Path(self.clone(self.model_stage()).folder))
         linker = evaluation.open_linker(
             Path(self.clone(BuildMentionTable).folder),
             Path(self.clone(BuildContexts).folder),
-            Path(self.clone(Pretrain).folder),
+            model,
             WordTokenizer.load(self.tokenizer_folder()),
             device=devices.torch_device(self.device),
         )
@@ -209,7 +216,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
             leaves_out_pages=self.leave_out_pages,
         )
         with terminal.progress_bar(self.title, unit="document") as show:
-            return evaluation.build(self.folder, linker, questions, progress=show)
+            return evaluation.build(self.folder, linker, model, questions, progress=show)
 
     def headline(self, manifest: storage.Manifest) -> str:
         scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))

@@ -149,6 +149,10 @@ class Pretrain(LukeSettings, Pretraining):
     def requires(self) -> dict[str, Stage]:
         return super().requires() | self.cloned(BuildMentionTable) | self.tokenizer_requires()
 
+    def is_exportable(self) -> bool:
+        """Whether transformers' LUKE has such an entity head."""
+        return bool(self.configuration.sizes["entity_head"] != "paper")
+
     def commonest(self) -> Path:
         """The labels that the mention table gives to the held-out mentions."""
         from pipeline.sequences.commonest import COMMONEST, write_commonest
@@ -184,7 +188,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     def check_needs(self) -> None:
         """The entity head is one that transformers' LUKE has."""
         super().check_needs()
-        if self.clone(Pretrain).configuration.sizes["entity_head"] == "paper":
+        if not self.clone(Pretrain).is_exportable():
             raise ValueError(
                 "entity_head paper: transformers' LUKE has the head of the public checkpoints alone; only Pretrain and "
                 "FineTune take it; leave it out to export"

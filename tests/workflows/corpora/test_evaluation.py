@@ -19,17 +19,18 @@ from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.__main__ import main
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
-from tasks.entities.linker import Linker
+from tasks.entities.linker import Linker, with_certainty
 from tests.support import ROOT
 from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
-from workflows import EvaluateLinking
+from workflows import EvaluateLinking, ExportHuggingFace, Pretrain
 from workflows.corpora import evaluation
 from workflows.corpora.evaluation import Questions, sample, told_apart
 from workflows.report.linking import linked_texts, linking_figures
 
 Row = dict[str, Any]
+ASKED = ("A", "C")  # of three held-out pages, by the hashes of their ids
 GOLD = [
     ("A", "Ann met Bob.", [("Ann", "A"), ("Bob", "B")]),
     ("note", "Bob, Ann and ab.", [("Bob", "B"), ("Ann", "B"), ("ab", "To a")]),
@@ -99,15 +100,19 @@ def asked(work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, 
     return Questions(work / f"{held_out}.jsonl", path, most, more.get("leaves_out_pages", False))
 
 
+def ways(work: Path) -> dict[str, list[str | Path]]:
+    """What the commands are told for each method."""
+    contexts: list[str | Path] = ["--contexts", work / "contexts"]
+    model = ["--model", work / "model", "--tokenizer", work / "tokenizer", "--device", "cpu", *contexts]
+    return dict(zip(evaluation.METHODS, ([], contexts, [*model, "--local"], model), strict=True))
+
+
 def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, command: Command) -> None:
-    result = evaluation.build(str(tmp_path), linker, asked(work, gold="gold"))
+    result = evaluation.build(str(tmp_path), linker, work / "model", asked(work, gold="gold"))
     gold, table = work / "gold.jsonl", ["--mentions", work / "mentions"]
-    model = ["--model", work / "model", "--tokenizer", work / "tokenizer", "--device", "cpu"]
     [found] = json.loads((tmp_path / "scores.json").read_text())["sets"]
     assert (found["name"], found["documents"]) == ("gold.jsonl", len(GOLD))
-    contexts = ["--contexts", work / "contexts"]
-    ways = [[], contexts, [*model, *contexts, "--local"], [*model, *contexts]]
-    for method, flags in zip(evaluation.METHODS, ways, strict=True):
+    for method, flags in ways(work).items():
         lines = command("link", gold, *table, *flags, "--candidates")
         answers = tmp_path / f"{method}.jsonl"
         answers.write_text(lines)
@@ -128,27 +133,87 @@ def test_pages_are_linked_as_if_the_dump_had_never_had_them(
     work: Path, linker: Linker, tmp_path: Path
 ) -> None:
     """The links of a page's own count nowhere; ids that two sets have are told apart."""
-    evaluation.build(str(tmp_path), linker, asked(work, "held_out", "gold"))
+    evaluation.build(str(tmp_path), linker, work / "model", asked(work, "held_out", "gold"))
     pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
-    assert (pages["name"], pages["documents"]) == ("held-out pages", len(ARTICLES))
+    assert (pages["name"], pages["documents"], pages["of"]) == ("held-out pages", 2, 2)
+    prior = replace(linker, model=None, contexts=None)
+    calibrated = with_certainty(prior, None, tmp_path / "calibration/prior.json", 0.0)
     by_hand = evaluation.score_files(
-        work / "held_out.jsonl",
-        write_answers(work, linker, tmp_path / "by_hand"),
-        linker.finder,
-        own_links=True,
+        *write_answers(work, calibrated, tmp_path / "by_hand"), linker.finder, own_links=True
     )
     assert pages["methods"]["prior"] == by_hand
-    known = by_hand["mentions"]["in_knowledge_base"]
-    assert 0 < known < by_hand["mentions"]["gold"]  # the page B alone links to "None"
+    assert 0 < by_hand["mentions"]["in_knowledge_base"] == by_hand["mentions"]["gold"]
     ids = [each["id"] for each in read(tmp_path / "documents.jsonl")]
-    assert ids == ["A", "B", "C", "A (gold.jsonl)", "note", "C (gold.jsonl)"]
+    assert ids == [
+        *ASKED,
+        *(f"{each} (gold.jsonl)" if each in ASKED else each for each in ("A", "note", "C")),
+    ]
     assert [each["id"] for each in read(tmp_path / "answers.jsonl")] == ids
     assert all(
         "candidates" in mention for each in read(tmp_path / "answers.jsonl") for mention in each["mentions"]
     )
-    evaluation.build(str(tmp_path / "alone"), linker, asked(work, gold="gold"))
+    assert gold["documents"] == len(GOLD)
+    write(tmp_path / "alone.jsonl", [each for each in read(work / "held_out.jsonl") if each["id"] == "B"])
+    questions = Questions(tmp_path / "alone.jsonl", None, 9, leaves_out_pages=False)
+    evaluation.build(str(tmp_path / "alone"), linker, work / "model", questions)
     [alone] = json.loads((tmp_path / "alone/scores.json").read_text())["sets"]
-    assert gold == alone
+    counts = alone["methods"]["prior"]["mentions"]
+    assert 0 < counts["in_knowledge_base"] < counts["gold"]  # no other page links to "None"
+
+
+def test_other_held_out_pages_calibrate_as_the_command(
+    work: Path, linker: Linker, tmp_path: Path, command: Command
+) -> None:
+    """The file of each method is what `calibrate` writes of the pages that are not asked."""
+    evaluation.build(str(tmp_path), linker, work / "model", asked(work, "held_out", "gold"))
+    choosing = [each for each in read(work / "held_out.jsonl") if each["id"] not in ASKED]
+    assert json.loads((tmp_path / "scores.json").read_text())["calibrated_by"] == len(choosing) == 1
+    write(tmp_path / "choosing.jsonl", choosing)
+    options = ["--documents", tmp_path / "choosing.jsonl", "--own-links", "--mentions", work / "mentions"]
+    for method, flags in ways(work).items():
+        command("calibrate", *options, *flags, "--output", tmp_path / "by_command.json")
+        theirs = json.loads((tmp_path / "by_command.json").read_text())
+        ours = json.loads((tmp_path / f"calibration/{method}.json").read_text())
+        assert theirs.pop("fit").items() >= ours.pop("fit").items()
+        assert ours == theirs
+
+
+def test_with_its_calibration_link_answers_as_the_stage(
+    work: Path, linker: Linker, tmp_path: Path, command: Command
+) -> None:
+    """One that is there is taken over, here with values far from any default."""
+    questions, gold = asked(work, "held_out", "gold"), work / "gold.jsonl"
+    evaluation.build(str(tmp_path / "before"), linker, work / "model", questions)
+    values = {"prior_weight": 0.1, "context_weight": 20.0, "temperature": 3.0, "discount": 0.3}
+    for method in evaluation.METHODS:
+        content = json.loads((tmp_path / f"before/calibration/{method}.json").read_text())
+        path = tmp_path / f"after/calibration/{method}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**content, **values, "min_probability": 0.9}))
+    evaluation.build(str(tmp_path / "after"), linker, work / "model", questions)
+    before, after = (
+        json.loads((tmp_path / name / "scores.json").read_text())["sets"][1]["methods"]
+        for name in ("before", "after")
+    )
+    table, answers = ["--mentions", work / "mentions"], tmp_path / "answers.jsonl"
+    for method, flags in ways(work).items():
+        certainty = ["--calibration", tmp_path / f"after/calibration/{method}.json", "--min-probability", 0]
+        answers.write_text(command("link", gold, *table, *flags, *certainty))
+        by_command = json.loads(command("score", gold, answers, *table))
+        del by_command["mentions_left_out"]
+        assert after[method] == by_command != before[method]
+
+
+def test_pages_that_tell_nothing_calibrate_nothing(work: Path, linker: Linker, tmp_path: Path) -> None:
+    """The page B alone links to "None", so that without its links nothing is a candidate there."""
+    pages = read(work / "held_out.jsonl")
+    pages[1]["mentions"] = [each for each in pages[1]["mentions"] if each["title"] == "None"]
+    write(tmp_path / "held_out.jsonl", pages)
+    questions = Questions(tmp_path / "held_out.jsonl", None, 9, leaves_out_pages=False)
+    result = evaluation.build(str(tmp_path / "linking"), linker, work / "model", questions)
+    assert pages[1]["mentions"]
+    assert json.loads((tmp_path / "linking/scores.json").read_text())["calibrated_by"] == 0
+    assert [entry.path for entry in result.files] == ["answers.jsonl", "documents.jsonl", "scores.json"]
 
 
 def test_the_report_shows_what_was_scored(work: Path, linker: Linker, tmp_path: Path) -> None:
@@ -156,7 +221,7 @@ def test_the_report_shows_what_was_scored(work: Path, linker: Linker, tmp_path: 
     gold = tmp_path / "held-out pages"
     gold.write_text(json.dumps(row("alone", "Ann or none", [(0, 3, "A"), (7, 11, "None")])))
     questions = asked(work, "held_out")._replace(gold=gold)
-    evaluation.build(str(tmp_path / "linking"), linker, questions)
+    evaluation.build(str(tmp_path / "linking"), linker, work / "model", questions)
     folders = {"EvaluateLinking": tmp_path / "linking", "BuildMentionTable": work / "mentions"}
     stages: Any = {name: SimpleNamespace(folder=str(folder)) for name, folder in folders.items()}
     figures, texts = linking_figures(stages), linked_texts(stages)
@@ -172,17 +237,16 @@ def test_the_report_shows_what_was_scored(work: Path, linker: Linker, tmp_path: 
     assert texts["documents"][0]["id"] == "alone"
 
 
-def write_answers(work: Path, linker: Linker, path: Path) -> Path:
-    """The answers of the prior to the pages."""
-    one, lines = replace(linker, model=None, contexts=None), []
-    for line in read(work / "held_out.jsonl"):
-        document = evaluation.Record("here", line)
-        own = linker.finder.own_links(
-            [evaluation.read_documents(work / "held_out.jsonl")["ABC".index(line["id"])]]
-        )
-        lines.append(line | one.answer([document], own)[0])
+def write_answers(work: Path, linker: Linker, path: Path) -> tuple[Path, Path]:
+    """The held-out pages that are asked, and the answers of a linker to them."""
+    gold, lines = path.with_suffix(".gold"), []
+    asked = [line for line in read(work / "held_out.jsonl") if line["id"] in ASKED]
+    write(gold, asked)
+    for document, line in zip(read_documents(gold), asked, strict=True):
+        own = linker.finder.own_links([document])
+        lines.append(line | linker.answer([evaluation.Record("here", line)], own)[0])
     write(path, lines)
-    return path
+    return gold, path
 
 
 def test_answers_that_are_there_are_taken_over(
@@ -191,12 +255,12 @@ def test_answers_that_are_there_are_taken_over(
     """Stopped after any number of answers and begun again, the bytes are those of an unbroken run."""
     monkeypatch.setattr(evaluation, "AT_ONCE", 2)
     questions = asked(work, "held_out", "gold")
-    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
+    whole = evaluation.build(str(tmp_path / "whole"), linker, work / "model", questions)
     answered: list[int] = []
     answer = evaluation.answer
     monkeypatch.setattr(evaluation, "answer", lambda *given: answered.append(1) or answer(*given))
-    steps = [2, 3]  # of a set, by each method
-    for number in (0, 3, 4, 15):
+    parts = [1, 2]  # of a set, by each method
+    for number in (0, 3, 4, 11):
 
         def stop(done: int, total: int, last: int = number) -> None:
             assert total == 24
@@ -206,12 +270,15 @@ def test_answers_that_are_there_are_taken_over(
         answered.clear()
         folder = str(tmp_path / f"stopped-{number}")
         with pytest.raises(KeyboardInterrupt):
-            evaluation.build(folder, linker, questions, progress=stop)
-        assert evaluation.build(folder, linker, questions) == whole
-        assert len(answered) == 2 * len(evaluation.METHODS) * len(steps)
+            evaluation.build(folder, linker, work / "model", questions, progress=stop)
+        assert evaluation.build(folder, linker, work / "model", questions) == whole
+        assert len(answered) == len(evaluation.METHODS) * sum(parts)
     for name in ("answers.jsonl", "documents.jsonl", "scores.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped-3" / name).read_bytes()
-    assert {path.name for path in (tmp_path / "stopped-3").iterdir()} == {entry.path for entry in whole.files}
+    files = {
+        path.relative_to(tmp_path / "stopped-3").as_posix() for path in (tmp_path / "stopped-3").rglob("*.*")
+    }
+    assert files == {entry.path for entry in whole.files}
 
 
 def test_answers_to_other_documents_are_not_taken_over(
@@ -219,33 +286,37 @@ def test_answers_to_other_documents_are_not_taken_over(
 ) -> None:
     """Those that code has left which answers fewer documents together do not stand for more."""
     questions = asked(work, "held_out")
-    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
+    whole = evaluation.build(str(tmp_path / "whole"), linker, work / "model", questions)
     monkeypatch.setattr(evaluation, "AT_ONCE", 1)
     stop = iter([None, None])
     with pytest.raises(StopIteration):
         evaluation.build(
-            str(tmp_path / "stopped"), linker, questions, progress=lambda done, total: next(stop)
+            str(tmp_path / "stopped"),
+            linker,
+            work / "model",
+            questions,
+            progress=lambda done, total: next(stop),
         )
     monkeypatch.undo()
-    assert evaluation.build(str(tmp_path / "stopped"), linker, questions) == whole
+    assert evaluation.build(str(tmp_path / "stopped"), linker, work / "model", questions) == whole
 
 
 def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: Path) -> None:
     questions = asked(work, "held_out", "gold", most=1, leaves_out_pages=True)
-    result = evaluation.build(str(tmp_path), linker, questions)
+    result = evaluation.build(str(tmp_path), linker, work / "model", questions)
     pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
-    assert (pages["documents"], pages["of"], gold["documents"], gold["of"]) == (1, 3, 1, 1)
+    assert (pages["documents"], pages["of"], gold["documents"], gold["of"]) == (1, 2, 1, 1)
     assert read(tmp_path / "documents.jsonl")[1]["id"] == "note"
-    assert result.drops == {"documents:over_limit": 2, "documents:of_pages": 2}
+    assert result.drops == {"documents:over_limit": 1, "documents:of_pages": 2}
     (tmp_path / "pages").mkdir()
     write(tmp_path / "pages/gold.jsonl", [each for each in read(work / "gold.jsonl") if each["id"] != "note"])
     path = tmp_path / "pages/gold.jsonl"
     with pytest.raises(
         ValueError, match=r"^--linking-gold .*gold.jsonl: the ids of all 2 documents are titles"
     ):
-        evaluation.build(str(tmp_path), linker, questions._replace(gold=path))
-    result = evaluation.build(str(tmp_path / "nothing"), linker, asked(work))
-    assert json.loads((tmp_path / "nothing/scores.json").read_text()) == {"sets": []}
+        evaluation.build(str(tmp_path), linker, work / "model", questions._replace(gold=path))
+    result = evaluation.build(str(tmp_path / "nothing"), linker, work / "model", asked(work))
+    assert json.loads((tmp_path / "nothing/scores.json").read_text()) == {"calibrated_by": 0, "sets": []}
     assert result.rows == {"documents": 0, "mentions": 0}
 
 
@@ -290,6 +361,14 @@ def test_pages_are_left_out_of_given_documents_alone(tmp_path: Path) -> None:
         ValueError, match=r"^--leave-out-pages: of --linking-gold, which names no file; give one"
     ):
         EvaluateLinking(leave_out_pages=True, workdir=str(tmp_path)).check()
+
+
+def test_a_model_that_cannot_be_exported_is_asked_as_it_was_pretrained(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('entity_head = "paper"')
+    given = {"workdir": str(tmp_path), "base_model": "scratch", "tokenizer": str(tmp_path)}
+    assert EvaluateLinking(**given).model_stage() is ExportHuggingFace
+    assert EvaluateLinking(**given, recipe=str(recipe)).model_stage() is Pretrain
 
 
 def test_a_demo_is_asked_less() -> None:
