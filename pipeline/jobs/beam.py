@@ -83,8 +83,11 @@ class RunBlock(beam.DoFn):
 
     def setup(self) -> None:
         self.check_folder()
+
+    def load(self) -> Work:
+        """The work. It is loaded with a block, so that what cannot be read is told as what is wrong with a block is."""
         with _loading:  # a worker may have many threads
-            self.work = _load(self.job, self.key, self.arguments)
+            return _load(self.job, self.key, self.arguments)
 
     def check_folder(self) -> None:
         """Raises: ValueError: this machine does not see the stage's folder. Nothing may be written here, then."""
@@ -108,9 +111,10 @@ class RunBlock(beam.DoFn):
 
     def run(self, block: Block) -> storage.Result:
         """The work; the page that was being worked on stays known where something unexpected ends it."""
+        work = self.load()
         gate = PageGate(page_path(self.folder, block.number), self.deadly.get(str(block.number), ()))
         try:
-            record = self.work(block, self.folder, gate)
+            record = work(block, self.folder, gate)
         except (ValueError, OSError):
             gate.close()
             raise

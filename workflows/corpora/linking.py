@@ -60,10 +60,9 @@ def build(
         max_rejected: share of documents that may be rejected.
 
     Raises:
-        ValueError: too many documents are rejected, none is left, or two have one id; or the contexts or the
-            calibration are of something else.
+        ValueError: too many documents are rejected, none is left, or two have one id; or what links them cannot be
+            read, or is of something else.
     """
-    linker_by_counts(settings)  # before workers do it, whose errors are long
     paths = [storage.join(settings.documents, name) for name in find_files(settings.documents)]
     result = storage.merge_blocks(run(JOB, plan_blocks(paths, block_bytes), asdict(settings)))
     storage.log_failures(folder, result.files)
@@ -179,11 +178,11 @@ class DocumentLinker:
         return cut_paragraphs(text, links, drops), drops
 
 
-def linker_by_counts(settings: Settings) -> Any:
-    """What links documents, but for the model: finds names by the mention table, and knows contexts and calibration.
+def open_linker(settings: Settings) -> Any:
+    """What links documents: finds names by the mention table, and chooses pages by counts and, where given, the model.
 
     Raises:
-        ValueError: the table, the contexts or the calibration cannot be used.
+        ValueError: the table, the contexts, the calibration or the model cannot be used.
     """
     from tasks.entities.annotator import Annotator
     from tasks.entities.candidates import CandidateFinder
@@ -196,27 +195,18 @@ def linker_by_counts(settings: Settings) -> Any:
     linker = Linker(CandidateFinder(annotator.table), annotator, contexts=contexts, finds_all=True)
     model = Path(settings.model) if settings.model else None
     calibration = Path(settings.calibration) if settings.calibration else None
-    return with_certainty(linker, model, calibration, settings.min_probability)
+    linker = with_certainty(linker, model, calibration, settings.min_probability)
+    return linker if model is None else replace(linker, model=_open_model(model, annotator.table))
 
 
-def open_linker(settings: Settings) -> Any:
-    """What links documents: pages are chosen by counts and, where it is given, the model.
-
-    Raises:
-        ValueError: as `linker_by_counts`, or the model cannot be used.
-    """
-    linker = linker_by_counts(settings)
-    if not settings.model:
-        return linker
+def _open_model(folder: Path, table: Any) -> Any:
     import torch
 
     from tasks.entities.disambiguation.entity_model import load_model
     from tasks.serving.predict import their_words
 
     torch.set_num_threads(1)  # sums come out the same however many processes there are
-    folder = Path(settings.model)
-    model = load_model(folder, linker.finder.table, their_words(folder)[0], device="cpu")
-    return replace(linker, model=model)
+    return load_model(folder, table, their_words(folder)[0], device="cpu")
 
 
 def cut_paragraphs(text: str, links: Sequence[Link], drops: Counter[str]) -> list[tuple[str, list[Link]]]:

@@ -13,6 +13,7 @@ from pipeline.jobs import beam
 from pipeline.jobs.build_sequences import SequenceBuilder
 from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.jobs.read_templates import TemplateReader
+from pipeline.storage.failures import error_path
 
 ADDRESS = "--dask_client_address=x"
 DASK = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
@@ -56,9 +57,25 @@ def test_a_job_is_loaded_once_in_a_process(tmp_path: Path, monkeypatch: pytest.M
     for worker in workers:
         storage.clear_if_changed(str(tmp_path), worker.key)
         worker.setup()
-        worker.setup()
+    works = [worker.load() for worker in workers for _ in range(2)]
     assert loads == [{"a": 1}, {"a": 1}]
-    assert workers[0].work is workers[1].work is not workers[2].work
+    assert works[0] is works[3] is not works[4]
+
+
+def test_what_cannot_be_loaded_is_told_to_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the file of the block's error, whose message comes without what Beam puts around it."""
+
+    def load(arguments: dict[str, Any]) -> Any:
+        raise ValueError("model.safetensors: broken")
+
+    monkeypatch.setattr(beam, "find_job", lambda name: load)
+    spec = {"job": "job", "folder": str(tmp_path), "arguments": {"b": 1}, "deadly": {}, "patience": 0}
+    worker = beam.RunBlock({**spec, "key": "one"})
+    storage.clear_if_changed(str(tmp_path), "one")
+    worker.setup()
+    with pytest.raises(ValueError, match=r"^model\.safetensors: broken$"):
+        list(worker.process(Block(3, "dump", 0, 1)))
+    assert Path(error_path(str(tmp_path), 3)).read_text() == "model.safetensors: broken"
 
 
 def test_jobs_are_found_by_the_names_of_their_modules() -> None:
