@@ -103,7 +103,7 @@ def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None
     if "model_type" not in values and values.get("task") not in TASKS:
         raise ValueError(
             f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}: "
-            "a pretrained model is asked nothing before FineTune"
+            "a pretrained model is fine-tuned before it is asked, but it links texts: python -m tasks.entities link"
         )
     try:
         predictor = (
