@@ -24,6 +24,7 @@ from tasks.task import Choices
 # Of each part of a score the weight that is expected, and the least one. Early in training a model's logits are large,
 # and say little.
 WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "model": (1.0, 0.02), "unknown": (0.0, -np.inf)}
+MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 
 
@@ -129,19 +130,21 @@ def calibrate(
     documents: Sequence[Document],
     *,
     own_links: bool = False,
+    weights: Certainty | None = None,
     min_probability: float | None = None,
     at_once: int = 256,
 ) -> tuple[Certainty, Figures]:
     """The certainty of a linker's answers, and how it came about.
 
-    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since there
-    scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's scores
-    depend on the answers to the others.
+    The mentions are scored twice. The first pass is local and tells the weights, since there scores are sums of what is
+    weighed. The second has these weights and tells all else: globally a mention's scores depend on the answers to the
+    others.
 
     Args:
         linker: its certainty is not asked.
         documents: with titles.
         own_links: whether they are pages of the table's dump, whose links are taken out of the candidates.
+        weights: a certainty that has them, such as that of the same model in the other mode; None: they are chosen.
         min_probability: the threshold; None: that of the best F1.
         at_once: so many documents are scored together.
 
@@ -150,16 +153,11 @@ def calibrate(
     if own_links:
         check_held_out(linker, documents)
     own = linker.finder.own_links(documents) if own_links else [NO_LINKS] * len(documents)
-    linker = replace(linker, certainty=UNCALIBRATED)
-    outcomes = observe(replace(linker, is_global=False), documents, own, at_once)
-    if not outcomes.is_right.any():
-        raise NothingToLearnError(
-            f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
-        )
-    if linker.model or linker.contexts is not None:
-        weights = fit_weights(outcomes, has_model=linker.model is not None)
-        linker = replace(linker, certainty=weights)
-        outcomes = observe(linker, documents, own, at_once)
+    if weights is None:
+        local = replace(linker, certainty=UNCALIBRATED, is_global=False)
+        weights = fit_weights(observe(local, documents, own, at_once), has_model=linker.model is not None)
+    linker = replace(linker, certainty=replace(weights, temperature=1.0, discount=0.0, min_probability=0.0))
+    outcomes = observe(linker, documents, own, at_once)
     temperature = at_best(*outcomes.reached().choices())
     certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(outcomes))
     if min_probability is None:
@@ -176,15 +174,19 @@ def calibrate(
 
 def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
     """Raises: ValueError naming a page whose own words are in the contexts, which would be weighed for too much."""
-    if (contexts := linker.contexts) is None:
-        return
     for each in documents:
-        target = linker.finder.targets.get(page_title(each.id))
-        if target and target.page_id is not None and contexts.has_read(target.page_id):
+        if linker.contexts is not None and in_contexts(linker, each):
             raise each.error(
-                f"{each.id!r} is a page that {contexts.folder} has read; give pages that are held out, such as "
+                f"{each.id!r} is a page that {linker.contexts.folder} has read; give pages that are held out, such as "
                 "held_out.jsonl of BuildDocuments"
             )
+
+
+def in_contexts(linker: Linker, page: Document) -> bool:
+    """Whether the linker's contexts have read a page of the dump, which is known by its title."""
+    target = linker.finder.targets.get(page_title(page.id))
+    number = target.page_id if target else None
+    return linker.contexts is not None and number is not None and linker.contexts.has_read(number)
 
 
 def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
@@ -202,7 +204,10 @@ def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
 
 
 def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int) -> Outcomes:
-    """What the linker says of the mentions of documents, whose own links are not counted."""
+    """What the linker says of the mentions of documents, whose own links are not counted.
+
+    Raises: NothingToLearnError.
+    """
     resolve, rows = resolver(linker.finder), list[Row]()
     for first in range(0, len(documents), at_once):
         part = slice(first, first + at_once)
@@ -213,7 +218,12 @@ def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLink
         for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
             ends = [resolve(mention.title) if mention.title else None for mention in each.mentions]
             rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
-    return Outcomes.of(rows)
+    outcomes = Outcomes.of(rows)
+    if not outcomes.is_right.any():
+        raise NothingToLearnError(
+            f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
+        )
+    return outcomes
 
 
 def rows_of(
@@ -276,7 +286,7 @@ def fit_discount(outcomes: Outcomes) -> float:
         with np.errstate(divide="ignore"):
             return -np.log(np.where(is_reached, found, 1 - found)).sum(axis=1)
 
-    return round(least(loss, 0.0, 1.0, 1e-4), 3)
+    return round(least(loss, 0.0, MOST_DISCOUNT, 1e-4), 3)
 
 
 def best_threshold(probabilities: Floats, is_right: NDArray[np.bool_], known: int) -> float:

@@ -53,6 +53,7 @@ ROOTS = {
         "tasks.entities.disambiguation.answers",
         "tasks.entities.linker",
         "tasks.entities.scores",
+        "tasks.linker_training.calibration",
     ],
     "ExportHuggingFace": ["workflows.stages.pretraining", "model.exchange.export"],
     "FineTune": ["workflows.stages.fine_tuning", "tasks.finetuning.finetune"],

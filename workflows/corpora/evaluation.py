@@ -8,7 +8,6 @@ probabilities, for each method.
 import hashlib
 import heapq
 import json
-import os
 import shutil
 import tempfile
 from collections import Counter
@@ -28,7 +27,7 @@ from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, basis_of, open_contexts, with_certainty
 from tasks.entities.scores import Figures, is_page, score_files
 from tasks.io.records import Record
-from tasks.linker_training.calibration import NothingToLearnError, calibrate
+from tasks.linker_training.calibration import NothingToLearnError, calibrate, in_contexts
 
 DOCUMENTS, ANSWERS, SCORES = "documents.jsonl", "answers.jsonl", "scores.json"
 CALIBRATION = "calibration"  # the folder of a file for each method
@@ -104,7 +103,9 @@ def build(
         questions: what is asked.
         progress: is told how many documents of how many are answered, each by each method.
     """
-    sets, choosing = gold_sets(questions, linker.finder)
+    sets, pages = gold_sets(questions, linker.finder)
+    # In a damaged dump another page may have the title of one that is held out.
+    choosing = [each for each in pages if not in_contexts(linker, each)]
     done, total = 0, len(METHODS) * (len(choosing) + sum(len(each.documents) for each in sets))
 
     def tell(documents: int) -> None:
@@ -112,29 +113,25 @@ def build(
         done += documents
         progress(done, total)
 
-    methods = calibrated(linkers(linker), model, choosing, folder, tell)
+    methods = linkers(linker)
+    certain = calibrated(methods, model, choosing, folder, tell)
     parts, scores, answers = storage.join(folder, _PARTS), list[Figures](), b""
     for number, each in enumerate(sets):
-        found = answered(methods, each, storage.join(parts, str(number)), tell)
+        found = answered({**methods, **certain}, each, storage.join(parts, str(number)), tell)
         scores.append(score(each, found, linker.finder))
         answers += found[GLOBAL]
-    files = [name for name in map(calibration_file, METHODS) if os.path.exists(storage.join(folder, name))]
-    by = {"calibrated_by": len(choosing) if files else 0}
-    text = json.dumps(by | {"sets": scores}, indent=1, ensure_ascii=False) + "\n"
+    content = {"calibrated_by": len(choosing) if certain else 0, "sets": scores}
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     documents = b"".join(lines_of(each, map(to_json, each.documents)) for each in sets)
     written = {DOCUMENTS: documents, ANSWERS: answers, SCORES: text.encode()}
     for name, data in written.items():
         storage.write_bytes(storage.join(folder, name), data)
     shutil.rmtree(parts, ignore_errors=True)
     asked = [document for each in sets for document in each.documents]
-    drops = Counter(
-        {
-            "documents:over_limit": sum(each.of for each in sets) - len(asked),
-            "documents:of_pages": sum(each.left_out for each in sets),
-        }
-    )
+    over_limit, of_pages = (sum(each.of for each in sets) - len(asked), sum(each.left_out for each in sets))
+    drops = Counter({"documents:over_limit": over_limit, "documents:of_pages": of_pages})
     return storage.Result(
-        tuple(storage.describe(folder, name) for name in sorted([*written, *files])),
+        tuple(storage.describe(folder, name) for name in sorted([*written, *map(calibration_file, certain)])),
         rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
         drops=dict(+drops),
     )
@@ -215,22 +212,24 @@ def calibrated(
     folder: str,
     tell: Callable[[int], None],
 ) -> dict[str, Linker]:
-    """What answers, whatever the probability, with the certainty that these pages choose.
+    """What answers, whatever the probability, with the certainty that these pages choose; none where they tell nothing.
 
-    The certainty of each method is a file of the folder that `link` takes. One that is there is taken over. Where the
-    pages tell nothing, there is none, and what answers stays as it is.
+    The certainty of each method is a file of the folder that `link` takes. One that is there is taken over. Globally
+    the weights are those of the local way.
     """
-    found = {}
+    found = dict[str, Linker]()
     for method, linker in methods.items():
         path, of_model = Path(folder, calibration_file(method)), model if linker.model else None
         if not path.exists():
+            weights = found[LOCAL].certainty if method == GLOBAL else None
             try:
-                certainty, fit = calibrate(linker, choosing, own_links=True, at_once=AT_ONCE)
+                certainty, fit = calibrate(linker, choosing, own_links=True, weights=weights, at_once=AT_ONCE)
             except NothingToLearnError:
-                return dict(methods)
+                break
             write_certainty(path, certainty, basis_of(linker, of_model), fit)
         found[method] = with_certainty(linker, of_model, path, min_probability=0.0)
         tell(len(choosing))
+    tell(len(choosing) * (len(methods) - len(found)))
     return found
 
 

@@ -170,12 +170,14 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     KEEPS = "unfinished"  # answers and calibrations
 
     def requires(self) -> dict[str, Stage]:
+        model = self.model_stage()
         stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
-        return stages | self.cloned(self.model_stage()) | self.tokenizer_requires()
+        return stages | {type(model).__name__: model} | self.tokenizer_requires()
 
-    def model_stage(self) -> type[Pretrain | ExportHuggingFace]:
+    def model_stage(self) -> Pretrain | ExportHuggingFace:
         """What makes the model."""
-        return ExportHuggingFace if self.clone(Pretrain).is_exportable() else Pretrain
+        pretrain = self.clone(Pretrain)
+        return self.clone(ExportHuggingFace, lite=False) if pretrain.has_released_head() else pretrain
 
     def most_documents(self) -> int:
         """`--linking-documents`; auto: few for the preset demo."""
@@ -201,7 +203,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
         from tasks.entities.disambiguation.entity_model import model_folder
         from workflows.corpora import evaluation
 
-        model = model_folder(Path(self.clone(self.model_stage()).folder))
+        model = model_folder(Path(self.model_stage().folder))
         linker = evaluation.open_linker(
             Path(self.clone(BuildMentionTable).folder),
             Path(self.clone(BuildContexts).folder),

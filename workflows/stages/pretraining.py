@@ -149,8 +149,8 @@ class Pretrain(LukeSettings, Pretraining):
     def requires(self) -> dict[str, Stage]:
         return super().requires() | self.cloned(BuildMentionTable) | self.tokenizer_requires()
 
-    def is_exportable(self) -> bool:
-        """Whether transformers' LUKE has such an entity head."""
+    def has_released_head(self) -> bool:
+        """Whether the entity head is that of the public checkpoints, the only one that transformers' LUKE has."""
         return bool(self.configuration.sizes["entity_head"] != "paper")
 
     def commonest(self) -> Path:
@@ -188,7 +188,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     def check_needs(self) -> None:
         """The entity head is one that transformers' LUKE has."""
         super().check_needs()
-        if not self.clone(Pretrain).is_exportable():
+        if not self.clone(Pretrain).has_released_head():
             raise ValueError(
                 "entity_head paper: transformers' LUKE has the head of the public checkpoints alone; only Pretrain and "
                 "FineTune take it; leave it out to export"

@@ -27,6 +27,7 @@ from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.io.records import Record
 from tasks.linker_training.calibration import (
+    MOST_DISCOUNT,
     Outcomes,
     Row,
     best_threshold,
@@ -237,6 +238,8 @@ def test_gold_without_a_page_is_none_of_the_candidates(small: Linker) -> None:
     unsure, fit = calibrate(small, [page("A", "A", "A", None, "No such")])
     assert certain.discount == 0.0 < unsure.discount
     assert (fit["in_knowledge_base"], fit["right_among_candidates"]) == (3, 3)
+    never, _ = calibrate(small, [page("A", *[None] * 4)])
+    assert never.discount == pytest.approx(MOST_DISCOUNT, abs=1e-3)
     assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25
     with pytest.raises(ValueError, match="no mention of 2 has its page among its candidates; give documents"):
         calibrate(small, [page("D", None)])
@@ -282,6 +285,12 @@ def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
     ]
     error = reliability(*zip(*pairs, strict=True))["expected_calibration_error"]
     assert fit["expected_calibration_error"] == pytest.approx(error, abs=1e-5)
+    # The weights are those of the local way, whichever way they are for; given ones are taken.
+    local, _ = calibrate(replace(linker, is_global=False), documents)
+    weights = [(each.prior_weight, each.context_weight, each.unknown_offset) for each in (certainty, local)]
+    assert weights[0] == weights[1]
+    assert calibrate(linker, documents, weights=local) == (certainty, fit)
+    assert calibrate(linker, documents, weights=Certainty(prior_weight=3.0))[0].prior_weight == 3.0
     # The threshold is on these probabilities, too.
     kept = [right for probability, right in pairs if probability >= certainty.min_probability]
     assert fit["f1"] == pytest.approx(2 * sum(kept) / (len(kept) + len(golds)), abs=1e-5)

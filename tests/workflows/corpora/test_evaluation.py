@@ -14,6 +14,7 @@ import torch
 
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
+from pipeline import storage
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.__main__ import main
@@ -257,28 +258,32 @@ def test_answers_that_are_there_are_taken_over(
     questions = asked(work, "held_out", "gold")
     whole = evaluation.build(str(tmp_path / "whole"), linker, work / "model", questions)
     answered: list[int] = []
-    answer = evaluation.answer
+    chosen: list[int] = []
+    answer, calibrate = evaluation.answer, evaluation.calibrate
     monkeypatch.setattr(evaluation, "answer", lambda *given: answered.append(1) or answer(*given))
+    monkeypatch.setattr(
+        evaluation, "calibrate", lambda *given, **more: chosen.append(1) or calibrate(*given, **more)
+    )
     parts = [1, 2]  # of a set, by each method
-    for number in (0, 3, 4, 11):
+    methods = len(evaluation.METHODS)
+    for number in (-3, 0, 3, 4, 11):  # below 0: calibrations
 
         def stop(done: int, total: int, last: int = number) -> None:
             assert total == 24
-            if len(answered) > last:
+            if len(chosen) - methods + len(answered) > last:
                 raise KeyboardInterrupt
 
         answered.clear()
+        chosen.clear()
         folder = str(tmp_path / f"stopped-{number}")
         with pytest.raises(KeyboardInterrupt):
             evaluation.build(folder, linker, work / "model", questions, progress=stop)
         assert evaluation.build(folder, linker, work / "model", questions) == whole
-        assert len(answered) == len(evaluation.METHODS) * sum(parts)
+        assert (len(chosen), len(answered)) == (methods, methods * sum(parts))
     for name in ("answers.jsonl", "documents.jsonl", "scores.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped-3" / name).read_bytes()
-    files = {
-        path.relative_to(tmp_path / "stopped-3").as_posix() for path in (tmp_path / "stopped-3").rglob("*.*")
-    }
-    assert files == {entry.path for entry in whole.files}
+    assert {*storage.list_files(str(tmp_path / "stopped-3"))} == {entry.path for entry in whole.files}
+    assert not (tmp_path / "stopped-3/parts").exists()
 
 
 def test_answers_to_other_documents_are_not_taken_over(
@@ -288,7 +293,7 @@ def test_answers_to_other_documents_are_not_taken_over(
     questions = asked(work, "held_out")
     whole = evaluation.build(str(tmp_path / "whole"), linker, work / "model", questions)
     monkeypatch.setattr(evaluation, "AT_ONCE", 1)
-    stop = iter([None, None])
+    stop = iter([None] * (len(evaluation.METHODS) + 2))
     with pytest.raises(StopIteration):
         evaluation.build(
             str(tmp_path / "stopped"),
@@ -367,8 +372,8 @@ def test_a_model_that_cannot_be_exported_is_asked_as_it_was_pretrained(tmp_path:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('entity_head = "paper"')
     given = {"workdir": str(tmp_path), "base_model": "scratch", "tokenizer": str(tmp_path)}
-    assert EvaluateLinking(**given).model_stage() is ExportHuggingFace
-    assert EvaluateLinking(**given, recipe=str(recipe)).model_stage() is Pretrain
+    assert isinstance(EvaluateLinking(**given).model_stage(), ExportHuggingFace)
+    assert isinstance(EvaluateLinking(**given, recipe=str(recipe)).model_stage(), Pretrain)
 
 
 def test_a_demo_is_asked_less() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from model.exchange.load import fingerprint_model
 from pipeline import storage
 from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
 from pipeline.lookup.held_out import is_held_out
@@ -40,6 +41,7 @@ from workflows import (
     BuildMentionTable,
     BuildSequences,
     EvaluateLinking,
+    ExportHuggingFace,
     ExtractPages,
     FetchDump,
     Report,
@@ -599,6 +601,11 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(
     assert of_pages["documents"] + scores["calibrated_by"] == held_out > scores["calibrated_by"] > 0
     assert {*of_pages["methods"]} == {"prior", "contexts", "local", "global"}
     assert all(0 < each["disambiguation"]["overall"]["accuracy"] < 1 for each in of_pages["methods"].values())
+    calibration = json.loads(
+        (Path(stage.clone(EvaluateLinking).folder) / "calibration/global.json").read_text()
+    )
+    exported = fingerprint_model(str(Path(stage.clone(ExportHuggingFace).folder) / "model"))
+    assert (calibration["made_for"]["model"], calibration["made_for"]["mode"]) == (exported, "global")
     page = (Path(stage.clone(Report).folder) / "index.html").read_text()
     assert "What LUKE says of some held-out mentions" in page
     content = json.loads((Path(stage.clone(Report).folder) / "results.json").read_text())
