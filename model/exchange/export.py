@@ -31,7 +31,7 @@ from model.exchange.tokenizers import (
     write_json,
     write_tokenizer,
 )
-from model.files import CONFIG, WEIGHTS, save_model, write_aside, write_tensors
+from model.files import CONFIG, PRETRAINING, WEIGHTS, save_model, write_aside, write_tensors
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
 from model.luke.heads import LukeForPretraining
@@ -45,6 +45,7 @@ QIDS = "entity_qids.json"
 BESIDE_WEIGHTS = (
     *(CONFIG, THEIR_ENTITY_VOCABULARY, QIDS, THEIR_TOKENIZER, "tokenizer.json"),
     *("vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json", "added_tokens.json"),
+    PRETRAINING,
 )
 WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
 ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
@@ -89,6 +90,8 @@ def export(
     write_tokenizer(output, words, entities, tokenizer, config.max_words)
     if qids.is_file() and not lite:
         write_aside(output / QIDS, partial(shutil.copyfile, qids))
+    if (source / PRETRAINING).is_file():
+        write_aside(output / PRETRAINING, partial(shutil.copyfile, source / PRETRAINING))
     write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
     write_tensors(output / WEIGHTS, tensors)
     parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
@@ -100,15 +103,17 @@ def export(
 def save_like(source: Path, output: Path, module: LukeForPretraining) -> None:
     """Write a model that began as the one in `source` as that is: a folder of ours, or a LukeForMaskedLM.
 
-    The files beside the weights of the latter are copied, its entities' titles among them: no row has moved.
+    The files beside the weights of the latter are copied, its entities' titles among them: no row has moved. Of either
+    what tells of its pretraining is.
     """
-    if is_ours(source):
-        save_model(output, module)
-        return
+    is_of_transformers = not is_ours(source)
     output.mkdir(parents=True, exist_ok=True)
-    for name in BESIDE_WEIGHTS:
+    for name in BESIDE_WEIGHTS if is_of_transformers else (PRETRAINING,):
         if (source / name).is_file():
             write_aside(output / name, partial(shutil.copyfile, source / name))
+    if not is_of_transformers:
+        save_model(output, module)
+        return
     write_tensors(output / WEIGHTS, with_copies(to_transformers(module.state_dict()) | pooler(module.config)))
 
 

@@ -147,6 +147,7 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
         "seed": training.run["seed"],
         "word_head": loader.recipe.masked_word_share > 0 or "word_head.bias" not in training.new,
         "left_out": loader.left_out,
+        "max_words": loader.corpus.facts.max_words,
     }
     write_configuration(output / PRETRAINING, configuration, loader.recipe, base_name, found)
     save_model(output, training.module, ("run", digest(training.run)))
@@ -159,7 +160,7 @@ def write_configuration(
     """Write what was trained, and how, for whoever exports or reports the model.
 
     `asked` is what was asked for, and `recipe` what was done. `found` has the profile and the seed; whether the
-    `word_head` is more than what was drawn; and how many sequences were `left_out`.
+    `word_head` is more than what was drawn; how many sequences were `left_out`; and the words of the longest ones.
     """
     configuration = replace(asked, recipe=recipe)
     name = base_name or configuration.base_model

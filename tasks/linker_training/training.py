@@ -20,7 +20,7 @@ from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import METRICS, entities_sha256
 from tasks.entities.candidates import MOST, CandidateFinder
-from tasks.entities.disambiguation.entity_model import EntityModel, load_model, read_titles
+from tasks.entities.disambiguation.entity_model import EntityModel, load_model, pretrained_words, read_titles
 from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning.epochs import EpochTraining, best_epoch
@@ -137,6 +137,7 @@ def train_linker(
         "documents": {split: source.digest() for split, source in sources.items()},
         "mentions": file_sha256(str(mentions / MANIFEST)),
         "weights": fingerprint_model(str(weights)),
+        "max_words": pretrained_words(weights),
         "tokenizer": digest({name: content.hex() for name, content in files.items()}),
         **({} if keeps_weights else {"keeps_weights": False}),
     }

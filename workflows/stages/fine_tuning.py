@@ -180,7 +180,7 @@ class FineTuning(WeightSettings, TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 11
+    VERSION = 12
     KEEPS = "unfinished"  # checkpoints
 
     patience = parameters.WholeNumber(

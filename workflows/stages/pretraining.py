@@ -66,7 +66,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
 class Pretraining(PeakSettings, TorchStage):
     """What the two pretrainings share."""
 
-    VERSION = 9
+    VERSION = 10
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
 
@@ -143,7 +143,7 @@ class Pretrain(LukeSettings, Pretraining):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    VERSION = 10
+    VERSION = 11
     entities = True
 
     def requires(self) -> dict[str, Stage]:
@@ -178,7 +178,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
-    VERSION = 4
+    VERSION = 5
 
     lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 

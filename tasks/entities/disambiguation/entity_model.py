@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.exchange.load import entity_vocabulary, is_ours
-from model.files import CONFIG
+from model.files import CONFIG, PRETRAINING, read_optional
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import read_pretrained
@@ -38,6 +38,7 @@ class EntityModel:
         known: the rows and titles of its entities, without the special ones, in the order of the rows.
         mask_row: the row of [MASK].
         device: where it is.
+        max_words: of an input, at most; of a pretraining that is known, those of its longest sequence.
         tokens_per_batch: words and entities that are computed at once.
     """
 
@@ -47,12 +48,13 @@ class EntityModel:
     known: Callable[[], Sequence[tuple[int, str]]]
     mask_row: int
     device: str
+    max_words: int
     tokens_per_batch: int = TOKENS_PER_BATCH
 
     @property
     def room(self) -> int:
         """How many tokens of a text an input can have."""
-        return self.module.config.max_words - 2
+        return self.max_words - 2
 
     @cached_property
     def of_titles(self) -> TitleRows:
@@ -102,7 +104,18 @@ def load_model(
         check_same_entities(Path(table.folder), folder)
         row_of = rows_by_id(table, size, str(folder))
     chosen = str(resolve_device(device))
-    return EntityModel(module.to(chosen).eval(), tokenizer, row_of, known, mask_row, chosen)
+    size = module.config.max_words
+    longest = min(size, pretrained_words(folder) or size)
+    return EntityModel(module.to(chosen).eval(), tokenizer, row_of, known, mask_row, chosen, longest)
+
+
+def pretrained_words(folder: Path) -> int | None:
+    """The words of the longest sequence that a model was pretrained on; None where its folder does not tell.
+
+    In a longer input it has seen no entity, though its words may have positions there.
+    """
+    told = read_optional(folder / PRETRAINING).get("max_words")
+    return told if isinstance(told, int) and told > 2 else None
 
 
 def model_folder(folder: Path) -> Path:

@@ -87,6 +87,8 @@ def make_roberta(folder: Path, **changes: Any) -> torch.nn.Module:
 def test_result_and_figures(sequences: Path, tmp_path: Path) -> None:
     figures = run(sequences, tmp_path)
     assert sorted(contents(tmp_path)) == FILES
+    record = json.loads((tmp_path / "pretraining.json").read_text())
+    assert record["max_words"] == Corpus(sequences).facts.max_words
     lines = lines_of(tmp_path)
     assert figures == lines[-1]
     assert [(line["phase"], line["step"]) for line in lines] == [

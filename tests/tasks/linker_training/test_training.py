@@ -336,6 +336,29 @@ def test_a_tokenizer_beside_the_weights_is_copied_as_it_is(
         assert (output / name).read_bytes() == (source / name).read_bytes()
 
 
+@pytest.mark.parametrize("kind", ["ours", "theirs"])
+def test_inputs_are_as_long_as_those_of_pretraining(
+    work: Path, theirs: Path, documents: list[Document], tmp_path: Path, kind: str
+) -> None:
+    """Where the model's folder tells; a linker's does, too, and training over other windows is another training."""
+    given, words = (work / "weights", work / "tokenizer") if kind == "ours" else (theirs, theirs)
+    weights = shutil.copytree(given, tmp_path / "weights")
+    table, tokenizer = MentionTable(str(work / "mentions")), WordTokenizer.load(words)
+    whole = load_model(weights, table, tokenizer, device="cpu")
+    assert whole.max_words == whole.module.config.max_words
+    few = replace(QUICK, epochs=1)
+    before = train(work, tmp_path / "linker", few, weights=weights, tokenizer=words)
+    for told, longest in ((24, 24), (10**6, whole.max_words), ("24", whole.max_words)):
+        (weights / "pretraining.json").write_text(json.dumps({"max_words": told}))
+        model = load_model(weights, table, tokenizer, device="cpu")
+        assert (model.max_words, model.room) == (longest, longest - 2)
+    (weights / "pretraining.json").write_text('{"max_words": 24}')
+    after = train(work, tmp_path / "linker", few, weights=weights, tokenizer=words)
+    assert after["run"] != before["run"]
+    assert after["data"]["dev"]["windows"] > before["data"]["dev"]["windows"]  # type: ignore[index]
+    assert load_model(tmp_path / "linker", table, tokenizer, device="cpu").max_words == 24
+
+
 def test_what_training_begins_with_is_not_written_over(work: Path) -> None:
     before = contents(work)
     for name in ("weights", "tokenizer"):

@@ -44,6 +44,7 @@ from workflows import (
     ExportHuggingFace,
     ExtractPages,
     FetchDump,
+    Pretrain,
     Report,
     ResolveLinks,
     RunAll,
@@ -206,7 +207,7 @@ def test_a_changed_parameter_runs_only_what_it_changes(everything: RunAll, tmp_p
 
 def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: Path) -> None:
     """A file and single values over it, from the run's own record to its export's card and the report."""
-    from workflows import ExportHuggingFace, Pretrain
+    from workflows import ExportHuggingFace
 
     path = tmp_path / "recipe.toml"
     path.write_text("steps = 6\nbatch_size = 5\nmasked_words = 0.3\n")
@@ -239,7 +240,7 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
     """By the preset small: what transformers reads is what was pretrained, and its answers are told in words."""
     from model.hf import main
     from tests.support.fine_tuned import bert
-    from workflows import ExportHuggingFace, Pretrain
+    from workflows import ExportHuggingFace
     from workflows.stages.report import answers_of
 
     bert(tmp_path / "bert")
@@ -317,7 +318,6 @@ def test_a_changed_dump_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_damaged_pretraining_is_made_again(everything: RunAll, tmp_path: Path) -> None:
-    from workflows import Pretrain
 
     stage = copied(everything, tmp_path)
     folder = Path(stage.clone(Pretrain).folder)
@@ -548,7 +548,7 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(
     """The file of commonest labels against the mention table's rows, and what evaluation makes of it."""
     from pipeline.sequences.commonest import COMMONEST
     from pipeline.sequences.tokenizer import WordTokenizer
-    from workflows import Pretrain, PretrainRoberta
+    from workflows import PretrainRoberta
 
     stage = copied(everything, tmp_path, held_out=0.3)
     run_in_process(stage)
@@ -606,6 +606,12 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(
     )
     exported = fingerprint_model(str(Path(stage.clone(ExportHuggingFace).folder) / "model"))
     assert (calibration["made_for"]["model"], calibration["made_for"]["mode"]) == (exported, "global")
+    told = [
+        json.loads((Path(stage.clone(of).folder) / name / "pretraining.json").read_text())
+        for of, name in ((Pretrain, ""), (ExportHuggingFace, "model"))
+    ]
+    assert told[0] == told[1]
+    assert told[0]["max_words"] == stage.clone(BuildSequences).named_max_words
     page = (Path(stage.clone(Report).folder) / "index.html").read_text()
     assert "What LUKE says of some held-out mentions" in page
     content = json.loads((Path(stage.clone(Report).folder) / "results.json").read_text())
