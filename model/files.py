@@ -61,6 +61,15 @@ def read_optional(path: Path) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}
 
 
+def pretrained_words(folder: Path) -> int | None:
+    """The words of the longest sequence that a model was pretrained on; None where its folder does not tell.
+
+    In a longer input it has seen no entity, though its words may have positions there.
+    """
+    told = read_optional(folder / PRETRAINING).get("max_words")
+    return told if isinstance(told, int) and told > 2 else None
+
+
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """All tensors of a folder: safetensors (whole or in parts) or else pytorch_model.bin."""
     if (folder / WEIGHTS).is_file():

@@ -103,15 +103,14 @@ def export(
 def save_like(source: Path, output: Path, module: LukeForPretraining) -> None:
     """Write a model that began as the one in `source` as that is: a folder of ours, or a LukeForMaskedLM.
 
-    The files beside the weights of the latter are copied, its entities' titles among them: no row has moved. Of either
-    what tells of its pretraining is.
+    The files beside the weights of the latter are copied, its entities' titles among them: no row has moved. Of the
+    former the one that tells how it was pretrained is.
     """
-    is_of_transformers = not is_ours(source)
     output.mkdir(parents=True, exist_ok=True)
-    for name in BESIDE_WEIGHTS if is_of_transformers else (PRETRAINING,):
+    for name in (PRETRAINING,) if is_ours(source) else BESIDE_WEIGHTS:
         if (source / name).is_file():
             write_aside(output / name, partial(shutil.copyfile, source / name))
-    if not is_of_transformers:
+    if is_ours(source):
         save_model(output, module)
         return
     write_tensors(output / WEIGHTS, with_copies(to_transformers(module.state_dict()) | pooler(module.config)))

@@ -95,15 +95,17 @@ def basis(
 
     `model` is the folder of the weights, `contexts` that of BuildContexts; None: they have no say.
     """
-    fingerprint = None
+    fingerprint = max_words = None
     if model:
         from model.exchange.load import fingerprint_model  # torch, which the prior alone does without
+        from model.files import pretrained_words
 
-        fingerprint = fingerprint_model(str(model))
+        fingerprint, max_words = fingerprint_model(str(model)), pretrained_words(model)
     return {
         "mentions": manifest_sha256(finder.table.folder),
         "contexts": contexts and manifest_sha256(contexts),
         "model": fingerprint,
+        "max_words": max_words,  # of its windows
         "mode": (GLOBAL if is_global else LOCAL) if model else PRIOR,
         "most_candidates": finder.most,
         "longer_mentions": longer_mentions,

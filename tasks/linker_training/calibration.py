@@ -136,9 +136,9 @@ def calibrate(
 ) -> tuple[Certainty, Figures]:
     """The certainty of a linker's answers, and how it came about.
 
-    The mentions are scored twice. The first pass is local and tells the weights, since there scores are sums of what is
-    weighed. The second has these weights and tells all else: globally a mention's scores depend on the answers to the
-    others.
+    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since there
+    scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's scores
+    depend on the answers to the others.
 
     Args:
         linker: its certainty is not asked.
@@ -153,10 +153,10 @@ def calibrate(
     if own_links:
         check_held_out(linker, documents)
     own = linker.finder.own_links(documents) if own_links else [NO_LINKS] * len(documents)
-    if weights is None:
+    if weights is None and (linker.model or linker.contexts is not None):
         local = replace(linker, certainty=UNCALIBRATED, is_global=False)
         weights = fit_weights(observe(local, documents, own, at_once), has_model=linker.model is not None)
-    linker = replace(linker, certainty=replace(weights, temperature=1.0, discount=0.0, min_probability=0.0))
+    linker = replace(linker, certainty=weighted(weights or UNCALIBRATED))
     outcomes = observe(linker, documents, own, at_once)
     temperature = at_best(*outcomes.reached().choices())
     certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(outcomes))
@@ -170,6 +170,11 @@ def calibrate(
         **figures_of(outcomes, certainty),
         "expected_calibration_error_before": before["expected_calibration_error"],
     }
+
+
+def weighted(certainty: Certainty) -> Certainty:
+    """The weights of a certainty alone."""
+    return replace(certainty, temperature=1.0, discount=0.0, min_probability=0.0)
 
 
 def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:

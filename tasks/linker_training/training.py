@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from model.exchange.export import BESIDE_WEIGHTS, save_like
 from model.exchange.load import fingerprint_model
-from model.files import WEIGHTS, write_aside
+from model.files import WEIGHTS, pretrained_words, write_aside
 from model.luke.heads import LukeForPretraining
 from model.training.metrics_log import find_tracker
 from pipeline.lookup.mentions import MentionTable
@@ -20,7 +20,7 @@ from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import METRICS, entities_sha256
 from tasks.entities.candidates import MOST, CandidateFinder
-from tasks.entities.disambiguation.entity_model import EntityModel, load_model, pretrained_words, read_titles
+from tasks.entities.disambiguation.entity_model import EntityModel, load_model, read_titles
 from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning.epochs import EpochTraining, best_epoch

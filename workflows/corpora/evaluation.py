@@ -128,13 +128,20 @@ def build(
         storage.write_bytes(storage.join(folder, name), data)
     shutil.rmtree(parts, ignore_errors=True)
     asked = [document for each in sets for document in each.documents]
-    over_limit, of_pages = (sum(each.of for each in sets) - len(asked), sum(each.left_out for each in sets))
-    drops = Counter({"documents:over_limit": over_limit, "documents:of_pages": of_pages})
+    drops = dropped(sets) | {"documents:in_contexts": len(pages) - len(choosing)}
     return storage.Result(
         tuple(storage.describe(folder, name) for name in sorted([*written, *map(calibration_file, certain)])),
         rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
-        drops=dict(+drops),
+        drops=dict(+Counter(drops)),
     )
+
+
+def dropped(sets: Sequence[GoldSet]) -> dict[str, int]:
+    """How many documents are not asked, by reason."""
+    return {
+        "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
+        "documents:of_pages": sum(each.left_out for each in sets),
+    }
 
 
 # Questions

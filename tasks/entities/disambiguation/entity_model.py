@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from model.exchange.load import entity_vocabulary, is_ours
-from model.files import CONFIG, PRETRAINING, read_optional
+from model.files import CONFIG, pretrained_words
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import read_pretrained
@@ -107,15 +107,6 @@ def load_model(
     size = module.config.max_words
     longest = min(size, pretrained_words(folder) or size)
     return EntityModel(module.to(chosen).eval(), tokenizer, row_of, known, mask_row, chosen, longest)
-
-
-def pretrained_words(folder: Path) -> int | None:
-    """The words of the longest sequence that a model was pretrained on; None where its folder does not tell.
-
-    In a longer input it has seen no entity, though its words may have positions there.
-    """
-    told = read_optional(folder / PRETRAINING).get("max_words")
-    return told if isinstance(told, int) and told > 2 else None
 
 
 def model_folder(folder: Path) -> Path:

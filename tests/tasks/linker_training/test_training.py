@@ -20,6 +20,7 @@ from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
 from tasks.entities.__main__ import main
 from tasks.entities.candidates import CandidateFinder
+from tasks.entities.certainty import basis
 from tasks.entities.disambiguation.entity_model import EntityModel, load_model
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
@@ -357,6 +358,11 @@ def test_inputs_are_as_long_as_those_of_pretraining(
     assert after["run"] != before["run"]
     assert after["data"]["dev"]["windows"] > before["data"]["dev"]["windows"]  # type: ignore[index]
     assert load_model(tmp_path / "linker", table, tokenizer, device="cpu").max_words == 24
+    how = {"is_global": True, "longer_mentions": False}
+    made_for = [
+        basis(CandidateFinder(table), folder, None, **how)["max_words"] for folder in (weights, given)
+    ]
+    assert made_for == [24, None]  # a calibration is for these windows
 
 
 def test_what_training_begins_with_is_not_written_over(work: Path) -> None:

@@ -217,6 +217,17 @@ def test_pages_that_tell_nothing_calibrate_nothing(work: Path, linker: Linker, t
     assert [entry.path for entry in result.files] == ["answers.jsonl", "documents.jsonl", "scores.json"]
 
 
+def test_pages_that_contexts_have_read_choose_nothing_and_are_counted(
+    work: Path, linker: Linker, tmp_path: Path
+) -> None:
+    """As in a damaged dump, where a page of the same title was not held out."""
+    contexts = write_context_table(tmp_path / "contexts", {"A": {"and": 1.0}}, held_out=0.0)
+    by_read = replace(linker, contexts=contexts)
+    result = evaluation.build(str(tmp_path / "linking"), by_read, work / "model", asked(work, "held_out"))
+    assert result.drops == {"documents:in_contexts": 1}
+    assert json.loads((tmp_path / "linking/scores.json").read_text())["calibrated_by"] == 0
+
+
 def test_the_report_shows_what_was_scored(work: Path, linker: Linker, tmp_path: Path) -> None:
     """Also where a file of the user's is called as the dump's pages are."""
     gold = tmp_path / "held-out pages"
