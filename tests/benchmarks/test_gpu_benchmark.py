@@ -180,7 +180,11 @@ def test_what_tests_say_is_kept(tmp_path: Path) -> None:
 
 
 def test_tests_that_do_not_end_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script, "TEST_SECONDS", 0.01)
+    hanging = tmp_path / "tests/gpu/test_hanging.py"
+    hanging.parent.mkdir(parents=True)
+    hanging.write_text("import time\n\n\ndef test_hanging():\n    time.sleep(60)\n", encoding="utf-8")
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    monkeypatch.setattr(script, "TEST_SECONDS", 2)
     rows = script.run_tests(tmp_path)
     assert [(row["outcome"], row["why"]) for row in rows] == [("failed", "exit status 124")]
 
