@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import random
 import re
 import shlex
 import shutil
@@ -51,13 +52,13 @@ sys.exit(not luigi.build(stages, local_scheduler=True, log_level="WARNING"))
 
 
 def free_ports() -> dict[str, str]:
-    sockets = [socket.socket() for _ in PORTS]
-    for each in sockets:
-        each.bind((cluster.HOST, 0))
-    ports = {name: str(each.getsockname()[1]) for name, each in zip(PORTS, sockets, strict=True)}
-    for each in sockets:
-        each.close()
-    return ports
+    """Ports that nobody uses, below those that the system gives away: what is free now is so when it is needed."""
+    ports: list[int] = []
+    while len(ports) < len(PORTS):
+        port = random.randrange(10_000, 32_768)
+        with contextlib.suppress(OSError), socket.create_server((cluster.HOST, port)):
+            ports += [port] * (port not in ports)
+    return dict(zip(PORTS, map(str, ports), strict=True))
 
 
 @dataclass(frozen=True)
@@ -550,6 +551,18 @@ def test_a_port_in_use() -> None:
     assert line.startswith(
         f"error: SPARK_MASTER_WEBUI_PORT={port}: Address already in use on 127.0.0.1; end what"
     )
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_port_that_is_taken_while_it_starts(place: int, tmp_path: Path) -> None:
+    """A master would take the next port, and its workers would wait for it at this one."""
+    ports = [int(port) for port in free_ports().values()][:2]
+    with (
+        socket.create_server((cluster.HOST, ports[place])),
+        cluster.Cluster(tmp_path) as started,
+        pytest.raises(ValueError, match=r"^spark master: ended with exit status 1; .*BindException: "),
+    ):
+        started.start_spark(*ports, 1, cluster.read_settings())
 
 
 def test_a_process_that_dies_at_its_start(tmp_path: Path) -> None:
