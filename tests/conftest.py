@@ -101,6 +101,15 @@ def spark() -> Iterator[object]:
     spark.stop()
 
 
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The stages before training on the hand-written dump, in several blocks, for all test processes: only to read."""
+    from tests.support.stages import make_corpus
+
+    folder = tmp_path_factory.getbasetemp()
+    return make_corpus(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+
+
 @pytest.fixture
 def count_graphs() -> Iterator[Callable[[], int]]:
     """How many graphs torch has compiled since the test began; none of them is broken off."""

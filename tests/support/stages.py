@@ -2,6 +2,7 @@
 
 import atexit
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pipeline.jobs import supervisor
 from tests.support import DATA
 from tests.support.commands import programs
 from tests.support.forked import FORKS, end
+from workflows import BuildContexts, BuildMentionTable, BuildSequences
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
 
@@ -109,6 +111,17 @@ def run_in_process(stage: Stage) -> None:
         each._is_complete = False
     with shared_engines():
         assert luigi.build([stage], local_scheduler=True, log_level="WARNING")
+
+
+def make_corpus(folder: Path) -> Path:
+    """A work directory with the stages before training, made by one process in one go, unless it is there."""
+    workdir = folder / "corpus" / "work"
+    given = {"dump": SEVERAL_BLOCKS[1], "block_size": BLOCK_SIZE, "workdir": str(workdir), "processes": 1}
+    with open(folder / "corpus.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for stage in (BuildMentionTable, BuildContexts, BuildSequences):
+            run_in_process(stage(**given))
+    return workdir
 
 
 @contextlib.contextmanager

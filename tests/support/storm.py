@@ -4,11 +4,16 @@
 
 The work directory lies in a small file system of its own, in memory, so that it can be full. A run is disturbed once,
 in one of the ways of `KINDS`, and has to come to an end; then the same command is run again. When all stages are there,
-they are compared with those of a calm run and removed. After the last disturbance a calm run finishes the work: it
-must have the same files with the same bytes as the first calm run, and no process of the storm may be left.
+they are compared with those of a calm run, and removed before the next disturbance. After the last one a calm run
+finishes the work: it must have the same files with the same bytes as the first calm run, and no process of the storm
+may be left.
+
+A moment is one of the first calm run that is still to come. It is found again by the number of files that were there,
+so that runs may be faster or slower than that one.
 """
 
 import argparse
+import bisect
 import contextlib
 import os
 import random
@@ -42,6 +47,7 @@ STAGES = ("BuildMentionTable", "BuildSequences")
 _LUIGI = str(Path(sys.executable).with_name("luigi"))
 _TOKEN = "LUKE_STORM"  # in the environment of each process of a storm
 _LONGEST = 600  # seconds that a run may take to come to an end
+_GLANCE = 0.05  # seconds between two looks at the files
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -55,6 +61,7 @@ class Storm:
         dump: what they read, with further options.
         pause: seconds for which a run is stopped.
         chance: decides what happens, and when.
+        times: of the first calm run, in seconds: when there was no file, when there was one, two, and so on.
     """
 
     workdir: Path
@@ -65,17 +72,40 @@ class Storm:
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     finished: int = 0
+    times: list[float] = field(default_factory=lambda: [0.0])
 
-    def calm(self) -> tuple[dict[str, str], float]:
-        """Run what is missing undisturbed: what is there then, and the seconds of the slowest stage's run."""
-        longest = 0.0
+    def calm(self) -> dict[str, str]:
+        """Run what is missing undisturbed: what is there then."""
+        started = time.monotonic()
         for stage in self.stages:
-            started = time.monotonic()
             with self.running(stage) as (process, output):
-                status = process.wait(_LONGEST)
-                assert status == 0, output()
-            longest = max(longest, time.monotonic() - started)
-        return self.content(), longest
+                for count in self.counts(process):
+                    self.times += [time.monotonic() - started] * (count + 1 - len(self.times))
+                assert process.wait() == 0, output()
+        return self.content()
+
+    def counts(self, process: subprocess.Popen[bytes]) -> Iterator[int]:
+        """How many files there are, time and again while a run lasts."""
+        latest = time.monotonic() + _LONGEST
+        while process.poll() is None:
+            assert time.monotonic() < latest, "the run does not end"
+            yield len(self.files())
+            time.sleep(_GLANCE)
+
+    def until(self, moment: float, present: int, process: subprocess.Popen[bytes]) -> bool:
+        """Wait for a moment of the first calm run, in a run that begins with so many files; False where it ends."""
+        files = max(present, bisect.bisect_right(self.times, moment) - 1)
+        if not any(count >= files for count in self.counts(process)):
+            return False
+        begun = self.times[files] if files > present else self.begins_at(present)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(moment - begun)
+            return False
+        return True
+
+    def begins_at(self, present: int) -> float:
+        """When a run with so many files begins, in the first calm run's time: it takes as long as that to start."""
+        return self.times[present] - (self.times[1] if present else 0)
 
     @contextlib.contextmanager
     def running(self, stage: str) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], str]]]:
@@ -106,14 +136,15 @@ class Storm:
                 process.wait()
 
     def content(self) -> dict[str, str]:
-        """The SHA-256 of every file by its path, but for what tells the time of a run, and for locks and scratch."""
+        """The SHA-256 of every file by its path."""
+        return {name: file_sha256(str(path)) for name, path in self.files().items()}
+
+    def files(self) -> dict[str, Path]:
+        """Every file by its path, but for what tells the time of a run, and for locks and scratch."""
         work = self.workdir / "work"
-        files = {str(path.relative_to(work)): path for path in work.rglob("*") if path.is_file()}
-        return {
-            name: file_sha256(str(path))
-            for name, path in files.items()
-            if path.name != "run.json" and not name.startswith(".")
-        }
+        paths = (Path(folder, name) for folder, _, names in os.walk(work) for name in names)
+        files = {str(path.relative_to(work)): path for path in paths if path.name != "run.json"}
+        return {name: path for name, path in files.items() if not name.startswith(".")}
 
     def missing(self) -> list[str]:
         """The stages that are not finished."""
@@ -124,11 +155,12 @@ class Storm:
             if not list(self.workdir.glob(f"work/{folder}-*/manifest.json"))
         ]
 
-    def disturb(self, kind: str, seconds: float) -> str:
-        """Disturb a run of the first stage that is missing, after so many seconds; says what became of it."""
+    def disturb(self, kind: str) -> str:
+        """Disturb a run of the first stage that is missing, at any moment; says what became of it."""
+        present = min(len(self.files()), len(self.times) - 1)
+        moment = self.chance.uniform(self.begins_at(present), self.times[-1])
         with self.running(self.missing()[0]) as (process, output):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(seconds)
+            if not self.until(moment, present, process):
                 assert process.returncode == 0, output()
                 return ""
             members = family(process)
@@ -148,11 +180,11 @@ class Storm:
             assert is_struck, said
             assert kind != "all stopped for a while", said
             assert status > 0, said
-            assert re.search(r"(?m)^ERROR: [A-Z]\w+: .+", said), said
+            assert re.search(r"(?m)^(error|ERROR: [A-Z]\w+): .+", said), said
             return "ended with an error in a line"
 
     def strike(self, kind: str, process: subprocess.Popen[bytes], members: Sequence[psutil.Process]) -> bool:
-        """Disturb a run; False where there is nobody to strike, and the run goes on."""
+        """Disturb a run; False where it ends before there is anybody to strike."""
         if kind == "all killed":
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # those with a group of their own have to notice
@@ -168,37 +200,35 @@ class Storm:
                 time.sleep(self.pause if number == signal.SIGSTOP else 0)
         else:
             is_java = kind == "Java killed"
-            with contextlib.suppress(psutil.NoSuchProcess):
-                found = [each for each in members[1:] if (each.name() == "java") == is_java]
-                if found:
-                    self.chance.choice(found).kill()
-                    return True
+            for _ in self.counts(process):  # until there is one
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    members = family(process)[1:]
+                    if found := [each for each in members if (each.name() == "java") == is_java]:
+                        self.chance.choice(found).kill()
+                        return True
             return False
         return True
 
     def run(self, disturbances: int, minutes: float) -> None:
         """Raises: AssertionError where anything is otherwise than it has to be."""
-        calm, longest = self.calm()
-        self.remove()
+        calm = self.calm()
         until = time.monotonic() + 60 * minutes
         kinds = self.chance.sample(list(KINDS), len(KINDS))  # each once, and then as they come
         kinds += self.chance.choices(list(KINDS), list(KINDS.values()), k=max(0, disturbances - len(kinds)))
         while self.outcomes.total() < disturbances and time.monotonic() < until:
             kind = kinds[self.outcomes.total()]
-            if outcome := self.disturb(kind, self.chance.uniform(0, longest)):
+            if not self.missing():
+                shutil.rmtree(self.workdir / "work")
+            if outcome := self.disturb(kind):
                 self.outcomes[kind, outcome] += 1
                 print(f"{self.outcomes.total():4d} {kind}: {outcome}", flush=True)
             if not self.missing():
                 assert self.content() == calm, different(self.content(), calm)
                 self.finished += 1
-                self.remove()
-        found, _ = self.calm()
+        found = self.calm()
         assert found == calm, different(found, calm)
         assert not (left := self.left()), left
         assert not (scratch := list(self.workdir.glob("work/.scratch/run-*"))), scratch
-
-    def remove(self) -> None:
-        shutil.rmtree(self.workdir / "work")
 
     def left(self) -> list[str]:
         """The processes of this storm that are still there."""

@@ -12,7 +12,7 @@ from pipeline.jobs.supervisor import run_blocks
 from workflows.base.settings import BeamSettings
 from workflows.base.stage import Stage
 from workflows.base.terminal import check_reachable, progress_bar
-from workflows.engines.disk import Need, check_stage
+from workflows.engines.disk import Need, check_stage, sweep_scratch
 
 
 class BeamStage(BeamSettings, Stage):
@@ -36,6 +36,7 @@ def run_beam(
     Raises:
         ValueError: there is no room for the work, or the input is at fault.
     """
+    sweep_scratch(stage.workdir)
     check_stage(stage, stage.NEED, sum(map(stage.bytes_of, {block.path for block in blocks})))
     with progress_bar(type(stage).__name__, unit="block", total=len(blocks)) as show:
         return run_blocks(

@@ -35,8 +35,7 @@ def scratch_folder(root: str, flag: str) -> Iterator[str]:
     """
     try:
         os.makedirs(root, exist_ok=True)
-        with open(os.path.join(root, ".lock"), "a") as one_at_a_time:
-            fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        with _one_at_a_time(root):
             _remove_abandoned(root)
             folder = tempfile.mkdtemp(prefix="run-", dir=root)
             lock = open(os.path.join(folder, _LOCK), "a")  # noqa: SIM115 - held until the end
@@ -50,6 +49,25 @@ def scratch_folder(root: str, flag: str) -> Iterator[str]:
     finally:
         lock.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def own_scratch(workdir: str) -> str:
+    """The folder for what runs set aside, where the user names none."""
+    return os.path.join(os.path.abspath(workdir), ".scratch")
+
+
+def sweep_scratch(workdir: str) -> None:
+    """Remove what killed runs have left in the work directory; a run that sets nothing aside does so, too."""
+    root = own_scratch(workdir)
+    with contextlib.suppress(FileNotFoundError), _one_at_a_time(root):
+        _remove_abandoned(root)
+
+
+@contextlib.contextmanager
+def _one_at_a_time(root: str) -> Iterator[None]:
+    with open(os.path.join(root, ".lock"), "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _remove_abandoned(root: str) -> None:

@@ -70,7 +70,7 @@ def scratch_root(stage: SparkSettings) -> str:
     if stage.scratch:
         return os.path.abspath(stage.scratch)
     is_set = _LOCAL_DIRS in spark.users_settings() or stage.spark_master.startswith("k8s")
-    return "" if is_set else os.path.join(os.path.abspath(stage.workdir), ".scratch")
+    return "" if is_set else disk.own_scratch(stage.workdir)
 
 
 def heap_bytes(dump_bytes: int) -> int:

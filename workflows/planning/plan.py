@@ -1,7 +1,6 @@
 """Plan: what the stages up to the sequences and the mention table will take, told before they run."""
 
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -11,7 +10,7 @@ from pipeline.dump.download import is_remote, remote_sources
 from workflows.base import machine
 from workflows.base.settings import MentionSettings, SequenceSettings
 from workflows.base.stage import Stage, Step
-from workflows.engines.disk import check_room, scratch_folder
+from workflows.engines.disk import check_room, own_scratch, scratch_folder
 from workflows.engines.spark import heap_bytes, is_small, scratch_root
 from workflows.planning.costs import Estimate, Sample, estimate, read_costs, take_sample, work_seconds
 from workflows.stages.pages import FetchDump
@@ -102,7 +101,7 @@ class Plan(MentionSettings, SequenceSettings, Step):
         paths = self.paths()
         if not paths:
             return None
-        with scratch_folder(os.path.join(self.workdir, ".scratch"), "--workdir") as folder:
+        with scratch_folder(own_scratch(self.workdir), "--workdir") as folder:
             return take_sample(paths, folder, self.profile)
 
     def what_does_not_fit(self, estimates: Iterable[Estimate]) -> list[str]:

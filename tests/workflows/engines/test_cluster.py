@@ -30,8 +30,8 @@ from pipeline.jobs.spark import OWN_CONF
 from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
 from tests.support.killed import ended, family
-from tests.support.stages import BLOCK_SIZE, LUIGI, SEVERAL_BLOCKS, manifests, run_in_process, wait_for
-from workflows import BuildMentionTable, BuildSequences, ExtractPages, ResolveRedirects
+from tests.support.stages import LUIGI, SEVERAL_BLOCKS, manifests, wait_for
+from workflows import ExtractPages, ResolveRedirects
 from workflows.engines import cluster
 
 pytestmark = pytest.mark.slow
@@ -131,16 +131,6 @@ def run_corpus(workdir: Path, **others: Any) -> None:
     assert result.returncode == 0, result.stderr
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    workdir = tmp_path_factory.mktemp("local") / "work"
-    given = {"dump": SEVERAL_BLOCKS[1], "block_size": BLOCK_SIZE, "workdir": str(workdir), "processes": 1}
-    for stage in (BuildMentionTable, BuildSequences):
-        run_in_process(stage(**given))
-    assert set(manifests(workdir)) == CORPUS_STAGES
-    return workdir
-
-
 @dataclass(frozen=True)
 class EventLog:
     """What Spark's driver writes down of what it does, in a folder."""
@@ -183,11 +173,12 @@ def ask_workers(address: str) -> dict[str, tuple[int, int]]:
 
 
 def test_the_same_bytes_from_both_clusters_and_every_worker_works(
-    running: Running, local: Path, tmp_path: Path, event_log: EventLog
+    running: Running, corpus: Path, tmp_path: Path, event_log: EventLog
 ) -> None:
     before = ask_workers(running.dask)
     run_corpus(tmp_path / "work", **running.engines, spark_conf=event_log.settings)
-    assert manifests(tmp_path / "work") == manifests(local)
+    wanted = manifests(corpus)
+    assert manifests(tmp_path / "work") == {name: wanted[name] for name in CORPUS_STAGES}
     blocks = len(list((tmp_path / "work").glob("pages-*/blocks/*.json")))
     assert blocks >= 8
     loads = {name: misses - before[name][0] for name, (misses, _) in ask_workers(running.dask).items()}
@@ -346,7 +337,7 @@ def lame(
 
 
 def test_a_spark_worker_without_the_work_directory_fails_the_stage(
-    running: Running, local: Path, tmp_path: Path
+    running: Running, corpus: Path, tmp_path: Path
 ) -> None:
     """With a line that names its host; what others wrote is kept, and nothing is written there."""
     workdir = tmp_path / "work"
@@ -357,7 +348,7 @@ def test_a_spark_worker_without_the_work_directory_fails_the_stage(
     command[command.index("--work-dir") + 1] = str(tmp_path / "lame")
     with lame(workdir, command, other.environ()) as seen:
         for name in ("dump", "pages"):
-            shutil.copytree(next(local.glob(f"{name}-*")), workdir / next(local.glob(f"{name}-*")).name)
+            shutil.copytree(next(corpus.glob(f"{name}-*")), workdir / next(corpus.glob(f"{name}-*")).name)
         wait_for(lambda: cluster._alive_workers(web_port) > workers, running.process)
         dump, block_size = SEVERAL_BLOCKS[1], SEVERAL_BLOCKS[3]
         parameters = {"dump": dump, "block_size": block_size, "workdir": str(workdir)}
@@ -471,13 +462,13 @@ def wait_until_it_stalls(process: subprocess.Popen[str], read: Callable[[], list
 
 
 def test_spark_executors_and_a_worker_killed_within_stages(
-    running: Running, local: Path, tmp_path: Path, event_log: EventLog
+    running: Running, corpus: Path, tmp_path: Path, event_log: EventLog
 ) -> None:
     """An executor in two stages, a worker with its executor in the third: other executors do the work again."""
     workdir = tmp_path / "work"
     workdir.mkdir()
     for name in ("dump", "pages"):
-        shutil.copytree(next(local.glob(f"{name}-*")), workdir / next(local.glob(f"{name}-*")).name)
+        shutil.copytree(next(corpus.glob(f"{name}-*")), workdir / next(corpus.glob(f"{name}-*")).name)
     workers = running.members(cluster.SPARK_WORKER)
     engine = {"spark_master": running.engines["spark_master"], "spark_conf": event_log.settings}
     command = run_command(workdir, "BuildMentionTable", **engine)
@@ -499,7 +490,7 @@ def test_spark_executors_and_a_worker_killed_within_stages(
         said = process.communicate(timeout=200)[0]
     assert process.returncode == 0, said
     assert set(manifests(workdir)) == {"dump", "pages", "titles", "links", "entity_vocab", "mentions"}
-    assert manifests(workdir).items() <= manifests(local).items()
+    assert manifests(workdir).items() <= manifests(corpus).items()
     events = event_log.read()
     assert count(events, "ExecutorRemoved") >= 3
     reasons = Counter(

@@ -56,6 +56,18 @@ def test_what_a_killed_run_left_goes_when_the_next_begins(tmp_path: Path) -> Non
         assert {path.name for path in tmp_path.iterdir()} == {".lock", "not ours", Path(own).name}
 
 
+def test_a_stage_on_beam_clears_up_after_a_killed_run_too(tmp_path: Path) -> None:
+    """All stages on Spark may be done by then."""
+    disk.sweep_scratch(str(tmp_path))
+    assert not list(tmp_path.iterdir()), "nobody has set anything aside"
+    root = Path(disk.own_scratch(str(tmp_path)))
+    (root / "run-of-somebody-killed").mkdir(parents=True)
+    with disk.scratch_folder(str(root), "--scratch") as own:
+        (root / "run-of-another-one-killed").mkdir()
+        disk.sweep_scratch(str(tmp_path))
+        assert {path.name for path in root.iterdir()} == {".lock", Path(own).name}
+
+
 def test_scratch_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     message = rf"^--scratch {tmp_path}/file: cannot be written or locked \(File exists\); pass another folder"

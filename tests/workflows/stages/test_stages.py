@@ -659,17 +659,10 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
 # Kills, through the installed command
 
 
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The stages before training, run by one process in one go."""
-    workdir = tmp_path_factory.mktemp("unbroken") / "work"
-    for stage in (BuildMentionTable, BuildContexts, BuildSequences):
-        run_in_process(
-            stage(dump=SEVERAL_BLOCKS[1], block_size=BLOCK_SIZE, workdir=str(workdir), processes=1)
-        )
-    assert len(manifests(workdir)) == 9
-    assert len(list((folders(workdir)["pages"] / "blocks").iterdir())) > 4
-    return workdir
+def test_the_corpus_has_all_stages_before_training_and_several_blocks(corpus: Path) -> None:
+    """What the tests below disturb."""
+    assert len(manifests(corpus)) == 9
+    assert len(list((folders(corpus)["pages"] / "blocks").iterdir())) > 4
 
 
 # The folders of the stages that are killed, in their order, and what is run then.
@@ -681,13 +674,13 @@ def has_blocks(workdir: Path, pattern: str, count: int) -> bool:
     return len(list(workdir.glob(pattern))) >= count
 
 
-def test_a_kill_in_each_stage_costs_only_time(unbroken: Path, tmp_path: Path) -> None:
+def test_a_kill_in_each_stage_costs_only_time(corpus: Path, tmp_path: Path) -> None:
     """What was committed is kept, what was not is made, and two processes write the bytes of an unbroken one."""
     workdir = tmp_path / "work"
     kept: dict[Path, int] = {}
     for name, stage in KILLED.items():
         pattern = f"{name}-*/blocks/block-*.json"
-        half = len(list(unbroken.glob(pattern))) // 2
+        half = len(list(corpus.glob(pattern))) // 2
         assert half >= 1
         command = [stage, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2]
         for _ in range(3):  # on a machine that is busy elsewhere the stage may end before the signal comes
@@ -708,16 +701,16 @@ def test_a_kill_in_each_stage_costs_only_time(unbroken: Path, tmp_path: Path) ->
         run_in_process(
             finish(dump=SEVERAL_BLOCKS[1], block_size=BLOCK_SIZE, workdir=str(workdir), processes=2)
         )
-    assert manifests(workdir) == manifests(unbroken)
+    assert manifests(workdir) == manifests(corpus)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
 
 
-def test_sigkill_in_pretraining_ends_with_the_same_bytes(unbroken: Path, tmp_path: Path) -> None:
+def test_sigkill_in_pretraining_ends_with_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text("steps = 12\nwarmup_steps = 1\nbatch_size = 4\ncheckpoint_every = 2\n")
     workdirs = [tmp_path / "whole", tmp_path / "broken"]
     for workdir, run in zip(workdirs, (run_luigi, run_forked), strict=True):
-        shutil.copytree(unbroken, workdir)
+        shutil.copytree(corpus, workdir)
         command = ["Pretrain", *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 1, "--recipe", recipe]
         if workdir.name == "broken":
             process = start_forked(*command, cwd=tmp_path, said=tmp_path / "said.txt")
@@ -735,11 +728,11 @@ def test_sigkill_in_pretraining_ends_with_the_same_bytes(unbroken: Path, tmp_pat
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("name", ["ExtractPages", "BuildMentionTable"])
 def test_a_stopped_run_takes_everybody_along(
-    unbroken: Path, tmp_path: Path, name: str, number: signal.Signals
+    corpus: Path, tmp_path: Path, name: str, number: signal.Signals
 ) -> None:
     """SIGTERM and Ctrl-C end Beam's workers and Spark's within seconds; nothing half-done counts as done."""
     workdir = tmp_path / "work"
-    shutil.copytree(unbroken, workdir)
+    shutil.copytree(corpus, workdir)
     finished = folders(workdir)[{"ExtractPages": "pages", "BuildMentionTable": "mentions"}[name]]
     shutil.rmtree(finished)
     with started(name, *SEVERAL_BLOCKS, "--workdir", workdir, "--processes", 2, cwd=tmp_path) as process:

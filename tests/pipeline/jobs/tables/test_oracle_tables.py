@@ -1,5 +1,6 @@
 """Titles, vocabulary, mentions, contexts and sequences as the stages make them, beside the oracle's, row for row."""
 
+import shutil
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -111,8 +112,9 @@ class Made:
 
 
 @pytest.fixture(scope="module")
-def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("tables")
+def workdir(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
+    """A work directory that has the first case."""
+    return shutil.copytree(corpus, tmp_path_factory.mktemp("tables") / "work")
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
