@@ -1,6 +1,6 @@
 """Which of its text's targets a held-out link leads to: by how common they are, by the words around it, and by LUKE.
 
-    python -m benchmarks.evidence.disambiguation --sequences DIR --mentions DIR --tokenizer DIR --models DIR
+    python -m benchmarks.evidence.disambiguation --sequences DIR --mentions DIR --tokenizer DIR --arm NAME DIR...
 
 A mention counts whose text links to two known entities or more elsewhere, and whose own entity is known. Each method
 is the logarithm of how often the text links to a candidate, plus weighted scores. Some of the held-out pages choose the
@@ -234,9 +234,8 @@ def tables(
 def main(arguments: list[str]) -> None:
     """Run the probe and write its report."""
     options = Options("evidence.disambiguation", __doc__)
-    options.take("sequences", "tokenizer", "threads")
+    options.take("sequences", "tokenizer", "threads", "arms")
     options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
-    options.add_argument("--models", type=absolute, nargs="*", default=[], help="folders of pretraining")
     options.add_argument(
         "--chosen-by", type=float, required=True, help="share of all pages, held out, that choose weights"
     )
@@ -251,11 +250,11 @@ def main(arguments: list[str]) -> None:
     around = around_mentions(held_out, [(each.index, each.place) for each in found])
     candidates = [each.candidates for each in found]
     bags = [around_links(training, sublinear=each).cosines(around, candidates) for each in (False, True)]
-    models = []
-    for folder in chosen.models:
-        progress(f"{folder}")
-        models.append(model_scores(read_pretrained(folder), held_out, found))
-    right, choices = methods(probe, bags, {"LUKE": models} if models else {})
+    arms: dict[str, list[Scores]] = {}
+    for name, folders in chosen.arms.items():
+        progress(name)
+        arms[name] = [model_scores(read_pretrained(each), held_out, found) for each in folders]
+    right, choices = methods(probe, bags, arms)
     accuracies, differences = tables(probe, right)
     report = Report(
         "Which entity a held-out link leads to", chosen, ["torch", "numpy", "scipy", "scikit-learn"]
@@ -263,10 +262,11 @@ def main(arguments: list[str]) -> None:
     asked = [found[n] for n in probe.asked]
     reachable = sum(each.is_reachable for each in asked) / len(asked)
     pages = len({each.page_id for each in asked})
+    models = ", ".join(f"{len(own)} of {name}" for name, own in arms.items()) or "none"
     report.head.append(
         f"{len(asked):,} mentions of {pages:,} pages are asked; the right entity is among the candidates of "
         f"{reachable:.1%}. {len(probe.choosing):,} mentions on other pages choose the weights. "
-        f"{len(models)} models. Accuracies are in per cent, intervals of 95 % are of {SAMPLES:,} samples of pages.\n"
+        f"Models: {models}. Accuracies are in per cent, intervals of 95 % are of {SAMPLES:,} samples of pages.\n"
     )
     report.add("Accuracy", accuracies)
     report.add("Mentions", [{"what": what, "count": number} for what, number in annotations.items()])

@@ -36,9 +36,33 @@ def count(text: str) -> int:
     return int(text)
 
 
+class Arms(argparse.Action):
+    """Collects what is said several times, a name and folders, in a dictionary."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        """Raises: argparse.ArgumentError where there is no folder, or a name is there already."""
+        name, *folders = values
+        arms: dict[str, list[Path]] = getattr(namespace, self.dest)
+        if not folders or name in arms:
+            raise argparse.ArgumentError(self, f"{name}: wanted a new name, and folders of pretraining")
+        setattr(namespace, self.dest, {**arms, name: [absolute(each) for each in folders]})
+
+
 # Options that several benchmarks have, by the names by which they take them.
 _PYTHON = "Python, or its environment, that has wikipedia2vec and wikiextractor"
+_ARM = "what models have in common, and their folders; several times"
 SHARED_OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "arms": (
+        "--arm",
+        {
+            "dest": "arms",
+            "action": Arms,
+            "nargs": "+",
+            "metavar": ("NAME", "DIR"),
+            "default": {},
+            "help": _ARM,
+        },
+    ),
     "dumps": ("--data", {"type": absolute, "default": DATA / "wikipedia", "help": "folder of the dumps"}),
     "device": ("--device", {"default": "cpu", "help": "cpu or cuda (default: %(default)s)"}),
     "peers": ("--peers", {"type": python_of, "help": _PYTHON}),

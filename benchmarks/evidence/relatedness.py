@@ -1,0 +1,200 @@
+"""How alike two entities are: cosines of their vectors, held against what people say.
+
+    python -m benchmarks.evidence.relatedness --mentions DIR --arm NAME DIR... --vectors FILE
+
+Probe 2 of docs/explanation/evidence.md. WikiSim-353 has a number for each of its pairs. KORE has 21 entities with 20
+others each, the most related first: its figure is the mean over those that have five covered others or more. A pair is
+covered where both titles, after the dump's redirects, are entities of the models and have a vector of wikipedia2vec.
+Intervals are of resampled pairs, within each entity of KORE, for the mean over the models of an arm.
+"""
+
+import csv
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from benchmarks.evidence.disambiguation import SAMPLES, SEED, Floats
+from benchmarks.harness.options import DATA, Options, absolute
+from benchmarks.harness.report import Record, Report, progress
+from model.pretraining.evaluation import read_pretrained
+from pipeline.lookup.mentions import MentionTable
+
+SETS = DATA / "entity-relatedness"
+LEAST = 5  # covered pairs of a group
+PEER = "wikipedia2vec"
+Vectors = NDArray[np.float32]
+
+
+class Pair(NamedTuple):
+    """Two titles, how related they are, and the group within which that is compared."""
+
+    group: str
+    first: str
+    second: str
+    relatedness: float
+
+
+def read_wikisim(path: Path) -> list[Pair]:
+    """The pairs of WikiSim-353, all of one group."""
+    with path.open(encoding="utf-8") as stream:
+        rows = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [
+            Pair(
+                "",
+                row["matchA"].replace("_", " "),
+                row["matchB"].replace("_", " "),
+                float(row["relatedness"]),
+            )
+            for row in rows
+        ]
+
+
+def read_kore(path: Path) -> list[Pair]:
+    """The pairs of KORE: an entity, and below it, indented, others by falling relatedness."""
+    found: list[Pair] = []
+    entity, rank = "", 0
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.startswith("\t"):
+            rank += 1
+            found.append(Pair(entity, entity, line.strip(), -rank))
+        elif line.strip():
+            entity, rank = line.strip(), 0
+    return found
+
+
+def read_vectors(path: Path, titles: Sequence[str]) -> dict[str, Vectors]:
+    """The vectors that wikipedia2vec wrote as text (`save-text`) of those of these titles that it knows."""
+    wanted, found = {f"ENTITY/{title.replace(' ', '_')}": title for title in titles}, {}
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            name, _, numbers = line.partition(" ")
+            if name in wanted:
+                found[wanted[name]] = np.array(numbers.split(), np.float32)
+    return found
+
+
+def vectors_of(folder: Path, ids: Mapping[str, int]) -> dict[str, Vectors]:
+    """The rows of a pretrained model's entity table, by title."""
+    table = read_pretrained(folder).luke.entity_embeddings.token.weight.detach().float().numpy()
+    return {title: table[number] for title, number in ids.items()}
+
+
+def cosines(first: Vectors, second: Vectors) -> Floats:
+    """(pairs): of the rows (pairs, width) of both."""
+    product = (first * second).sum(axis=1)
+    return (product / np.linalg.norm(first, axis=1) / np.linalg.norm(second, axis=1)).astype(np.float64)
+
+
+def correlations(wanted: Floats, found: Floats, rows: NDArray[np.int64]) -> Floats:
+    """(samples): Spearman's of the pairs that each row (samples, pairs) draws; 0 where all drawn are equal."""
+    ranks = [rankdata(values[rows], axis=1) for values in (wanted, found)]
+    centred = [each - each.mean(axis=1, keepdims=True) for each in ranks]
+    product = (centred[0] * centred[1]).sum(axis=1)
+    size = np.sqrt((centred[0] ** 2).sum(axis=1) * (centred[1] ** 2).sum(axis=1))
+    return np.divide(product, size, out=np.zeros_like(product), where=size > 0)
+
+
+def sampled(pairs: Sequence[Pair], of_each: Sequence[Floats]) -> Floats:
+    """(1 + SAMPLES): the mean of the correlations over groups and models; the first has each pair once.
+
+    `of_each` are the cosines (pairs) of each model.
+    """
+    generator = np.random.default_rng(SEED)
+    groups = [np.flatnonzero([each.group == name for each in pairs]) for name in groups_of(pairs)]
+    wanted = np.array([each.relatedness for each in pairs])
+    total = np.zeros(1 + SAMPLES)
+    for group in groups:
+        drawn = generator.integers(len(group), size=(SAMPLES, len(group)))
+        rows = group[np.vstack([np.arange(len(group)), drawn])]
+        for found in of_each:
+            total += correlations(wanted, found, rows)
+    return total / len(groups) / len(of_each)
+
+
+def groups_of(pairs: Sequence[Pair]) -> list[str]:
+    """The groups, in their order."""
+    return list(dict.fromkeys(each.group for each in pairs))
+
+
+def large_groups(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs of those groups that have enough of them."""
+    sizes = {name: sum(each.group == name for each in pairs) for name in groups_of(pairs)}
+    return [each for each in pairs if sizes[each.group] >= LEAST]
+
+
+def row_of(method: str, samples: Mapping[str, Floats]) -> Record:
+    """The figure of each set with its interval of 95 %."""
+    row: Record = {"method": method}
+    for name, each in samples.items():
+        low, high = np.percentile(each[1:], [2.5, 97.5])
+        row |= {name: float(each[0]), f"{name} from": float(low), f"{name} to": float(high)}
+    return row
+
+
+def cosines_of(pairs: Sequence[Pair], vectors: Mapping[str, Vectors]) -> Floats:
+    """(pairs): by the vectors of titles."""
+    return cosines(*(np.stack([vectors[each[side]] for each in pairs]) for side in (1, 2)))
+
+
+def differences(samples: Mapping[str, Mapping[str, Floats]], bases: Sequence[str]) -> list[Record]:
+    """How much higher each arm is than those it is held against."""
+    return [
+        row_of(f"{name} less {base}", {kind: each - samples[base][kind] for kind, each in own.items()})
+        for name, own in samples.items()
+        for base in bases
+        if base in samples and name not in bases
+    ]
+
+
+def main(arguments: list[str]) -> None:
+    """Measure and write the report."""
+    options = Options("evidence.relatedness", __doc__)
+    options.take("arms")
+    options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
+    options.add_argument("--vectors", type=absolute, help="of wikipedia2vec, as text, of the same dump")
+    options.add_argument("--sets", type=absolute, default=SETS, help="folder of WikiSim-353.txt and KORE.txt")
+    chosen = options.read(arguments)
+    sets = {
+        "WikiSim-353": read_wikisim(chosen.sets / "WikiSim-353.txt"),
+        "KORE": read_kore(chosen.sets / "KORE.txt"),
+    }
+    targets = MentionTable(str(chosen.mentions)).targets
+    titles = {title for pairs in sets.values() for each in pairs for title in (each.first, each.second)}
+    found = {title: target for title in titles if (target := targets.get(title))}
+    ids = {title: each.entity_id for title, each in found.items() if each.entity_id is not None}
+    arms: dict[str, list[dict[str, Vectors]]] = {}
+    for name, folders in chosen.arms.items():
+        progress(name)
+        arms[name] = [vectors_of(folder, ids) for folder in folders]
+    if chosen.vectors:
+        own = read_vectors(chosen.vectors, [each.title for each in found.values()])
+        arms[PEER] = [{title: own[each.title] for title, each in found.items() if each.title in own}]
+    shared = set.intersection(*(set(each) for models in arms.values() for each in models))
+    coverage, samples = list[Record](), dict[str, dict[str, Floats]]()
+    for kind, pairs in sets.items():
+        covered = [each for each in pairs if {each.first, each.second} <= shared]
+        asked = large_groups(covered)
+        known = sum({each.first, each.second} <= ids.keys() for each in pairs)
+        coverage.append(
+            {"set": kind, "pairs": len(pairs), "entities of the models": known, "asked": len(asked)}
+        )
+        progress(f"{kind}: {len(asked)} pairs")
+        for name, models in arms.items():
+            own_cosines = [cosines_of(asked, each) for each in models]
+            samples.setdefault(name, {})[kind] = sampled(asked, own_cosines)
+    report = Report("How alike entities are", chosen, ["torch", "numpy", "scipy"])
+    counts = ", ".join(f"{len(models)} of {name}" for name, models in arms.items())
+    report.head.append(f"Models: {counts}. Intervals of 95 % are of {SAMPLES:,} samples of pairs.\n")
+    report.add("Pairs", coverage)
+    report.add("Spearman's rank correlation", [row_of(name, own) for name, own in samples.items()])
+    report.add("Differences", differences(samples, [*chosen.arms][:1] * (len(chosen.arms) > 1) + [PEER]))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
