@@ -64,6 +64,19 @@ def semeval(data: Path) -> Units:
         yield from ((split, line) for line in text.splitlines(keepends=True))
 
 
+def wiki80(share: str) -> Callable[[Path], Units]:
+    """A share of train, as its file has it. Of dev a tenth, by hashes, is dev, and the rest is test."""
+
+    def units(data: Path) -> Units:
+        folder = data / "relation/wiki80"
+        for line in (folder / f"train_{share}.jsonl").read_text(encoding="utf-8").splitlines(keepends=True):
+            yield "train", line
+        for line in (folder / "dev.jsonl").read_text(encoding="utf-8").splitlines(keepends=True):
+            yield "dev" if fraction(line) < 0.1 else "test", line
+
+    return units
+
+
 def squad(data: Path) -> Units:
     """Articles of SQuAD's dev are test; of the others a tenth by the hash of their titles are dev.
 
@@ -94,6 +107,7 @@ def few(units: Callable[[Path], Units]) -> Callable[[Path], Units]:
 
 
 DATA = {"wikigold": wikigold, "wnut17": wnut17, "semeval2010-task8": semeval, "squad": squad}
+DATA |= {f"wiki80-{share}": wiki80(share) for share in ("0.01", "0.1")}
 DATA |= {f"{name}-{FEW}": few(DATA[name]) for name in ("wikigold", "wnut17")}
 
 
@@ -157,9 +171,17 @@ def titles_of(mentions: Path) -> dict[int, str]:
 
 
 def fine_tune(
-    cell: Mapping[str, Any], weights: str, shared: str, output: str = "", mentions: str = ""
+    cell: Mapping[str, Any],
+    weights: str,
+    shared: str,
+    output: str = "",
+    mentions: str = "",
+    pretrained: str = "",
 ) -> Record:
-    """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type."""
+    """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type.
+
+    `weights` is the folder of the encoder and of its tokenizer, `pretrained` that of a model to start from instead.
+    """
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     presets: Any = TASKS[cell["task"]].PRESETS
     presets["benchmark"] = replace(presets[cell["preset"]], **cell["changes"])
@@ -175,7 +197,7 @@ def fine_tune(
         write_data(cell["data"], Path(shared) / "data", data, cell["shares"])
         if table:
             write_luke(words, table, Path(scratch) / "luke")
-        start = Path(scratch) / "luke" if table else words
+        start = Path(scratch) / "luke" if table else Path(pretrained) if pretrained else words
         metrics = finetune(cell["task"], data, start, words, folder, mentions=table, **settings)
         config = json.loads((folder / "config.json").read_text())
     used, parts = resource.getrusage(resource.RUSAGE_SELF), ("dev", "test")

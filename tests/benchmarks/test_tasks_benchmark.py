@@ -49,6 +49,8 @@ def test_wikigold_is_split_by_documents(shared: Path) -> None:
         ("wikigold", ner, None),
         ("wnut17", ner, (3394, 1009, 1287)),
         ("semeval2010-task8", relation_classification, (6507, 1493, 2717)),
+        ("wiki80-0.01", relation_classification, (400, 568, 5032)),
+        ("wiki80-0.1", relation_classification, (3920, 568, 5032)),
     ],
 )
 def test_the_tasks_read_what_is_written(
