@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import resource
 import sys
 import tempfile
@@ -38,6 +39,11 @@ def fraction(text: str, salt: str = "") -> float:
     return int.from_bytes(hashlib.sha256((salt + text).encode()).digest()[:8], "big") / 2**64
 
 
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a column file, between lines that are empty or hold blanks alone."""
+    return re.split(r"\n(?:[ \t\r]*\n)+", text.strip())
+
+
 # Data sets: each gives its units with the split that they belong to
 
 
@@ -54,7 +60,7 @@ def wnut17(data: Path) -> Units:
     names = ("wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated")
     for split, name in zip(SPLITS, names, strict=True):
         text = (data / "ner/wnut17" / name).read_text(encoding="utf-8")
-        yield from ((split, f"{part}\n\n") for part in text.strip().split("\n\n"))
+        yield from ((split, f"{sentence}\n\n") for sentence in sentences_of(text))
 
 
 def semeval(data: Path) -> Units:
@@ -97,7 +103,7 @@ def few(units: Callable[[Path], Units]) -> Callable[[Path], Units]:
         train: list[str] = []
         for split, unit in units(data):
             if split == "train":
-                train += unit.strip("\n").split("\n\n")
+                train += sentences_of(unit)
             else:
                 yield split, unit
         ranked = sorted(train, key=lambda sentence: fraction(sentence, "few"))
