@@ -8,5 +8,10 @@ pretraining  recipes, phases, evaluation
 exchange     folders of transformers and of the authors' release
 files        safetensors and JSON files that are complete or absent
 
-The commands: `python -m model.pretrain`, `model.evaluation`, `model.hf check|export|push`, `model.sizes`.
+Commands, as `python -m model.pretrain`:
+
+pretrain     pretraining
+evaluation   held-out figures of a pretrained model
+hf           check, export and push: folders of transformers
+sizes        how many parameters each part has
 """

@@ -1,12 +1,12 @@
 """From a Wikipedia dump to sharded sequences. Data pass through the folders in this order:
 
-dump        the dump's files and its pages
-mediawiki   what a wiki's configuration says: namespaces, titles, languages
-wikitext    a page's wikitext into paragraphs with links
-lookup      the finished tables, opened without loading them: entities, mentions, names of pages
-sequences   paragraphs into sequences of word and entity ids
-jobs        the stages on Beam and Spark, one file each, which call all of the above
-storage     files that appear complete or not at all, and the manifests that list them
-
-`schemas` has every table's columns with their meanings; `look` shows any artefact as text.
+dump       the dump's files and its pages
+mediawiki  what a wiki's configuration says: namespaces, titles, languages
+wikitext   a page's wikitext into paragraphs with links
+lookup     tables to look up in: entities, mentions, names of pages, targets, contexts
+sequences  paragraphs into sequences of word and entity ids
+jobs       the stages on Beam and Spark, which call all of the above
+storage    files that appear complete or not at all, and the manifests that list them
+schemas    every table's columns, with their meanings
+look       `python -m pipeline.look`: any artefact as text
 """

@@ -1,4 +1,12 @@
-"""Luigi stages from a Wikipedia dump to a LUKE model and a report: `luigi --module workflows RunAll`."""
+"""Luigi stages from a Wikipedia dump to a LUKE model and a report: `luigi --module workflows RunAll`.
+
+stages    what each stage requires, which parameters change its bytes, and whose work it calls
+base      what every stage is made of
+engines   Beam, Spark, devices, processes
+corpora   documents with links
+report    the report's pages
+planning  what a run will take
+"""
 
 import sys
 

@@ -362,7 +362,8 @@ def presets_page() -> str:
 
 
 def folders_page() -> str:
-    """What each package says of itself."""
+    """What each package says of itself, and what it may import."""
+    arrows = tomllib.loads((DOCS / "reference" / "arrows.toml").read_text(encoding="utf-8"))
     parts = [f"{NOTE}# Folders\n", MEANINGS["folders"]["introduction"], ""]
     for package in ("pipeline", "model", "tasks", "workflows"):
         for path in sorted((DOCS.parent / package).rglob("__init__.py")):
@@ -374,6 +375,8 @@ def folders_page() -> str:
                 parts += [rest, ""]
             elif rest:
                 parts += ["```text", rest, "```", ""]
+            if allowed := arrows.get(name.replace("/", ".")):
+                parts += [f"May import: {', '.join(allowed)}.", ""]
     return "\n".join(parts)
 
 

@@ -1,6 +1,7 @@
 """From shards to batches.
 
-shards     sequences from Arrow files      masking    words and entities that are hidden
-collation  sequences to a batch            loader     batches in order, from any step on
+shards     sequences from Arrow files
+masking    words and entities that are hidden
+collation  sequences to a batch
 held_out   sequences that training never sees, with the labels of two baselines
 """

@@ -1,7 +1,11 @@
 """LUKE (sections 3.1 to 3.3 of the paper); it needs torch alone.
 
-config      sizes          batch      the input        flat       the input without padding
-embeddings  words and entities: token, position, type
-attention   entity-aware self-attention
-encoder     the layers     heads      masked words, masked entities, their loss
+config        sizes
+presets.toml  those of the presets
+batch         the input
+flat          the input without padding
+embeddings    words and entities: token, position, type
+attention     entity-aware self-attention
+encoder       the layers
+heads         masked words, masked entities, their loss
 """

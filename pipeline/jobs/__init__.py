@@ -1,8 +1,13 @@
-"""The stages' algorithms on the two engines: one file a stage, whose function `build` is read from top to bottom.
+"""The stages' algorithms on the two engines, each read from top to bottom from its function `build`.
 
-read_templates, extract_pages, build_sequences  on Beam, block by block
-tables                                          on Spark, joins and counts over the extracted pages
-supervisor  runs a job over blocks in a process of its own, and isolates a page that kills a worker
-beam        what that process does: the blocks on a Beam runner
-spark       Spark's session, reading, and writing parts that do not depend on the cluster
+read_templates   the templates that articles show, on Beam
+extract_pages    pages to paragraphs with links, on Beam, block by block
+build_sequences  paragraphs to sequences, on Beam, block by block
+tables           what joins and counts over all pages, on Spark
+supervisor       runs a job over blocks in a process of its own, and isolates a page that kills a worker
+beam             what that process does: the blocks on a Beam runner
+spark            Spark's session, reading, and writing parts that do not depend on the cluster
+spark_conf       Spark's settings of its log
+
+FetchDump and FetchQids need no engine (`pipeline/dump`), and TrainTokenizer none (`pipeline/sequences`).
 """

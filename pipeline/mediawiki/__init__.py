@@ -1,6 +1,7 @@
 """What MediaWiki's configuration says of a wiki.
 
-languages   namespaces, redirect words, magic words and link trails by language; tables in `data/`
+languages   namespaces, redirect words, magic words and link trails by language
+data        the tables of `languages`; a new language is added there
 characters  blanks of titles, character references
 site        a dump's own site information
 titles      normalisation of titles, redirects, disambiguation pages

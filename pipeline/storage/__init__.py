@@ -1,15 +1,15 @@
 """Files that can be trusted: what a stage writes appears complete or not at all, and is listed with its SHA-256.
 
 In the order in which a stage uses them:
-    files      files, written by rename; hashes
-    blocks     the pieces of a stage's work, each committed on its own; what other machines see of them
-    parts      of a table, written by tasks on several machines
-    failures   pages that kill their worker, and unexpected errors
-    manifests  what a finished stage holds; written last
-    parquet    Parquet files of fixed row groups, so that equal rows give equal bytes
-    arrow      Arrow arrays and memory-mapped streams
-    locks      one run makes a folder, or many read it
-    tries      sets and maps of texts in one memory-mapped file
+files      files, written by rename; hashes
+blocks     the pieces of a stage's work, each committed on its own; what other machines see of them
+parts      of a table, written by tasks on several machines
+failures   pages that kill their worker, and unexpected errors
+manifests  what a finished stage holds; written last
+parquet    Parquet files of fixed row groups, so that equal rows give equal bytes
+arrow      Arrow arrays and memory-mapped streams
+locks      one run makes a folder, or many read it
+tries      sets and maps of texts in one memory-mapped file
 """
 
 from pipeline.storage.arrow import open_arrow, to_array

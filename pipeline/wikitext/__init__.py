@@ -1,8 +1,12 @@
-"""Wikitext to paragraphs with links, in passes over the page; `extract` calls them in this order:
+"""Wikitext to paragraphs with links, in passes over the page.
 
-cut           templates, tables, comments and tags that are no running text; calls blocks, for what makes a line
+extract       the whole way: calls the passes in this order
+cut           templates, tables, comments and tags that are no running text
+templates     what templates show
+blocks        what makes a line of its own, for cut
 scripts       one form of text that is written in several scripts
-links/        links and their targets, by the rules in link_rules
+links         links to their text, with marks around annotations
+link_rules    where a link leads and what it shows, for links
 lines         headings, items and running text; bold and italics; what is left inside a line
 holes         what was cut out of a sentence, closed as a copy-editor would
 paragraphs    paragraphs, with the spans of their links

@@ -1,8 +1,13 @@
 """Fine-tuning of any task.
 
-registry   the tasks by name                     variants   the paper's baselines and ablations
-prepare    data, model and inputs of a run       epochs     training, dev scores, checkpoints
-inference  logits, predictions, scores           results    the folder that a run leaves
-calibration  a temperature for probabilities     paper      the paper's tables, from paper.json
-finetune   one run, from a data set to metrics
+registry     the tasks by name
+variants     the paper's baselines and ablations
+prepare      data, model and inputs of a run
+epochs       training, dev scores, checkpoints
+inference    logits, predictions, scores
+results      the folder that a run leaves
+calibration  a temperature for probabilities
+paper        the paper's tables, from paper.json
+paper.json   their figures
+finetune     one run, from a data set to metrics
 """

@@ -1,6 +1,9 @@
 """What stages need of the machine.
 
-beam, spark   the engines             devices   torch devices
-hub           models by name          workers   stages side by side, in processes
-cluster       `make cluster`          disk      scratch, free space
+beam, spark  the engines
+devices      torch devices
+hub          models by name
+workers      stages side by side, in processes
+cluster      `make cluster`
+disk         scratch, free space
 """

@@ -1,7 +1,7 @@
 """The stages, in the order in which data pass through them.
 
-pages, tables, sequences                     from the dump to sequences
-pretraining, fine_tuning, tuning             models
-linking                                      entity linking: documents of one's own, a dump's as documents, scores
-experiments, report                          the grid and its page
+pages, tables, sequences          from the dump to sequences
+pretraining, fine_tuning, tuning  models
+linking                           entity linking: documents of one's own, a dump's as documents, scores
+experiments, report               the grid and its page
 """

@@ -2,10 +2,10 @@
 
 A link that is an annotation becomes its text between ``OPEN`` and ``CLOSE``; its title goes to a list, in order.
 
-    marks     all links of a page, and those to addresses
-    plain     one regular expression reads all plain links
-    brackets  where brackets are left over, the page is read again as MediaWiki does
-    paper     the same in profile "paper": by mwparserfromhell, as the paper's code does
+marks     has a page read by those below, in turn; links to addresses
+plain     plain links, by one regular expression
+brackets  where brackets are left over, the page once more, as MediaWiki reads it
+paper     in profile "paper" the page by mwparserfromhell, as the paper's code does
 """
 
 from pipeline.wikitext.links.marks import mark_links

@@ -1,1 +1,6 @@
-"""Results beside the paper's, and what parts them: comparison, caveats, settings (of its hyper-parameters)."""
+"""Results beside the paper's, and what parts them.
+
+comparison  the paper's tables of results, with ours below
+settings    its tables of hyper-parameters, with ours beside
+caveats     what sets a result of ours apart
+"""
