@@ -12,7 +12,7 @@ from pipeline.storage.tries import TextMap
 
 PAD, UNK, MASK = "[PAD]", "[UNK]", "[MASK]"
 SPECIAL_ENTITIES = (PAD, UNK, MASK)
-PAD_ID, UNK_ID, MASK_ID = range(3)
+UNK_ID = SPECIAL_ENTITIES.index(UNK)
 SECOND_MASK = "[MASK2]"  # transformers wants it behind the entities, for its heads over pairs of entities
 FILE = "entity_vocab"
 ALIASES = "aliases.tries"
@@ -225,9 +225,11 @@ class Aliases(TextMap):
 def alias_rows(
     titles: Iterable[Mapping[str, Any]], entity_ids: Mapping[str, int] | TextMap
 ) -> Iterator[tuple[str, int]]:
-    """From rows of the titles table, those that end at an entity, or at another page that has a number.
+    """(title, number) of each title and redirect that ends at a page with a number.
 
-    `entity_ids` gives the number of each title that is a page's, or an entity's, own; the results are title and number.
+    Args:
+        titles: rows of the table `titles`.
+        entity_ids: the number of a page, such as its entity's id, by the page's own title.
     """
     for row in titles:
         number = entity_ids.get(row["canonical"] or "")  # a loop ends nowhere

@@ -2,8 +2,8 @@
 
 A label is what a sequence holds: an entity's id, or [UNK] for all entities outside the vocabulary together. Links of
 the held-out pages themselves do not count, since no model has seen them. Texts are decoded from word ids. Where these
-have lost case or accents (BERT's), a text stands for all names of the table that become the same. A few numbers of each
-annotation are held in memory, and no text but then.
+have lost case or accents (BERT's), a text stands for all names of the table that become the same: these texts alone
+are held in memory, with a few numbers of each annotation.
 """
 
 from collections import Counter

@@ -15,7 +15,7 @@ from pipeline.storage.files import file_size, join, list_files, read_bytes, remo
 from pipeline.storage.manifests import MANIFEST, FileEntry, Result, as_json
 
 BLOCKS = "blocks"  # folder of their records
-KEY = "key.txt"  # says from what the files of an unfinished stage are made; workers know the folder by it
+KEY = "key.txt"  # the digest of what a stage's files are made from; a worker that does not find it sees another folder
 PATIENCE_SECONDS = 60.0  # after which a shared file system shows what another machine has written
 SHARED = "the work directory has to be on a file system that all machines see under the same path"
 _LOOK_SECONDS = 0.5

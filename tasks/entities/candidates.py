@@ -39,9 +39,12 @@ class Candidate(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """The candidates of a mention, the commonest first, the step that found them, and of how many links they are.
+    """What a mention can stand for.
 
-    Links to pages that are not among the candidates count in `links`, too. A title counts as one.
+    Attributes:
+        step: that found them.
+        items: the candidates, the commonest first.
+        links: how many links have the mention's text, those to other pages included; 1 where a title was found.
     """
 
     step: str

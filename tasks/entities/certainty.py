@@ -22,11 +22,7 @@ from tasks.entities.candidates import CandidateFinder
 from tasks.io.records import as_record, parse_file, read_text
 
 BINS = 10
-GLOBAL, LOCAL, PRIOR = (
-    "global",
-    "local",
-    "prior",
-)  # by what is chosen: the model in either way, or the prior alone
+GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 Figures = dict[str, Any]
 Floats = NDArray[np.float64]
 
@@ -41,8 +37,8 @@ class Certainty:
             together are what counts say. Of no meaning without contexts.
         unknown_offset: added to the scores of candidates that the model does not know.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
-        discount: d, of each candidate's links: of a name with n links and c candidates, d x c / n is the share of pages
-            that are none of these.
+        discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
+            c candidates, these pages have the probability discount x c / n.
         min_probability: a mention whose best candidate has a lower one is given no page.
     """
 

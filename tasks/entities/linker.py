@@ -71,7 +71,7 @@ class Linker:
         ]
 
     def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
-        """For each mention the share of each candidate, at temperature 1; what counts say where no model has a say."""
+        """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
         by_counts = [shares_by_counts(asked, self.certainty.context_weight) for asked in documents]
         if not self.model:
             return by_counts

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 from tasks.io.records import Record, parse_line
 from tasks.serving.formats import JSON_LINES, Format
@@ -22,7 +22,6 @@ Answer = dict[str, Any]
 Ask = Callable[[Sequence[Record]], list[Answer]]
 Parse = Callable[[str, str], Record]
 """Where a text stands, and the text, to what is asked. Raises: ValueError naming the place."""
-Item = TypeVar("Item")
 ON_ERROR = ("report", "skip", "stop")
 AT_ONCE = 256  # lines
 BYTES_AT_ONCE = 1 << 16  # of lines, so that long ones are not all answered before the first is written

@@ -98,8 +98,8 @@ class Stage(Step):
 
     VERSION: ClassVar[int] = 1
     FOLDER: ClassVar[str]
-    # What the work takes over from an earlier attempt: nothing, what an "unfinished" attempt left, or its "blocks",
-    # whether the attempt was finished or not.
+    # What the work takes over from an earlier attempt: nothing; all that an attempt left which was not finished; or the
+    # blocks of any attempt.
     KEEPS: ClassVar[Literal["nothing", "unfinished", "blocks"]] = "nothing"
 
     _is_complete = False

@@ -29,7 +29,7 @@ from pipeline.storage.tries import write_numbers
 logger = logging.getLogger("pipeline")
 
 _ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())])
-_REACHED = ("page", "redirect")
+_ENDS_AT_A_PAGE = ("page", "redirect")  # statuses in the table titles
 
 
 @dataclass(frozen=True)
@@ -136,10 +136,11 @@ def count_links(
             "title", F.lit(-1).cast("long").alias("page_id"), F.lit(False).alias("is_disambiguation")
         )
         pages = pages.unionByName(absent)
-    reached = links.where("status != 'loop'")
-    counts = reached.groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
+    # Links to titles without a page count here, too; the join drops them, unless these titles are rows of their own.
+    counts = links.where("status != 'loop'").groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
     # Titles of special entities are none in MediaWiki; a damaged dump can have a title twice.
     nameable = pages.where(~F.col("title").isin(*SPECIAL_ENTITIES, SECOND_MASK))
+    # It is no disambiguation page then, unless both are.
     once = nameable.groupBy("title").agg(
         F.min("page_id").alias("page_id"), F.min("is_disambiguation").alias("is_disambiguation")
     )
@@ -182,7 +183,7 @@ def read_white_list(choice: Choice, titles: DataFrame, site: SiteInfo) -> tuple[
     forced = frozenset(found.values())
     if unknown := [name for name in listed if normalized[name] not in found]:
         logger.warning("--white-list: not in the dump: %s", ", ".join(map(repr, unknown[:10])))
-    if len(forced) > choice.size - 3:
+    if len(forced) > choice.size - len(SPECIAL_ENTITIES):
         raise ValueError(
             f"--white-list {choice.white_list}: {len(forced):,} entities and the three special ones do not fit "
             f"into --vocab-size {choice.size}"
@@ -198,8 +199,8 @@ def pages_of(spark: SparkSession, names: Iterable[str], titles: DataFrame) -> di
 
 def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
     """The rows whose title in `column` ends at a page, with that page's `title`."""
-    reached = titles.where(F.col("status").isin(*_REACHED))
-    return frame.join(reached.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
+    ends = titles.where(F.col("status").isin(*_ENDS_AT_A_PAGE))
+    return frame.join(ends.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
 
 
 def choose_entities(
@@ -210,7 +211,7 @@ def choose_entities(
     forced: Collection[str] = (),
     disambiguation: bool = True,
 ) -> Entities:
-    """The vocabulary of the most linked pages.
+    """The vocabulary of the most linked pages; one that no link ends at is no candidate, and is not counted as dropped.
 
     Args:
         counted: of `count_links`.
@@ -228,7 +229,7 @@ def choose_entities(
     rare, left_out, linked = others.agg(
         F.count_if(is_rare), F.count_if(is_left_out), F.count(F.lit(1))
     ).collect()[0]
-    room = max(size - 3 - len(taken), 0)
+    room = max(size - len(SPECIAL_ENTITIES) - len(taken), 0)
     top = others.where(~is_rare & ~is_left_out).orderBy(F.desc("link_count"), "title").limit(room).collect()
     rows = ((row["title"], row["link_count"], row["page_id"]) for row in [*taken, *top])
     vocab = EntityVocab.rank(rows, size, forced)

@@ -130,7 +130,8 @@ def build_links(job: SparkJob) -> storage.Result:
 def resolve_links(paragraphs: DataFrame, titles: DataFrame) -> DataFrame:
     """Every annotation as (`page_id`, `mention`, `title`, `status`): its anchor, and its target after redirects.
 
-    A target that is neither page nor redirect keeps its title and has the status `missing`.
+    The status is that of the target's row in `titles`; `missing` where it has none. Such a target, and one in a loop of
+    redirects, keeps its own title.
     """
     exploded = paragraphs.select("page_id", "text", F.explode("links").alias("link")).select(
         "page_id",

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False)
 class Question:
-    """A mention with several candidates, or a single one, until it is answered.
+    """A mention that has candidates, before and after it is answered.
 
     Attributes:
         tokens: its tokens in the document, half open.
