@@ -1,8 +1,4 @@
-"""Exchange with Hugging Face transformers: one key table, used in both directions, strictly.
-
-`python -m model.hf check DIR` compares a model of transformers in both implementations, and
-`python -m model.hf export SOURCE OUTPUT --tokenizer DIR --entity-vocab FILE` writes one that transformers loads.
-"""
+"""Names of weights here and in transformers: one table, used in both directions, strictly."""
 
 import re
 from collections.abc import Mapping

@@ -12,7 +12,7 @@ from model.luke.batch import IGNORED
 from pipeline.lookup.targets import Target
 from tasks.entities.candidates import NO_LINKS, Asked, Candidate, CandidateFinder, OwnLinks
 from tasks.entities.disambiguation.entity_model import EntityModel
-from tasks.entities.disambiguation.windows import UNKNOWN, Integers, Question, Window, questions_of
+from tasks.entities.disambiguation.windows import NO_ROW, Integers, Question, Window, questions_of
 from tasks.entities.documents.document import Document, page_title
 from tasks.task import Features
 
@@ -36,11 +36,11 @@ class Documents:
 class Right(NamedTuple):
     """The page that a mention stands for: its number among the known candidates, and its row in the model.
 
-    They are None and UNKNOWN where it is not there.
+    They are None and NO_ROW where it is not there.
     """
 
     gold: int | None = None
-    row: int = UNKNOWN
+    row: int = NO_ROW
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ def inputs_of(
             candidates = [one.title for one in asked.candidates[number].items]
             reason, right = right_of(model, title, known, candidates, each)
             counts[reason] += 1
-            if right.gold is not None or (beyond_candidates and right.row != UNKNOWN):
+            if right.gold is not None or (beyond_candidates and right.row != NO_ROW):
                 golds[id(each)] = right
         found = (input_of(window, golds, model.mask_row, learns=learns) for window in windows)
         items += [each for each in found if each]
@@ -173,7 +173,7 @@ def right_of(
     row = model.row_of(Candidate(target.title, target.entity_id, 1.0))
     if target.title not in candidates:
         return "gold_not_a_candidate", Right(row=row)
-    if row == UNKNOWN:
+    if row == NO_ROW:
         return "gold_not_in_model", Right()
     column = candidates.index(target.title)
     return "asked", Right(int((question.rows[:column] >= 0).sum()), row)

@@ -16,7 +16,7 @@ from model.luke.batch import IGNORED, Batch, mention_positions, pad
 from model.luke.encoder import LukeModel
 from tasks.task import MAX_MENTION_POSITIONS, Classifier, LabelledBatch
 
-MASK_ENTITY = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
+MASK_ROW = 1  # where [MASK] stands once only [PAD] and [MASK] are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def collate(features: Sequence[SpanFeature], *, entities: bool, pad_id: int) -> 
     if entities:
         mask = labels != IGNORED
         positions = mention_positions(ends[..., 0], ends[..., 1] + mask, MAX_MENTION_POSITIONS)
-        inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
+        inputs = replace(inputs, entity_ids=mask * MASK_ROW, entity_positions=positions, entity_mask=mask)
     sizes = tuple(len(feature.spans) for feature in features)
     return SpanBatch(inputs.unpadded(), labels, torch.tensor(rows), ends, sizes)
 

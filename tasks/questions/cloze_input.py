@@ -18,7 +18,7 @@ from tasks.questions.windows import Integers, joined, passage_room, question_lim
 from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, LabelledBatch
 
 HIGHLIGHT = "@highlight"
-MASK_ENTITY = 1  # where [MASK] stands once only ENTITY_ROWS are kept
+MASK_ROW = 1  # where [MASK] stands once only ENTITY_ROWS are kept
 MAX_QUESTION = 90
 
 
@@ -151,7 +151,7 @@ def collate(features: Sequence[ClozeFeature], *, entities: bool, pad_id: int) ->
     ends, mask = pad(places, 0), lengths_mask(places)
     if entities:
         positions = mention_positions(ends[..., 0], ends[..., 1], MAX_MENTION_POSITIONS)
-        inputs = replace(inputs, entity_ids=mask * MASK_ENTITY, entity_positions=positions, entity_mask=mask)
+        inputs = replace(inputs, entity_ids=mask * MASK_ROW, entity_positions=positions, entity_mask=mask)
     labels = torch.full((len(features), ends.shape[1] - 1), -1.0)
     labels[mask[:, 1:]] = torch.from_numpy(np.concatenate([feature.label for feature in features]))
     return ClozeBatch(inputs.unpadded(), labels, ends[..., 0])

@@ -22,7 +22,7 @@ from pipeline.storage.files import digest
 from tasks.entities.annotations import check_same_entities
 from tasks.entities.candidates import Candidate
 from tasks.entities.disambiguation.titles import TitleRows
-from tasks.entities.disambiguation.windows import UNKNOWN, Question
+from tasks.entities.disambiguation.windows import NO_ROW, Question
 
 TOKENS_PER_BATCH = 2048
 
@@ -34,7 +34,7 @@ class EntityModel:
     Attributes:
         module: the model.
         tokenizer: of its words.
-        row_of: the row of its entity table that a candidate has, or UNKNOWN.
+        row_of: the row of its entity table that a candidate has, or NO_ROW.
         known: the rows and titles of its entities, without the special ones, in the order of the rows.
         mask_row: the row of [MASK].
         device: where it is.
@@ -130,7 +130,7 @@ def rows_by_id(table: MentionTable, size: int, source: str) -> Callable[[Candida
             f"{source}: the model has {size:,} entities, the vocabulary of {table.folder} "
             f"{table.manifest.facts['entities']:,}; give the mention table of the model's run"
         )
-    return lambda candidate: UNKNOWN if candidate.entity_id is None else candidate.entity_id
+    return lambda candidate: NO_ROW if candidate.entity_id is None else candidate.entity_id
 
 
 def titles_of(vocabulary: dict[str, int]) -> list[tuple[int, str]]:
@@ -162,4 +162,4 @@ def rows_by_title(
         )
     rows = {title: row for row, title in reversed(found)}  # of several redirects the commonest
     rows |= {title: row for row, title in titles}  # before one that is a redirect to it
-    return lambda candidate: rows.get(candidate.title, UNKNOWN)
+    return lambda candidate: rows.get(candidate.title, NO_ROW)

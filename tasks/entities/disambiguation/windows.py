@@ -16,7 +16,7 @@ from tasks.io.windows import token_spans, windows
 if TYPE_CHECKING:
     from tasks.entities.disambiguation.entity_model import EntityModel
 
-UNKNOWN = -1  # the row of a candidate that the model does not know
+NO_ROW = -1  # the row of a candidate that the model does not know
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Question:
     unknown: Sequence[str]
     log_prior: Floats
     shares: Floats | None = None
-    row: int = UNKNOWN
+    row: int = NO_ROW
 
 
 @dataclass(eq=False)
