@@ -375,8 +375,9 @@ def folders_page() -> str:
                 parts += [rest, ""]
             elif rest:
                 parts += ["```text", rest, "```", ""]
-            if allowed := arrows.get(name.replace("/", ".")):
-                parts += [f"May import: {', '.join(allowed)}.", ""]
+            if (own := name.replace("/", ".")) in arrows and "/" in name:
+                allowed = [f"`{each}`" for each in arrows[own]]
+                parts += [f"May import {', '.join(allowed) or 'nothing else of ours'}.", ""]
     return "\n".join(parts)
 
 
