@@ -12,6 +12,7 @@ html_show_copyright = False
 extensions = ["myst_parser", "generated", "mathml"]
 exclude_patterns = ["_ext"]
 
+smartquotes = False  # "--" begins a flag
 myst_enable_extensions = ["amsmath", "dollarmath"]
 myst_heading_anchors = 4
 nitpicky = True

@@ -24,9 +24,12 @@ def split_file(data: Path, split: str) -> Path:
         raise ValueError(f"{data}: no such folder; expected one with train.*, dev.* and test.*")
     patterns = [name + end for name in SPLIT_NAMES[split] for end in (".*", "-*.parquet", "/data-*.arrow")]
     found = sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
-    if not found or found != shards(found[0]):
+    if not found:
         there = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "no file at all"
-        names = ", ".join(str(path.relative_to(data)) for path in found) or f"none among {there}"
+        wanted = " or ".join(f"{name}.*" for name in SPLIT_NAMES[split])
+        raise ValueError(f"{data}: no file for the split {split!r}; give one {wanted} (found {there})")
+    if found != shards(found[0]):
+        names = ", ".join(str(path.relative_to(data)) for path in found)
         raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
     return found[0]
 

@@ -54,7 +54,9 @@ class Record:
         assert isinstance(value, list | tuple)
         start, end = value
         if not 0 <= start < end <= length:
-            raise self.error(f"{name} spans {start} to {end}; wanted at least one of the {length} {what}")
+            raise self.error(
+                f"{name} spans {start} to {end}; wanted a start below the end, within 0 to {length} {what}"
+            )
         return start, end
 
 

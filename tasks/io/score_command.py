@@ -2,11 +2,12 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from tasks.io.arguments import stop
 
 NO_OPTIONS: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
@@ -39,8 +40,8 @@ def score_command(
         values = vars(parser.parse_args(arguments))
         try:
             scores = score_files(values.pop("gold"), values.pop("predictions"), **values)
-            print(json.dumps(scores, indent=2, ensure_ascii=False))
+            print(json.dumps(scores, indent=2, ensure_ascii=False), flush=True)
         except (ValueError, OSError) as error:
-            sys.exit(f"error: {error}")
+            stop(error)
 
     return main

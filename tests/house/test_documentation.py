@@ -40,7 +40,21 @@ PAGES = [
 COMMANDS, DATA_FORMATS = ("sh", "python"), ("text", "json", "toml", "ini", "{image}", "{toctree}")
 NEEDS = ("network", "GPU", "data", "cluster", "time")
 # Programs of the system, or of packages; ours are checked further.
-PROGRAMS = [".", "cp", "curl", "docker", "echo", "head", "hf", "ls", "mkdir", "pip", "rm", "tensorboard"]
+PROGRAMS = [
+    ".",
+    "cp",
+    "curl",
+    "docker",
+    "echo",
+    "head",
+    "hf",
+    "ls",
+    "mkdir",
+    "pip",
+    "rm",
+    "tensorboard",
+    "xargs",
+]
 MEANINGS = generated.MEANINGS
 
 

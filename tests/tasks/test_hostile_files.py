@@ -95,8 +95,8 @@ LONG["data"][0]["passage"] = {"text": "ab " * 300, "entities": [ONE_ENTITY]}
 # A task, files in place of those of the example, and what must be said.
 FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     # folders
-    (NER, {"dev": b""}, "found none among test.txt, train.txt for the split 'dev'; give exactly one file dev.*"),
-    (NER, {"dev.x": None}, "found none among dev.x, test.txt, train.txt for the split 'dev'"),
+    (NER, {"dev": b""}, "no file for the split 'dev'; give one dev.* or val.* or validation.* (found test.txt"),
+    (NER, {"dev.x": None}, "no file for the split 'dev'; give one dev.* or val.* or"),
     (NER, {"dev.txt": "a O\n", "validation.jsonl": [TOKENS]}, "found dev.txt, validation.jsonl for the split 'dev'"),
     (NER, {"test-00000-of-00002.parquet": table([TOKENS])}, "test-00001-of-00002.parquet is not beside it"),
     # bytes
@@ -174,13 +174,13 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (TYPING, {"train.x": [{**TYPED, "labels": ["human"]}]}, "train.x: no example has one of the types entity, event"),
     (TYPING, {"train.x": [{**TYPED, "labels": [0]}]}, "train.x:1: labels[0] is 0, a number without a name; list"),
     (TYPING, {"train.x": [{**TYPED, "labels": "person"}]}, 'train.x:1: labels is "person"; wanted a list of types'),
-    (TYPING, {"train.x": [{**TYPED, "end": 99}]}, "train.x:1: start, end spans 0 to 99; wanted at least one of the 12"),
+    (TYPING, {"train.x": [{**TYPED, "end": 99}]}, "train.x:1: start, end spans 0 to 99; wanted a start below the end"),
     (TYPING, {"train.x": [{**TYPED, "start": 3, "end": 0}]}, "train.x:1: start, end spans 3 to 0"),
     (TYPING, {"train.x": [TYPED, {**TYPED, "start": 3, "end": 4}]}, "train.x:2: start, end spans blanks alone"),
     (TYPING, {"train.x": [{**TYPED, "start": "0"}]}, 'train.x:1: start is "0"; wanted a character\'s number'),
     (TYPING, {"train.x": [{"sent": "Ada"}]}, "train.x:1: no field 'start'"),
     # relations
-    (RELATIONS, {"dev.x": [{**RELATED, "h": {"pos": [1, 0]}}]}, "dev.x:1: h.pos spans 1 to 0; wanted at least one"),
+    (RELATIONS, {"dev.x": [{**RELATED, "h": {"pos": [1, 0]}}]}, "dev.x:1: h.pos spans 1 to 0; wanted a start below"),
     (RELATIONS, {"dev.x": [{**RELATED, "h": 3}]}, "dev.x:1: h is 3; wanted an object with pos, or a list"),
     (RELATIONS, {"dev.x": [{**RELATED, "relation": ""}]}, "dev.x:1: relation is empty; wanted the name"),
     (RELATIONS, {"dev.x": [{**RELATED, "relation": 2}]}, "dev.x:1: relation is 2, a number without a name"),
@@ -192,7 +192,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"dev.x": {"P1": [3]}}, "dev.x: P1[0] is 3; wanted an object"),
     (RELATIONS, {"dev.x": SEMEVAL % "Ada met Bob."}, "dev.x:1: sentence has no marks; wanted <e1>head</e1> and <e2>"),
     (RELATIONS, {"dev.x": SEMEVAL % "<e1>a</e1> <e1>b</e1>"}, "dev.x:1: sentence has <e1> </e1> <e1> </e1>; wanted"),
-    (RELATIONS, {"dev.x": SEMEVAL % "</e1>a<e1> <e2>b</e2>"}, "dev.x:1: <e1> spans 1 to 0; wanted at least one"),
+    (RELATIONS, {"dev.x": SEMEVAL % "</e1>a<e1> <e2>b</e2>"}, "dev.x:1: <e1> spans 1 to 0; wanted a start below"),
     (RELATIONS, {"dev.x": SEMEVAL % "<e1> </e1> <e2>b</e2>"}, "dev.x:1: head spans blanks alone"),
     (RELATIONS, {"dev.x": "\t" + 2 * (SEMEVAL % MARKED)}, "dev.x:1: not JSON"),
     (NER, {"dev.x": "1\tAda\tO\n2 -3\tde la\tO\n"}, "dev.x:2: '2 -3' is no number of a word; wanted 1, 2, ... or 2-3"),

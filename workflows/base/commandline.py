@@ -140,7 +140,7 @@ def _hint(flag: str, stage: str, known: Sequence[str]) -> str:
 def _similar(word: str, known: Sequence[str]) -> str:
     prefixed = [name for name in known if name.startswith(word)]
     found = prefixed[:1] or difflib.get_close_matches(word, known, 1)
-    return f", did you mean {found[0]}?" if found else ""
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:

@@ -192,7 +192,7 @@ class FineTuning(WeightSettings, TaskStage):
         name = f"{self.task}, {self.variant}, seed {self.seed}"
         dev, test = (scores[split]["f1"] for split in ("dev", "test"))
         data = os.path.basename(os.path.normpath(self.data_folder()))
-        return f"{name}, on {data}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {os.path.basename(self.folder)}"
+        return f"{name}, on {data}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {os.path.relpath(self.folder)}"
 
     def setting(self) -> dict[str, Any]:
         """The hyperparameters that replace the preset's."""

@@ -75,7 +75,7 @@ def test_sentences_are_given_or_lines() -> None:
     [
         (3, "x: sentences is 3; wanted a list of"),
         ([3], r"x: sentences\[0\] is 3; wanted two whole numbers"),
-        ([[0, 9]], r"x: sentences\[0\] spans 0 to 9; wanted at least one of the 8 characters"),
+        ([[0, 9]], r"x: sentences\[0\] spans 0 to 9; wanted a start below the end, within 0 to 8 characters"),
         ([[0, 4], [3, 8]], r"x: sentences\[1\] begins at 3, before 4, where another one ends"),
     ],
 )

@@ -384,7 +384,7 @@ def test_scores_are_of_the_placeholder_and_the_entity(
         ({"entities": None}, r"^input 1: entities is null; wanted a list of \[start, end\]"),
         (
             {"entities": [[0, 99]]},
-            r"^input 1: entities\[0\] spans 0 to 99; wanted at least one of the 8 char",
+            r"^input 1: entities\[0\] spans 0 to 99; wanted a start below the end, within 0 to 8 char",
         ),
         ({"entities": [{"start": 0}]}, r"entities\[0\] is \[0, null\]; wanted two whole numbers"),
     ],

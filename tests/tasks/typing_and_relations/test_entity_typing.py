@@ -117,7 +117,10 @@ def test_label_sets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"end": 90}, r":2: start, end spans 8 to 90; wanted at least one of the 19 characters"),
+        (
+            {"end": 90},
+            r":2: start, end spans 8 to 90; wanted a start below the end, within 0 to 19 characters",
+        ),
         ({"end": 8}, r":2: start, end spans 8 to 8"),
         ({"start": -1}, r":2: start, end spans -1 to 11"),
         ({"start": "8"}, r":2: start is \"8\"; wanted a character's number"),

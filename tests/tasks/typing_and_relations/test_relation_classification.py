@@ -126,7 +126,10 @@ def test_negative_labels() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"subj_end": 7}, r":2: subj_start, subj_end spans 3 to 8; wanted at least one of the 7 words"),
+        (
+            {"subj_end": 7},
+            r":2: subj_start, subj_end spans 3 to 8; wanted a start below the end, within 0 to 7 words",
+        ),
         ({"subj_end": 2}, r":2: subj_start, subj_end spans 3 to 3"),
         ({"obj_start": -1}, r":2: obj_start, obj_end spans -1 to 2"),
         ({"obj_start": None}, r":2: obj_start is null; wanted a word's number"),
@@ -151,7 +154,9 @@ def test_missing_fields_name_file_and_line(tmp_path: Path, field: str) -> None:
 
 
 def test_spans_of_semeval_out_of_range(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"data.json:1: t.pos spans 1 to 9; wanted at least one of the 7"):
+    with pytest.raises(
+        ValueError, match=r"data.json:1: t.pos spans 1 to 9; wanted a start below the end, within 0 to 7"
+    ):
         relation_classification.read(written(tmp_path, {**SEMEVAL, "t": {"pos": [1, 9]}}))
     with pytest.raises(ValueError, match=r"data.json:1: h.pos is null; wanted two whole numbers"):
         relation_classification.read(written(tmp_path, {**SEMEVAL, "h": {}}))

@@ -96,7 +96,7 @@ def test_wned_wiki_is_read_whole(shared: Path) -> None:
     assert sum(len(each.mentions or ()) for each in documents) == 6764
     [said] = left_out
     assert said.startswith(
-        f"{path}:243: mentions[27]: start, end spans 1897 to 1934; wanted at least one of the 1931"
+        f"{path}:243: mentions[27]: start, end spans 1897 to 1934; wanted a start below the end, within 0 to 1931"
     )
     with pytest.raises(ValueError, match=re.escape(said)):
         read_documents(path)
@@ -121,13 +121,16 @@ def mention(**values: object) -> dict[str, object]:
         ({**LINE, "mentions": [3]}, r"mentions\[0\] is 3; wanted an object"),
         (
             mention(end=13),
-            r"mentions\[1\]: start, end spans 8 to 13; wanted at least one of the 12 characters",
+            r"mentions\[1\]: start, end spans 8 to 13; wanted a start below the end, within 0 to 12 characters",
         ),
         (mention(start=-1), r"mentions\[1\]: start, end spans -1 to 11"),
         (mention(start=11), r"mentions\[1\]: start, end spans 11 to 11"),
         (mention(start="8"), r"mentions\[1\]: start, end is \[\"8\", 11\]; wanted two whole numbers"),
         (mention(title=4), r"mentions\[1\]: title is 4; wanted a title, or null"),
-        ({**LINE, "annotated": [0, 99]}, "annotated spans 0 to 99; wanted at least one of the 12 characters"),
+        (
+            {**LINE, "annotated": [0, 99]},
+            "annotated spans 0 to 99; wanted a start below the end, within 0 to 12 characters",
+        ),
         (
             {"text": "Ada", "index": [[0, 3]], "wikipedia_titles": []},
             "index has 1 places, wikipedia_titles 0 titles",

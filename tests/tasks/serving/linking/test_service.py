@@ -111,7 +111,8 @@ DOCUMENTS = "request: documents"
         (
             b'{"documents": [{"text": "Ann", "mentions": [{"start": 2, "end": 9}]}]}',
             400,
-            f"{DOCUMENTS}[0]: mentions[0]: start, end spans 2 to 9; wanted at least one of the 3 characters",
+            f"{DOCUMENTS}[0]: mentions[0]: start, end spans 2 to 9; wanted a start below the end, "
+            "within 0 to 3 characters",
         ),
         (
             b'{"documents": [{"text": "\\ud83d"}]}',
