@@ -94,11 +94,11 @@ NER_SEARCH = [
         for rate, head in ((1e-4, 2e-3), (2e-4, 2e-3), (4e-4, 2e-3), (2e-4, 5e-3))
     ),
 ]
-# What the search found.
+# What the search found: benchmarks/results/2026-11-26-ner-search.md.
 NER_RATES: dict[str, Record] = {
-    PEER: learns(4, 4e-4),
-    "roberta": learns(4, 2e-4, 2e-3),
-    "luke": learns(4, 2e-4, 2e-3),
+    PEER: learns(8, 2e-4),
+    "roberta": learns(8, 1e-4, 2e-3),
+    "luke": learns(8, 1e-4, 2e-3),
 }
 NER = [
     Cell(data, "ner", variant, seed, changes=NER_RATES[variant])
