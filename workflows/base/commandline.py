@@ -5,6 +5,7 @@ and answers a wrong value with a traceback.
 """
 
 import difflib
+import inspect
 import logging
 import os
 import sys
@@ -166,7 +167,7 @@ def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
     stages = _stages()
     if not words:
         raise ValueError(f"no stage named; wanted one of {', '.join(stages)}")
-    if words[0] not in Register.task_names():
+    if words[0] not in stages:
         raise ValueError(
             f"{words[0]}: no such stage{_similar(words[0], stages)} (there are {', '.join(stages)})"
         )
@@ -184,7 +185,9 @@ def _stages() -> list[str]:
 
 
 def _can_run(task: type[Step]) -> bool:
-    return hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask)
+    """Whether it is no base of others alone."""
+    is_whole = hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask) or not task.__subclasses__()
+    return is_whole and not inspect.isabstract(task)
 
 
 def _own_flags(stage: str) -> list[str]:

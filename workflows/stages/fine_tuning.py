@@ -1,6 +1,7 @@
 """Fine-tuning one task."""
 
 import os
+from abc import abstractmethod
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -194,9 +195,9 @@ class FineTuning(WeightSettings, TaskStage):
         data = os.path.basename(os.path.normpath(self.data_folder()))
         return f"{name}, on {data}: dev F1 {dev:.3f}, test F1 {test:.3f}, in {os.path.relpath(self.folder)}"
 
+    @abstractmethod
     def setting(self) -> dict[str, Any]:
         """The hyperparameters that replace the preset's."""
-        raise NotImplementedError
 
     def bytes_parameters(self) -> dict[str, Any]:
         optional = {"patience": self.patience, "drop_weights": self.drop_weights}

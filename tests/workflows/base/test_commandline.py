@@ -57,6 +57,8 @@ def manifests(folder: Path) -> list[str]:
             "--xyz: RunAll has no such parameter; see luigi --module workflows RunAll --help",
         ),
         (["RunAl"], "RunAl: no such stage (did you mean RunAll?)"),
+        (["FineTuning"], "FineTuning: no such stage (did you mean FineTune?) (there are BuildContexts,"),
+        (["SparkStage"], "SparkStage: no such stage"),
         ([], "no stage named; wanted one of"),
         (
             ["RunAll", "--workers", "2"],
