@@ -23,10 +23,8 @@ from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, files, l
 
 def make_parser() -> argparse.ArgumentParser:
     """What the command line takes."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tasks.predict",
-        description="Ask a fine-tuned model. Questions come by stdin: MODEL_DIR < questions.jsonl",
-    )
+    what = "Ask a fine-tuned model; questions come by stdin."
+    parser = argparse.ArgumentParser(prog="python -m tasks.predict", description=what)
     parser.add_argument(
         "folder", action=OneFolder, metavar="MODEL_DIR", help="folder of FineTune or of transformers"
     )

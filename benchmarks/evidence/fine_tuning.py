@@ -15,17 +15,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.evidence.disambiguation import SAMPLES, SEED
+from benchmarks.harness.facts import commit
 from benchmarks.harness.options import SHARED, Options, absolute, count
 from benchmarks.harness.report import Record, Report, progress
 from benchmarks.harness.workloads import run
-from benchmarks.tasks.tasks import NARROW, PACKAGES, SEMEVAL, WIKIGOLD, WNUT, Cell
+from benchmarks.tasks.tasks import NARROW, PACKAGES, Cell
 from model.files import CONFIG
+from model.luke.config import SPECIAL_ENTITIES
 
 SEEDS = (1, 2, 3, 4, 5)
 WORDS_ALONE, WITH_ENTITIES = "roberta", "luke"
@@ -47,11 +49,11 @@ class Probe(NamedTuple):
 
 
 PROBES = (
-    Probe("wiki80-0.01", SEMEVAL[1], "f1", None, epochs=15),  # of 13 steps
-    Probe("wiki80-0.1", SEMEVAL[1], "f1", None),
-    Probe(f"{WIKIGOLD[0]}-500", WIKIGOLD[1], "f1", 1),
-    Probe(f"{WNUT[0]}-500", WNUT[1], "f1", 1),
-    Probe(SEMEVAL[0], SEMEVAL[1], "semeval_macro_f1", 1),
+    Probe("wiki80-0.01", "relation_classification", "f1", None, epochs=15),  # of 13 steps
+    Probe("wiki80-0.1", "relation_classification", "f1", None),
+    Probe("wikigold-500", "ner", "f1", 1),
+    Probe("wnut17-500", "ner", "f1", 1),
+    Probe("semeval2010-task8", "relation_classification", "semeval_macro_f1", 1),
 )
 
 
@@ -85,7 +87,7 @@ def jobs_of(arms: dict[str, list[Path]], probes: Sequence[Probe]) -> list[Job]:
 def variant_of(folder: Path) -> str:
     """The model's own: with entities where it has more than the special ones, and by words alone otherwise."""
     config: Record = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    return WITH_ENTITIES if config.get("entity_vocab_size", 0) > 3 else WORDS_ALONE
+    return WITH_ENTITIES if config.get("entity_vocab_size", 0) > SPECIAL_ENTITIES else WORDS_ALONE
 
 
 def fine_tuned(job: Job, folder: Path, weights: Path, shared: Path) -> Record:
@@ -95,7 +97,7 @@ def fine_tuned(job: Job, folder: Path, weights: Path, shared: Path) -> Record:
     given = {"cell": asdict(cell) | {"name": "cell"}, "weights": str(weights), "shared": str(shared)}
     found = run("tasks.splits", "fine_tune", given | {"pretrained": str(folder)}, threads=1)
     record = {"name": job.name, "arm": job.arm, "pretraining": job.pretraining, "data": job.probe.data}
-    return record | {"seed": job.seed, "variant": job.variant} | found
+    return record | {"seed": job.seed, "variant": job.variant, "commit": commit()} | found
 
 
 # What the scores say
@@ -163,15 +165,19 @@ def tables(records: Sequence[Record], arms: Sequence[str]) -> tuple[list[Record]
                     differences.append(line | {"from": low, "to": high, "p": p_value(found)})
     for arm in {line["arms"] for line in differences}:
         own = [line for line in differences if line["arms"] == arm]
-        for line, corrected in zip(own, holm([line["p"] for line in own]), strict=True):
-            line["p by Holm"] = corrected
+        # What is corrected for is all that was to be asked, so that nothing is said before the last one is done.
+        corrected = holm([line["p"] for line in own]) if len(own) == len(PROBES) else [None] * len(own)
+        for line, value in zip(own, corrected, strict=True):
+            line["p by Holm"] = value
     return rows, differences
 
 
 def fill(report: Report, records: list[Record], arms: Sequence[str], total: int) -> None:
     """The tables of what is done."""
     minutes = sum(each.get("cpu_seconds", 0) for each in records) / 60
-    report.head = [f"{len(records)} of {total} cells, {minutes:.0f} CPU minutes; a cell has one thread.\n"]
+    commits = ", ".join(sorted({each["commit"] for each in records}))
+    counted = f"{len(records)} of {total} cells, {minutes:.0f} CPU minutes; a cell has one thread.\n"
+    report.head = [f"Commits: {commits}.\n", counted]
     scores, differences = tables(records, arms)
     report.add("Scores", scores, "On test, in per cent, where all cells of an arm are done.")
     report.add("Differences", differences, "In points.")
@@ -184,7 +190,7 @@ def main(arguments: list[str]) -> None:
     """Run the cells that are not done, and write the report after each."""
     options = Options("evidence.fine_tuning", __doc__)
     options.take("arms")
-    add: Any = options.add_argument
+    add = options.add_argument
     add("--weights", type=absolute, required=True, help="folder of the encoder and its tokenizer")
     add("--data", nargs="+", choices=[each.data for each in PROBES], help="these data sets alone")
     add("--jobs", type=count, default=os.cpu_count(), help="cells at a time (default: %(default)s)")

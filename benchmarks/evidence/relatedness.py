@@ -159,6 +159,8 @@ def main(arguments: list[str]) -> None:
     options.add_argument("--vectors", type=absolute, help="of wikipedia2vec, as text, of the same dump")
     options.add_argument("--sets", type=absolute, default=SETS, help="folder of WikiSim-353.txt and KORE.txt")
     chosen = options.read(arguments)
+    if not chosen.arms and not chosen.vectors:
+        options.error("there is nothing to compare; give --arm, --vectors or both")
     sets = {
         "WikiSim-353": read_wikisim(chosen.sets / "WikiSim-353.txt"),
         "KORE": read_kore(chosen.sets / "KORE.txt"),
@@ -179,6 +181,8 @@ def main(arguments: list[str]) -> None:
     for kind, pairs in sets.items():
         covered = [each for each in pairs if {each.first, each.second} <= shared]
         asked = large_groups(covered)
+        if not asked:
+            options.error(f"{kind}: too few of its pairs are known to all; leave one of them out")
         known = sum({each.first, each.second} <= ids.keys() for each in pairs)
         coverage.append(
             {"set": kind, "pairs": len(pairs), "entities of the models": known, "asked": len(asked)}

@@ -51,6 +51,11 @@ def _peer_versions(python: Path) -> dict[str, str]:
     return {"peers: python": ask([str(python), "--version"]), **known}
 
 
+def commit() -> str:
+    """What is measured, with a + where files differ from it."""
+    return ask(["git", "describe", "--always", "--abbrev=12", "--dirty=+"])
+
+
 def ask(command: Sequence[str]) -> str:
     """What a command prints; "" where it fails."""
     try:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.harness.facts import ask
+from benchmarks.harness.facts import commit
 from benchmarks.harness.options import SHARED, Options, absolute, count
 from benchmarks.harness.report import Report, progress, target
 from benchmarks.harness.workloads import Record
@@ -125,11 +125,9 @@ def run(cell: Cell, options: argparse.Namespace) -> Record:
     paths = {"weights": options.weights, "output": options.keep, "mentions": options.mentions}
     given = {"cell": asdict(cell) | {"name": cell.name}, "shared": str(options.shared)}
     given |= {name: str(path) if path else "" for name, path in paths.items()}
-    # The commit that is measured, with a + where files differ from it.
-    commit = ask(["git", "describe", "--always", "--abbrev=12", "--dirty=+"])
     module = "tasks.token_classification" if cell.variant == PEER else "tasks.splits"
     found = run_workload(module, "fine_tune", given, threads=1)
-    return {"name": cell.name, "cell": asdict(cell), "commit": commit} | found
+    return {"name": cell.name, "cell": asdict(cell), "commit": commit()} | found
 
 
 def cell_of(record: Record) -> Cell:

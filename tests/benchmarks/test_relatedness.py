@@ -114,6 +114,13 @@ def test_the_report_is_of_pairs_that_all_know(corpus: Path, tmp_path: Path) -> N
     assert [row["method"] for row in report["differences"]] == ["ours less wikipedia2vec"]
 
 
+def test_what_cannot_be_compared_is_said(capsys: pytest.CaptureFixture[str], corpus: Path) -> None:
+    mentions = str(next(corpus.glob("mentions-*")))
+    with pytest.raises(SystemExit):
+        probe.main(["--mentions", mentions])
+    assert "there is nothing to compare; give --arm, --vectors or both" in capsys.readouterr().err
+
+
 def test_an_arm_needs_a_name_of_its_own_and_folders(capsys: pytest.CaptureFixture[str]) -> None:
     for given in (["--arm", "ours"], ["--arm", "ours", "a", "--arm", "ours", "b"]):
         with pytest.raises(SystemExit):

@@ -57,9 +57,12 @@ def own_scratch(workdir: str) -> str:
 
 
 def sweep_scratch(workdir: str) -> None:
-    """Remove what killed runs have left in the work directory; a run that sets nothing aside does so, too."""
+    """Remove what killed runs have left in the work directory, as far as this run may.
+
+    For runs that set nothing aside themselves, and so need not be able to.
+    """
     root = own_scratch(workdir)
-    with contextlib.suppress(FileNotFoundError), _one_at_a_time(root):
+    with contextlib.suppress(OSError), _one_at_a_time(root):
         _remove_abandoned(root)
 
 

@@ -68,6 +68,12 @@ def test_a_stage_on_beam_clears_up_after_a_killed_run_too(tmp_path: Path) -> Non
         assert {path.name for path in root.iterdir()} == {".lock", Path(own).name}
 
 
+def test_scratch_that_cannot_be_cleared_stops_nobody_who_needs_none(tmp_path: Path) -> None:
+    (tmp_path / ".scratch").write_text("a file")
+    disk.sweep_scratch(str(tmp_path))
+    assert (tmp_path / ".scratch").is_file()
+
+
 def test_scratch_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     message = rf"^--scratch {tmp_path}/file: cannot be written or locked \(File exists\); pass another folder"
