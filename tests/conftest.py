@@ -129,7 +129,7 @@ def count_graphs() -> Iterator[Callable[[], int]]:
 
 @pytest.fixture(scope="module")
 def quick_training() -> Iterator[None]:
-    """The demo's recipes with a few steps, to run every stage in seconds."""
+    """The recipes of tiny and demo with a few steps, to run every stage in seconds."""
     from dataclasses import replace
 
     from model.pretraining import recipes
@@ -138,13 +138,14 @@ def quick_training() -> Iterator[None]:
     from workflows.engines import workers as cells
 
     with pytest.MonkeyPatch.context() as patch:
-        recipe = recipes.RECIPES["demo"]
-        phases = tuple(replace(phase, steps=4, warmup_steps=1) for phase in recipe.phases)
-        short = replace(
-            recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
-        )
-        patch.setitem(recipes.RECIPES, "demo", short)
+        for name in ("tiny", "demo"):
+            recipe = recipes.RECIPES[name]
+            phases = tuple(replace(phase, steps=4, warmup_steps=1) for phase in recipe.phases)
+            short = replace(
+                recipe, phases=phases, batch_size=2, micro_batch_size=2, log_every=2, checkpoint_every=2
+            )
+            patch.setitem(recipes.RECIPES, name, short)
         for task in registry.TASKS.values():
-            patch.setitem(task.PRESETS, "demo", replace(task.PRESETS["demo"], epochs=1))
+            patch.setitem(task.PRESETS, "tiny", replace(task.PRESETS["tiny"], epochs=1))
         patch.setattr(cells, "run", run_here)
         yield

@@ -168,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--size", default="large", choices=("demo", "base", "large"))
+    parser.add_argument("--size", default="large", choices=("tiny", "base", "large"))
     parser.add_argument("--tokens", type=int, default=32768, help="of the micro-batch (default: %(default)s)")
     options = parser.parse_args()
     for attention in ("original", "entity-aware"):

@@ -88,7 +88,7 @@ NER = {
     "bf16": [f"{ner.ONE}, bf16", "transformers, batches of 32, bf16", "ours, 16384 tokens, bf16"],
 }
 FULL = Plan()
-TINY = Plan(("demo",), (256,), 64, rounds=2, steps=2, step_size=32, workers=0, sentences=4, ner_rounds=1)
+TINY = Plan(("tiny",), (256,), 64, rounds=2, steps=2, step_size=32, workers=0, sentences=4, ner_rounds=1)
 
 
 class Budget:
@@ -199,7 +199,7 @@ def read_options() -> argparse.Namespace:
         "--tiny",
         action="store_true",
         dest="quick",
-        help="a rehearsal: the preset demo, two rounds, nothing compiled",
+        help="a rehearsal: the preset tiny, two rounds, nothing compiled",
     )
     modes = ("eager", "compiled")
     add("--modes", nargs="+", choices=modes, help="(default: both; eager with --tiny)")

@@ -18,7 +18,7 @@ OURS, THEIRS = "ours", "transformers"
 TARGET_SPEED, TARGET_SHARE, TARGET_WAIT = 1.7, 0.45, 0.02
 TARGET_MASKING, TARGET_LOADING = 500_000, 200_000
 ACCUMULATION = 8
-SIZES = ("demo", "base", "large")
+SIZES = ("tiny", "base", "large")
 
 
 def cpu_runs(options: argparse.Namespace) -> list[Record]:
@@ -31,7 +31,7 @@ def cpu_runs(options: argparse.Namespace) -> list[Record]:
         for number in range(options.rounds)
         for who in ((OURS, THEIRS) if number % 2 == 0 else (THEIRS, OURS))
     ]
-    for size, steps, batch, micro in () if options.quick else (("demo", 10, 64, 8), ("large", 1, 4, 1)):
+    for size, steps, batch, micro in () if options.quick else (("tiny", 10, 64, 8), ("large", 1, 4, 1)):
         alone = {"who": OURS, "first_step": 0, "compare": False, "size": size, "steps": steps}
         runs.append(alone | {"recipe": {"batch_size": batch, "micro_batch_size": micro}})
     return [common | row for row in runs]
@@ -43,7 +43,7 @@ def gpu_runs(options: argparse.Namespace) -> list[Record]:
     recipe |= {"precision": "bf16", "gradient_checkpointing": options.gradient_checkpointing}
     common = {"device": options.device, "who": OURS, "first_step": 0, "compare": False, "longest": True}
     common |= {"warm_steps": 4, "steps": 2 if options.quick else 12, "workers": options.workers}
-    kinds = [("large", "all"), ("large", "new"), ("base", "all"), ("demo", "all")]
+    kinds = [("large", "all"), ("large", "new"), ("base", "all"), ("tiny", "all")]
     recipe["compiled"] = options.compiled
     return [common | {"recipe": recipe, "size": size, "phase": phase} for size, phase in kinds]
 
@@ -155,7 +155,7 @@ def read_options() -> argparse.Namespace:
     parser = Options("model.pretrain", __doc__, quick="whether it works: a small model, one round")
     parser.take("sequences", "device", "threads", "scratch", "rounds")
     add = parser.add_argument
-    add("--size", choices=SIZES, help="what is compared on the CPU (default: base; demo with --quick)")
+    add("--size", choices=SIZES, help="what is compared on the CPU (default: base; tiny with --quick)")
     parts = f"sequences in each of the {ACCUMULATION} parts of a step on the CPU"
     add("--micro-batch-size", type=count, default=2, help=parts)
     add("--tokens-per-batch", type=count, default=16384, help="of a micro-batch on a GPU")
@@ -163,7 +163,7 @@ def read_options() -> argparse.Namespace:
     add("--gradient-checkpointing", action="store_true", help="on a GPU")
     add("--compile", dest="compiled", action="store_true", help="on a GPU")
     options = parser.read()
-    options.size = options.size or ("demo" if options.quick else "base")
+    options.size = options.size or ("tiny" if options.quick else "base")
     return options
 
 

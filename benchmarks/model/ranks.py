@@ -23,7 +23,7 @@ def main() -> None:
     parser = Options("model.ranks", __doc__)
     parser.take("device", "threads", "rounds")
     parser.add_argument("--processes", type=count, default=2, help="(default: %(default)s)")
-    parser.add_argument("--size", default="demo", choices=("demo", "base", "large"), help="of the model")
+    parser.add_argument("--size", default="tiny", choices=("tiny", "base", "large"), help="of the model")
     parser.add_argument("--tokens", type=count, default=1024, help="of a micro-batch (default: %(default)s)")
     parser.add_argument("--parts", type=count, nargs="+", default=[1, 4, 16], help="micro-batches of a step")
     parser.set_defaults(rounds=5, threads=1)

@@ -108,7 +108,7 @@ def measure(options: argparse.Namespace, common: Record) -> Record:
 
 
 def main() -> None:
-    parser = Options("model.step", __doc__, quick="preset demo, two sequences, one round: whether it works")
+    parser = Options("model.step", __doc__, quick="preset tiny, two sequences, one round: whether it works")
     parser.take("sequences", "device", "threads", "rounds")
     add = parser.add_argument
     add("--size", help="preset (default: base on the CPU, large elsewhere)")
@@ -118,7 +118,7 @@ def main() -> None:
     parser.set_defaults(rounds=5)
     options = parser.read()
     if options.quick:
-        options.size, options.batch_size = "demo", 2
+        options.size, options.batch_size = "tiny", 2
     size = options.size or ("base" if options.device == "cpu" else "large")
     common = {"size": size, "sequences": str(options.sequences), "batch_size": options.batch_size}
     common |= {"device": options.device, "threads": options.threads}

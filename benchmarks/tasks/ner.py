@@ -68,7 +68,7 @@ def fill(report: Report, found: Record) -> None:
 
 
 def main() -> None:
-    parser = Options("tasks.ner", __doc__, quick="the preset demo, eight sentences, one round")
+    parser = Options("tasks.ner", __doc__, quick="the preset tiny, eight sentences, one round")
     parser.take("tokenizer", "rounds", "device", "threads")
     add = parser.add_argument
     add("--data", type=absolute, default=DATA / "ner/wikigold.conll.txt", help="a column file")
@@ -76,7 +76,7 @@ def main() -> None:
     add("--sentences", type=count, default=40)
     options = parser.read()
     if options.quick:
-        options.size, options.sentences = "demo", 8
+        options.size, options.sentences = "tiny", 8
     report = Report("Entity recognition", options, PACKAGES)
     asked = {name: getattr(options, name) for name in ("size", "sentences", "rounds", "device", "threads")}
     paths = {"data": str(options.data), "tokenizer": str(options.tokenizer)}

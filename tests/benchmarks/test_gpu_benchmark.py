@@ -90,7 +90,7 @@ def test_the_rehearsal_measures_everything_and_keeps_what_failed(
 def make_runner(tmp_path: Path, who: str) -> tuple[gpu_workloads.Runner, list[workloads.Sample]]:
     sequences = write_sequences(tmp_path / "sequences", random_rows(60))
     case = gpu_workloads.Case(
-        who, "demo", "entity-aware", 200, False, "float32", "cpu", str(sequences), 40, 2, 1
+        who, "tiny", "entity-aware", 200, False, "float32", "cpu", str(sequences), 40, 2, 1
     )
     corpus = gpu_workloads.Corpus(sequences)
     return gpu_workloads.Runner(case, case.config(0)), case.samples(corpus)
@@ -262,7 +262,7 @@ def test_sequences_that_are_made_here_can_be_read(tmp_path: Path, monkeypatch: p
 
 def test_work_without_a_gpu_is_counted() -> None:
     """Products of a forward and a backward pass are those of the equations; attention's are counted by its lengths."""
-    config = replace(PRESETS["demo"], use_entity_aware_attention=True)
+    config = replace(PRESETS["tiny"], use_entity_aware_attention=True)
     found = estimate.count(config, 4096)
     wanted = training_flops(config, work_of(estimate.shape_of(4096)))
     assert math.fsum(row[0] for row in found.values()) == pytest.approx(wanted, rel=0.1)

@@ -88,7 +88,7 @@ def test_loading_counts_every_token_of_its_steps(sequences: str, workers: int) -
 
 
 def test_a_checkpoint_holds_the_weights_and_two_moments_of_each(tmp_path: Path) -> None:
-    found = pretrain_workloads.checkpoint(size="demo", device="cpu", scratch=str(tmp_path))
+    found = pretrain_workloads.checkpoint(size="tiny", device="cpu", scratch=str(tmp_path))
     weights = sum(p.numel() for p in model_workloads.LukeForPretraining(TINY).parameters())
     assert 3 * 4 * weights < found["bytes"] < 3 * 4 * weights + 60_000
     assert list(tmp_path.iterdir()) == []

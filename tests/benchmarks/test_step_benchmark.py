@@ -10,7 +10,7 @@ from benchmarks.model import workloads
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY
 
-SETTING = workloads.Setting(size="demo", sequences="", batch_size=1, device="cpu", threads=1)
+SETTING = workloads.Setting(size="tiny", sequences="", batch_size=1, device="cpu", threads=1)
 
 
 def row(variant: str, number: int, seconds: float, **changes: float) -> dict[str, object]:

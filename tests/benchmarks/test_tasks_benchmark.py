@@ -270,7 +270,7 @@ def test_the_peer_learns_and_is_scored_as_ours(
     data = tmp_path / "data"
     data.mkdir()
     workloads.write_data(cell.data, shared / "data", data, (0.02, 0.2, 0))
-    hyper = replace(TASKS["ner"].PRESETS["demo"], **changes)
+    hyper = replace(TASKS["ner"].PRESETS["tiny"], **changes)
     run = peer.prepare(data, tmp_path / "bert", hyper, 1)
     [first, *_] = run.inputs["train"]
     assert labels_of(first) == [run.names.index(tag) for tag in run.sentences["train"][0].tags]

@@ -45,7 +45,7 @@ def test_a_run_that_is_interrupted_ends_with_the_same_bits(
     """Sequences are longer than a block of the kernel, whose sums over blocks have an order to keep."""
     rows = random_rows(40, longest=LONGEST)
     sequences = write_sequences(tmp_path / "sequences", rows, max_words=LONGEST + 2)
-    monkeypatch.setitem(RECIPES, "demo", RECIPE)
+    monkeypatch.setitem(RECIPES, "tiny", RECIPE)
     options = {"device": DEVICE.type, "precision": "bf16"}  # the kernel for float32 has no order of its own
     whole = run(sequences, tmp_path / "whole", **options)
     go_on = interrupt_at(monkeypatch, 4)

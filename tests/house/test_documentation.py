@@ -29,6 +29,8 @@ from tests.support.stages import run_in_process
 sys.path.append(str(ROOT / "docs" / "_ext"))
 import generated  # docs/_ext, which is no package
 
+MINILM = Path(sys.prefix) / "minilm"  # as `make install` links it
+
 DOCS, RESULTS = ROOT / "docs", ROOT / "benchmarks" / "results"
 MADE = ("docs/reference/stages/", "docs/results/", "docs/reference/commands.md", "docs/reference/calls.md")
 MADE += ("docs/reference/presets.md", "docs/reference/folders.md")
@@ -191,7 +193,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path
     from workflows import ExportHuggingFace
 
     folder = tmp_path_factory.mktemp("documentation")
-    run_in_process(ExportHuggingFace(dump="demo", workdir=str(folder / "work")))
+    settings = {"preset": "demo", "base_model": str(MINILM), "held_out": 0.05}
+    run_in_process(ExportHuggingFace(dump="demo", workdir=str(folder / "work"), **settings))
     return folder
 
 
@@ -231,6 +234,8 @@ def test_a_fork_ends_as_an_interpreter_does(code: str) -> None:
 def test_unmarked_blocks_run(page: Path, demo: Path, tmp_path: Path) -> None:
     shutil.copytree(demo / "work", tmp_path / "work")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "minilm").symlink_to(MINILM)
     for block, following in pairwise([*read_blocks(page), None]):
         if block in RUN:
             printed = run(block, tmp_path)

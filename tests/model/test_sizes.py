@@ -39,10 +39,10 @@ def test_large_has_as_many_parameters_as_transformers_roberta_large() -> None:
 
 
 def test_command_line_prints_a_line_per_part() -> None:
-    command = [sys.executable, "-m", "model.sizes", "demo"]
+    command = [sys.executable, "-m", "model.sizes", "tiny"]
     printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "entity token embeddings (B)" in printed
-    assert f"{sum(parameter_counts(PRESETS['demo']).values()):,}" in printed
+    assert f"{sum(parameter_counts(PRESETS['tiny']).values()):,}" in printed
     wrong = subprocess.run([*command[:-1], "huge"], cwd=ROOT, capture_output=True, text=True)
     assert wrong.returncode == 2
-    assert wrong.stderr == "preset 'huge' is unknown; use one of demo, small, base, large\n"
+    assert wrong.stderr == "preset 'huge' is unknown; use one of tiny, demo, small, base, large\n"

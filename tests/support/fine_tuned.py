@@ -25,7 +25,7 @@ from tests.support import ROOT
 
 EXAMPLES = ROOT / "examples"
 CONFIG: LukeConfig = replace(
-    PRESETS["demo"], vocab_size=600, entity_vocab_size=6, hidden_size=32, entity_emb_size=16,
+    PRESETS["tiny"], vocab_size=600, entity_vocab_size=6, hidden_size=32, entity_emb_size=16,
     num_hidden_layers=1, intermediate_size=64, max_position_embeddings=98, initializer_range=0.4,
 )  # fmt: skip
 QUICK = Hyperparameters(learning_rate=1e-4, head_learning_rate=1e-4, batch_size=16, epochs=1)

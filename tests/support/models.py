@@ -15,7 +15,7 @@ from model.luke.flat import FlatBatch, FlatSequence, flatten
 from tests.support.shards import ENTITIES, WORDS
 
 TINY = replace(
-    PRESETS["demo"],
+    PRESETS["tiny"],
     vocab_size=WORDS,
     entity_vocab_size=ENTITIES,
     hidden_size=16,

@@ -22,7 +22,7 @@ SHORT = Recipe(
 )
 
 
-def run(sequences: Path, output: Path, preset: str = "demo", **changes: Any) -> dict[str, float]:
+def run(sequences: Path, output: Path, preset: str = "tiny", **changes: Any) -> dict[str, float]:
     """Pretrain; `changes` are values of the recipe, what `choose` takes, and what `pretrain` does."""
     flags = {name: changes.pop(name) for name in list(changes) if name in RECIPE_NAMES}
     of_configuration = {

@@ -80,7 +80,7 @@ def content() -> dict[str, Any]:
         "setting": {
             "dump": [HOSTILE],
             "language": "en",
-            "preset": "demo",
+            "preset": "tiny",
             "changes": "batch_size 64",
             "profile": "fixed",
             "base_model": HOSTILE,

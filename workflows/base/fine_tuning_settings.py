@@ -23,6 +23,7 @@ class CellSettings(LukeSettings):
     )
     task_preset = parameters.OneOf(
         AUTO,
+        "tiny",
         "demo",
         "small-encoder",
         "base",
@@ -33,7 +34,7 @@ class CellSettings(LukeSettings):
     )
     allow_no_predictions = luigi.BoolParameter(
         significant=False,
-        description="let a model pass that predicts nothing on dev and test, as --preset demo does",
+        description="let a model pass that predicts nothing on dev and test, as --preset tiny does",
     )
 
     def pretraining(self) -> dict[str, Any]:

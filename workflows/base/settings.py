@@ -137,7 +137,7 @@ class PresetSettings:
         AUTO,
         *PRESETS,
         default=AUTO,
-        description="sizes of model, vocabularies and training; auto: demo, or base around a --base-model",
+        description="sizes of model, vocabularies and training; auto: tiny, or base around a --base-model",
     )
     base_model = parameters.Text(
         default=SCRATCH,
@@ -148,7 +148,7 @@ class PresetSettings:
     @property
     def named_preset(self) -> str:
         """The preset that is meant."""
-        by_default = "demo" if self.base_model == SCRATCH else "base"
+        by_default = "tiny" if self.base_model == SCRATCH else "base"
         return by_default if self.preset == AUTO else str(self.preset)
 
 
@@ -285,7 +285,8 @@ class SequenceSettings(VocabularySettings, TokenizerSettings, HeldOutSettings):
         least=1,
         or_auto=True,
         default=AUTO,
-        description="word tokens of a sequence, [CLS] and [SEP] included; auto: 64 for the preset small, or else 512",
+        description="word tokens of a sequence, [CLS] and [SEP] included; auto: 64 for the presets demo and "
+        "small, or else 512",
     )
     max_entities = parameters.WholeNumber(least=1, default=128, description="entities of a sequence")
     max_mention_words = parameters.WholeNumber(
@@ -312,7 +313,7 @@ class SequenceSettings(VocabularySettings, TokenizerSettings, HeldOutSettings):
     @property
     def named_max_words(self) -> int:
         """The words of a sequence that are meant."""
-        by_default = 64 if self.named_preset == "small" else 512
+        by_default = 64 if self.named_preset in ("demo", "small") else 512
         return by_default if self.max_words == AUTO else int(self.max_words)
 
 
@@ -417,8 +418,8 @@ class EvaluationSettings(DocumentSettings):
         or_auto=True,
         default=AUTO,
         description="documents, by hash, whose mentions the pretrained model links, at most, of held-out pages and of "
-        "--linking-gold each; as many other held-out pages choose the calibration; auto: 20 for the preset demo, or "
-        "else 200",
+        "--linking-gold each; as many other held-out pages choose the calibration; auto: 20 for the presets tiny and "
+        "demo, or else 200",
     )
     linking_gold = luigi.Parameter(
         default="",

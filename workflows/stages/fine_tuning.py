@@ -168,8 +168,8 @@ class TaskStage(TaskSettings, TorchStage):
         return {name: value for name, value in said.items() if value and value not in (AUTO, "float32")}
 
     def _may_be_silent(self) -> bool:
-        # The demo's weights have learnt for a minute: it shows that everything works, not what LUKE can do.
-        return self.allow_no_predictions or self.preset_name() == "demo"
+        # Tiny weights have learnt for some seconds: they show that everything works, not what LUKE can do.
+        return self.allow_no_predictions or self.preset_name() == "tiny"
 
     def weights_folder(self) -> str:
         if given := self.given_weights():

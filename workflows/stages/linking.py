@@ -180,10 +180,10 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
         return self.clone(ExportHuggingFace, lite=False) if pretrain.has_released_head() else pretrain
 
     def most_documents(self) -> int:
-        """`--linking-documents`; auto: few for the preset demo."""
+        """`--linking-documents`; auto: few for the presets tiny and demo."""
         if self.linking_documents != AUTO:
             return int(self.linking_documents)
-        return 20 if self.named_preset == "demo" else 200
+        return 20 if self.named_preset in ("tiny", "demo") else 200
 
     def check_needs(self) -> None:
         super().check_needs()

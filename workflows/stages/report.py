@@ -46,13 +46,13 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 8
+    VERSION = 9
 
     corpus = parameters.OneOf(
         "auto",
         "in",
         default="auto",
-        description="whether the corpus, both pretrainings and the linking of texts are shown; auto: those that a "
+        description="whether the corpus, Pretrain and the linking of texts are shown in any case; auto: what a "
         "fine-tuning starts from",
     )
 
@@ -66,10 +66,13 @@ class Report(EvaluationSettings, GridSettings, Stage):
 
     def requires(self) -> dict[str, Stage]:
         grid = self.grid()
-        shown: list[type[Stage]] = [BuildMentionTable, Pretrain, PretrainRoberta]
-        if self.corpus == "auto":
-            used = grid.requires()
-            shown = [stage for stage in shown if stage.__name__ in used]
+        always: list[type[Stage]] = [BuildMentionTable, Pretrain] if self.corpus == "in" else []
+        used = grid.requires()
+        shown = [
+            stage
+            for stage in (BuildMentionTable, Pretrain, PretrainRoberta)
+            if stage in always or stage.__name__ in used
+        ]
         if Pretrain in shown:
             shown.append(EvaluateLinking)
         upstream = {stage.__name__: self.clone(stage, **self.pretraining()) for stage in shown}

@@ -14,7 +14,7 @@ from workflows.engines.disk import Need
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
 from workflows.stages.tables import BuildEntityVocab
 
-TOKENIZER_SIZES = {"demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_265}
+TOKENIZER_SIZES = {"tiny": 8_192, "demo": 8_192, "small": 16_384, "base": 50_265, "large": 50_265}
 
 
 class TrainTokenizer(TrainingSampleSettings, CorpusStage):

@@ -15,7 +15,7 @@ from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
 if TYPE_CHECKING:
     from pipeline.jobs.spark import SparkJob
 
-VOCAB_SIZES = {"demo": 10_000, "small": 32_768, "base": 500_000, "large": 500_000}
+VOCAB_SIZES = {"tiny": 10_000, "demo": 32_768, "small": 32_768, "base": 500_000, "large": 500_000}
 
 
 class SparkStage(SparkSettings, CorpusStage):

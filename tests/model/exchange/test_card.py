@@ -47,7 +47,7 @@ def test_tables_have_as_many_cells_in_each_row() -> None:
 
 TRAINING = {
     "pretraining": {
-        "preset": "demo",
+        "preset": "tiny",
         "base_model": "someone/roberta",
         "base_model_is_folder": False,
         "entities": True,
@@ -93,7 +93,7 @@ def test_the_head_is_what_the_hub_reads(tmp_path: Path) -> None:
 def test_card_says_what_was_trained_and_how() -> None:
     lines = model_card(TINY, 1, TRAINING, lite=False).splitlines()
     for line in (
-        "Other than the preset demo: steps 100/100.",
+        "Other than the preset tiny: steps 100/100.",
         "| base model | someone/roberta |",
         "| learning\\_rate | 0.0001/1e-05 |",
         "| masked word perplexity | 12.346 |",

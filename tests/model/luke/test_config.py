@@ -53,9 +53,9 @@ def test_unknown_and_missing_keys_are_named() -> None:
 
 
 def test_files_from_before_there_was_a_word_encoder_are_roberta_s() -> None:
-    values = json.loads(PRESETS["demo"].to_json())
+    values = json.loads(PRESETS["tiny"].to_json())
     assert values.pop("word_encoder") == "roberta"
-    assert LukeConfig.from_json(json.dumps(values)) == PRESETS["demo"]
+    assert LukeConfig.from_json(json.dumps(values)) == PRESETS["tiny"]
 
 
 def test_bert_has_a_position_for_every_row() -> None:
@@ -68,5 +68,5 @@ def test_bert_has_a_position_for_every_row() -> None:
 
 
 def test_unknown_preset_is_refused() -> None:
-    with pytest.raises(ValueError, match="use one of demo, small, base, large"):
+    with pytest.raises(ValueError, match="use one of tiny, demo, small, base, large"):
         preset("xl")

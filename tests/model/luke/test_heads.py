@@ -16,8 +16,8 @@ from tests.support.models import TINY, random_batch, shake, transformers_values
 
 VOCABULARIES = {"vocab_size": 60, "entity_vocab_size": 12}
 SIZES = {
-    "tiny": TINY,
-    "demo": replace(PRESETS["demo"], **VOCABULARIES),
+    "least": TINY,
+    "tiny": replace(PRESETS["tiny"], **VOCABULARIES),
     "base": replace(PRESETS["base"], num_hidden_layers=2, **VOCABULARIES),
 }
 

@@ -34,9 +34,9 @@ from tests.support.shards import random_rows, write_sequences
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make "demo" a tiny model that is trained for 13 steps."""
-    monkeypatch.setitem(PRESETS, "demo", TINY)
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
+    """Make the preset "tiny" a model that is trained for 13 steps."""
+    monkeypatch.setitem(PRESETS, "tiny", TINY)
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=100))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def phases(**flags: Any) -> list[tuple[int, float, int, str]]:
 @pytest.mark.parametrize("name", sorted(RECIPES))
 @pytest.mark.parametrize("entities", [True, False])
 def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> None:
-    base_model = "roberta-base" if name == "small" else SCRATCH
+    base_model = "roberta-base" if name in ("demo", "small") else SCRATCH
     configuration = choose(name, entities=entities, base_model=base_model)
     assert configuration.recipe == (RECIPES[name] if entities else RECIPES[name].without_entities())
     sizes = {size: getattr(PRESETS[name], size) for size in SIZES}
@@ -66,7 +66,7 @@ def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> Non
 @pytest.mark.parametrize("base_model", [SCRATCH, "roberta-base"])
 @pytest.mark.parametrize("name", sorted(RECIPES))
 def test_the_table_of_a_preset_is_a_recipe_of_it(name: str, base_model: str, tmp_path: Path) -> None:
-    if name == "small" and base_model == SCRATCH:
+    if name in ("demo", "small") and base_model == SCRATCH:
         pytest.skip("it wants a base model")
     path = tmp_path / "again.toml"
     table = choose(name, base_model=base_model).table()
@@ -91,7 +91,7 @@ def test_the_table_of_a_plan_is_a_recipe_of_it(tmp_path: Path) -> None:
     path = tmp_path / "again.toml"
     table = choose("base", flags={"layers": 3, "phases": ["all"], "steps": 10, "warmup_steps": 1}).table()
     path.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items()))
-    assert choose("demo", file=path).table() == table
+    assert choose("tiny", file=path).table() == table
     assert json.loads(json.dumps(table)) == table
 
 
@@ -113,7 +113,7 @@ def test_values_of_phases() -> None:
 @pytest.mark.parametrize("total", [2, 3, 9000, 9001, 12_345])
 def test_steps_are_shared_as_the_preset_s(total: int) -> None:
     flags = {"phases": ["all", "all"], "steps": [7500, 1500], "warmup_steps": 0}
-    whole = choose("demo", flags=flags).recipe.phases
+    whole = choose("tiny", flags=flags).recipe.phases
     assert [phase.steps for phase in whole] == [7500, 1500]
     shared = changed_phases(whole, {"steps": total})
     assert sum(phase.steps for phase in shared) == total
@@ -139,7 +139,7 @@ def test_the_small_preset_wants_a_base_model() -> None:
         around.recipe.start_of_entities(base_model="x", profile=profile) for profile in ("fixed", "paper")
     ]
     assert starts == ["titles", "random"]
-    ignored = choose("demo", flags={"entity_start": "titles"}, entities=False)
+    ignored = choose("tiny", flags={"entity_start": "titles"}, entities=False)
     assert ignored.changes() == {}, "it has no entities that could begin with anything"
 
 
@@ -155,7 +155,7 @@ def test_a_file_is_over_the_preset_and_single_values_are_over_the_file(tmp_path:
         betas = [0, 0.98]
     """)
     configuration = choose(
-        "demo", file=path, flags={"batch_size": 16, "entity_head": "paper", "learning_rate": [5e-4]}
+        "tiny", file=path, flags={"batch_size": 16, "entity_head": "paper", "learning_rate": [5e-4]}
     )
     assert configuration.changes() == {
         "num_hidden_layers": 3,
@@ -178,7 +178,7 @@ def test_width_takes_heads_and_the_inner_layer_along() -> None:
     assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (4, 1024)
     sizes = choose("base", flags={"hidden_size": 100, "num_attention_heads": 5}).sizes
     assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (5, 400)
-    sizes = choose("demo", flags={"hidden_size": 192, "intermediate_size": 64}).sizes
+    sizes = choose("tiny", flags={"hidden_size": 192, "intermediate_size": 64}).sizes
     assert (sizes["num_attention_heads"], sizes["intermediate_size"]) == (3, 64)
 
 
@@ -235,7 +235,7 @@ def test_what_cannot_be_is_refused_by_its_name(tmp_path: Path, values: dict[str,
     (named, *others) = values
     flag = f"--{named.replace('_', '-')}: " if named in SHORT_NAMES and not others else ""
     with pytest.raises(ValueError, match=f"^{flag}{message}"):
-        choose("demo", flags=values)
+        choose("tiny", flags=values)
     path = tmp_path / "recipe.toml"
     lines = (
         f"{name} = {json.dumps(value)}\n".replace('{"steps": 3}', "{steps=3}")
@@ -243,18 +243,18 @@ def test_what_cannot_be_is_refused_by_its_name(tmp_path: Path, values: dict[str,
     )
     path.write_text("".join(lines))
     with pytest.raises(ValueError, match=rf"^--recipe .*recipe\.toml: {message}"):
-        choose("demo", file=path)
+        choose("tiny", file=path)
 
 
 def test_the_steps_of_a_file_are_those_of_the_phases_that_a_flag_leaves(tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text("steps = 6")
     with pytest.raises(ValueError, match=r"recipe\.toml: warmup_steps is 5, .* the 3 steps of its phase"):
-        choose("demo", file=path)
-    recipe = choose("demo", file=path, flags={"phases": ["all"]}).recipe
+        choose("tiny", file=path)
+    recipe = choose("tiny", file=path, flags={"phases": ["all"]}).recipe
     assert [(phase.trainable, phase.steps) for phase in recipe.phases] == [("all", 6)]
     with pytest.raises(ValueError, match=r"^batch_size is 0"):
-        choose("demo", file=path, flags={"phases": ["all"], "batch_size": 0})
+        choose("tiny", file=path, flags={"phases": ["all"], "batch_size": 0})
 
 
 def test_files_that_are_no_recipe(tmp_path: Path) -> None:
@@ -297,8 +297,8 @@ def test_around_a_base_model_the_sizes_are_its_own(tmp_path: Path, sequences: Pa
 
 def test_the_baseline_does_not_look_at_entities() -> None:
     flags = {"masked_entities": 0.5, "entity_width": 3, "entity_head": "paper", "steps": 20}
-    assert choose("demo", flags=flags, entities=False) == choose("demo", flags={"steps": 20}, entities=False)
-    assert choose("demo", flags={"steps": 20}, entities=False).recipe.phases == (Phase(20, 1e-3, 5, "all"),)
+    assert choose("tiny", flags=flags, entities=False) == choose("tiny", flags={"steps": 20}, entities=False)
+    assert choose("tiny", flags={"steps": 20}, entities=False).recipe.phases == (Phase(20, 1e-3, 5, "all"),)
 
 
 # Each flag, as typed, with what it has to change: a value of the model, of its optimiser, or of what is read.
@@ -375,7 +375,7 @@ def test_every_flag_reaches_the_model_the_optimiser_or_the_batches(
 ) -> None:
     text, what, wanted = REACHES[name]
     flag = f"--{name.replace('_', '-')}"
-    options = ["--preset", "demo", "--seed", "1", "--device", "cpu", "--evaluate-every", "0"]
+    options = ["--preset", "tiny", "--seed", "1", "--device", "cpu", "--evaluate-every", "0"]
     if not PLAIN:
         run(sequences, tmp_path / "plain", evaluate_every=0)
         PLAIN.update(seen)
@@ -491,7 +491,7 @@ def test_the_recipe_of_entity_disambiguation_reaches_masks_and_optimisers(
     ]
     options += [
         "--preset",
-        "demo",
+        "tiny",
         "--device",
         "cpu",
         "--evaluate-every",
@@ -512,7 +512,7 @@ def test_the_recipe_of_entity_disambiguation_reaches_masks_and_optimisers(
 def test_a_file_gives_the_bytes_of_the_same_flags(sequences: Path, tmp_path: Path) -> None:
     path = tmp_path / "recipe.toml"
     path.write_text("steps = [4, 3]\nlearning_rate = 1e-2\nbatch_size = 3\nlayers = 1\n")
-    options = ["--preset", "demo", "--seed", "1", "--device", "cpu"]
+    options = ["--preset", "tiny", "--seed", "1", "--device", "cpu"]
     assert pretrain.main([str(sequences), str(tmp_path / "a"), *options, "--recipe", str(path)]) == 0
     flags = ["--steps", "4,3", "--learning-rate", "1e-2", "--batch-size", "3", "--layers", "1"]
     assert pretrain.main([str(sequences), str(tmp_path / "b"), *options, *flags]) == 0
@@ -538,7 +538,7 @@ def test_what_does_not_mean_what_it_seems_is_said(
     words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
     with caplog.at_level("INFO"):
         run(sequences, tmp_path / "a", batch_size=4)
-        assert "preset demo with batch_size 4" in caplog.messages
+        assert "preset tiny with batch_size 4" in caplog.messages
         assert "without a base model everything is new: every phase trains the whole model" in caplog.messages
         caplog.clear()
         run(sequences, tmp_path / "b", base_model=str(tmp_path / "base"))

@@ -23,9 +23,9 @@ from tests.support.shards import random_rows, write_sequences
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make "demo" a tiny model that is trained for 13 steps."""
-    monkeypatch.setitem(PRESETS, "demo", TINY)
-    monkeypatch.setitem(RECIPES, "demo", SHORT)
+    """Make the preset "tiny" a model that is trained for 13 steps."""
+    monkeypatch.setitem(PRESETS, "tiny", TINY)
+    monkeypatch.setitem(RECIPES, "tiny", SHORT)
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,6 @@ def test_the_bar_says_how_fast_and_how_long(
 @pytest.mark.parametrize("compiled", [False, True])
 def test_gradients_of_tables_are_added_in_place_where_that_pays(compiled: bool) -> None:
     module = LukeForPretraining(TINY)
-    prepare(module, replace(RECIPES["demo"], compiled=compiled), torch.device("cpu"))
+    prepare(module, replace(RECIPES["tiny"], compiled=compiled), torch.device("cpu"))
     assert module.luke.word_embeddings.token.adds_in_place
     assert module.luke.entity_embeddings.token.adds_in_place

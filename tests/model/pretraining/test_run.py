@@ -43,9 +43,9 @@ FILES = ["config.json", "metrics.csv", "metrics.jsonl", "model.safetensors", "pr
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make "demo" a tiny model that is trained for 13 steps."""
-    monkeypatch.setitem(PRESETS, "demo", TINY)
-    monkeypatch.setitem(RECIPES, "demo", SHORT)
+    """Make the preset "tiny" a model that is trained for 13 steps."""
+    monkeypatch.setitem(PRESETS, "tiny", TINY)
+    monkeypatch.setitem(RECIPES, "tiny", SHORT)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +161,7 @@ def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, count: int, precision: str
 ) -> None:
     """Each of the 13 steps is made by a run of its own, which goes on from the one before."""
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=1))
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=1))
     torch.set_num_threads(count)
     run(sequences, tmp_path / "whole", precision=precision)
     done: list[int] = []
@@ -188,7 +188,7 @@ from model.luke.config import PRESETS
 from model.pretraining.recipes import RECIPES
 from tests.support.models import TINY
 from tests.support.pretraining import SHORT, run
-PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
+PRESETS["tiny"], RECIPES["tiny"] = TINY, SHORT
 run(source, output)
 """
 
@@ -212,7 +212,7 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     """A line of figures stands at every third step, so the figures of half a line are in the checkpoint."""
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, log_every=3, checkpoint_every=100))
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, log_every=3, checkpoint_every=100))
     run(sequences, tmp_path / "whole")
     settings = Settings(workers=workers)
     original = PhaseTraining.finish_step
@@ -245,7 +245,7 @@ from model.pretraining.recipes import RECIPES
 from model.pretraining.phases import PhaseTraining, Settings
 from tests.support.models import TINY
 from tests.support.pretraining import SHORT, run
-PRESETS["demo"], RECIPES["demo"] = TINY, SHORT
+PRESETS["tiny"], RECIPES["tiny"] = TINY, SHORT
 loss = PhaseTraining.loss
 def first_loss(self, part):
     PhaseTraining.loss = loss
@@ -322,8 +322,8 @@ def test_ways_of_computing(sequences: Path, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("short")
 def test_compiled(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     still = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    monkeypatch.setitem(PRESETS, "demo", still)
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=(Phase(2, 1e-2, 0, "all"),)))
+    monkeypatch.setitem(PRESETS, "tiny", still)
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, phases=(Phase(2, 1e-2, 0, "all"),)))
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
     run(sequences, tmp_path / "plain")
     run(sequences, tmp_path / "compiled", compiled=True)
@@ -336,7 +336,7 @@ def test_compiled(sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_checkpoints_by_the_clock_and_how_many_are_kept(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=100))
     undo = interrupt_at(monkeypatch, 6)
     with pytest.raises(KeyboardInterrupt):
         run(sequences, tmp_path, settings=Settings(checkpoint_minutes=1e-9, checkpoints_kept=3))
@@ -349,7 +349,7 @@ def test_checkpoints_by_the_clock_and_how_many_are_kept(
 def test_loss_that_is_not_finite_says_what_was_read_and_leaves_the_state_before(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, checkpoint_every=100))
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=100))
     run(sequences, tmp_path / "whole")
     original = PhaseTraining.loss
     monkeypatch.setattr(
@@ -438,7 +438,7 @@ def test_a_file_that_cannot_grow_is_an_error_for_people_and_the_last_good_checkp
         return original(optimizer)
 
     monkeypatch.setattr(resume, "optimizer_tensors", limit)
-    call = [str(sequences), str(tmp_path / "broken"), "--preset", "demo", "--seed", "1", "--device", "cpu"]
+    call = [str(sequences), str(tmp_path / "broken"), "--preset", "tiny", "--seed", "1", "--device", "cpu"]
     try:
         assert pretrain.main(call) == 1
     finally:
@@ -538,10 +538,10 @@ def test_new_parameters_train_alone_in_a_frozen_phase_and_words_alone_in_the_bas
     from model.exchange.keys import from_transformers
 
     frozen, whole = SHORT.phases
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, phases=(frozen if with_entities else whole,)))
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, phases=(frozen if with_entities else whole,)))
     words = from_transformers(make_roberta(tmp_path / "roberta").state_dict(), "", with_heads=True)
     base = str(tmp_path / "roberta")
-    start = begun(sequences, choose("demo", base_model=base, entities=with_entities))
+    start = begun(sequences, choose("tiny", base_model=base, entities=with_entities))
     run(sequences, tmp_path / "out", base_model=base, entities=with_entities)
     trained = load_file(tmp_path / "out" / "model.safetensors")
     assert all(torch.equal(start[key], words[key]) for key in words)
@@ -562,7 +562,7 @@ def test_learning_rates_of_a_run(
     used: list[list[float]] = []
     first_weights: list[bool] = []
     original = PhaseTraining.finish_step
-    start = build_model(Corpus(sequences).facts, choose("demo"), seed=1)[0].state_dict()
+    start = build_model(Corpus(sequences).facts, choose("tiny"), seed=1)[0].state_dict()
 
     def finish(self: PhaseTraining, phase: int, done: int, end: int, rate: float, optimizer: Any) -> None:
         used.append([group["lr"] for group in optimizer.param_groups])
@@ -638,7 +638,7 @@ def test_second_phase_has_a_fresh_optimiser(
 def test_second_phase_trains_everything(sequences: Path, tmp_path: Path) -> None:
     make_roberta(tmp_path / "roberta")
     base = str(tmp_path / "roberta")
-    start = begun(sequences, choose("demo", base_model=base))
+    start = begun(sequences, choose("tiny", base_model=base))
     run(sequences, tmp_path / "out", base_model=base)
     trained = load_file(tmp_path / "out" / "model.safetensors")
     assert {key for key in trained if torch.equal(trained[key], start[key])} == set()
@@ -683,9 +683,9 @@ def test_micro_batches_change_nothing_but_rounding(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     still = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    monkeypatch.setitem(PRESETS, "demo", still)
+    monkeypatch.setitem(PRESETS, "tiny", still)
     run(sequences, tmp_path / "a")
-    monkeypatch.setitem(RECIPES, "demo", replace(SHORT, micro_batch_size=5))
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, micro_batch_size=5))
     run(sequences, tmp_path / "b")
     for one, other in zip(lines_of(tmp_path / "a"), lines_of(tmp_path / "b"), strict=True):
         assert one["masked_word_loss"] == pytest.approx(other["masked_word_loss"], rel=1e-4)
@@ -864,7 +864,7 @@ sys.exit(pretrain.main(sys.argv[1:]))
 def test_a_step_of_two_thousand_sequences_takes_few_open_files(sequences: Path, tmp_path: Path) -> None:
     options = [
         "--preset",
-        "demo",
+        "tiny",
         "--steps",
         "2",
         "--warmup-steps",
@@ -907,7 +907,7 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
     for name, changes in models.items():
         make_roberta(tmp_path / name, **changes)
     cases = [
-        ({"preset": "huge"}, "preset 'huge' is unknown; use one of demo, small, base, large"),
+        ({"preset": "huge"}, "preset 'huge' is unknown; use one of tiny, demo, small, base, large"),
         ({"profile": "both"}, "profile 'both' is unknown; use one of fixed, paper"),
         ({"device": "gpu"}, "device 'gpu' is unknown"),
         ({"precision": "fp8"}, "precision is 'fp8', but must be one of auto, float32, bf16"),
@@ -934,7 +934,7 @@ def test_base_model_of_ours_gives_its_words(sequences: Path, tmp_path: Path) -> 
     run(sequences, tmp_path / "first")
     words = load_file(tmp_path / "first" / "model.safetensors")
     module, new = build_model(
-        Corpus(sequences).facts, choose("demo", base_model=str(tmp_path / "first")), seed=2
+        Corpus(sequences).facts, choose("tiny", base_model=str(tmp_path / "first")), seed=2
     )
     state = module.state_dict()
     assert all("entity" in key for key in new)
@@ -944,7 +944,7 @@ def test_base_model_of_ours_gives_its_words(sequences: Path, tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("short")
 def test_the_command_line(sequences: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--preset", "demo", "--seed", "1", "--device", "cpu", "--workers", "1"]
+    options = ["--preset", "tiny", "--seed", "1", "--device", "cpu", "--workers", "1"]
     assert pretrain.main([str(sequences), str(tmp_path / "a"), *options]) == 0
     assert json.loads(capsys.readouterr().out) == run(sequences, tmp_path / "b")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
@@ -956,7 +956,7 @@ def test_the_command_line(sequences: Path, tmp_path: Path, capsys: pytest.Captur
 
 def test_new_parameters_without_a_base_model_are_all() -> None:
     facts = type("Facts", (), {"word_vocab_size": 99, "entity_vocab_size": 9, "pad_id": 1, "max_words": 512})
-    module, new = build_model(facts, choose("demo"), seed=0)
+    module, new = build_model(facts, choose("tiny"), seed=0)
     assert isinstance(module, LukeForPretraining)
     assert new == {name for name, _ in module.named_parameters()}
     assert module.config.vocab_size == 99

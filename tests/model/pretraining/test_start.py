@@ -27,7 +27,7 @@ def facts(tmp_path: Path) -> SequenceFacts:
 def test_what_the_base_model_lacks_is_new_and_named(tmp_path: Path, facts: SequenceFacts, kind: str) -> None:
     theirs = words_of_transformers(kind)
     theirs.save_pretrained(tmp_path / "base")
-    module, new = build_model(facts, choose("demo", base_model=str(tmp_path / "base")), seed=3)
+    module, new = build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
     state = module.state_dict()
     head = {key for key in state if key.startswith("word_head.")}
     assert {key for key in new if "entity" not in key} == (set() if "ForMaskedLM" in kind else head)
@@ -44,21 +44,21 @@ def test_half_a_word_head_is_refused(tmp_path: Path, facts: SequenceFacts) -> No
     del weights["cls.predictions.transform.dense.bias"]
     save_file(weights, path)
     with pytest.raises(ValueError, match=r"base: missing keys word_head\.dense\.bias; unexpected keys none"):
-        build_model(facts, choose("demo", base_model=str(tmp_path / "base")), seed=3)
+        build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
 
 
 def test_a_bert_with_too_few_positions_is_refused(tmp_path: Path, facts: SequenceFacts) -> None:
     theirs = words_of_transformers("BertModel", max_position_embeddings=facts.max_words - 1)
     theirs.save_pretrained(tmp_path / "base")
     with pytest.raises(ValueError, match=r"positions for 31 words, but sequences have up to 32"):
-        build_model(facts, choose("demo", base_model=str(tmp_path / "base")), seed=3)
+        build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
 
 
 def titled(folder: Path, theirs: Any, **flags: Any) -> tuple[LukeForPretraining, Corpus, torch.Tensor]:
     """A model whose entities begin with titles, its corpus, and for each entity the vector of its title by hand."""
     theirs.save_pretrained(folder / "base")
     corpus = Corpus(write_sequences(folder / "sequences", random_rows(9)))
-    configuration = choose("demo", flags=flags, base_model=str(folder / "base"))
+    configuration = choose("tiny", flags=flags, base_model=str(folder / "base"))
     module, _ = build_model(corpus.facts, configuration, seed=3)
     begin_with_titles(module, corpus.titles(), corpus.facts.mask_id)
     table = theirs.get_input_embeddings().weight.detach()
@@ -121,7 +121,7 @@ def test_wider_entities_say_the_same(tmp_path: Path) -> None:
     torch.testing.assert_close(entities.projection(entities.token.weight)[3:], wanted[3:])
 
 
-@pytest.mark.parametrize("preset", sorted(RECIPES.keys() - {"small", "large"}))
+@pytest.mark.parametrize("preset", sorted(RECIPES.keys() - {"demo", "small", "large"}))
 def test_a_start_without_a_base_is_plain(
     facts: SequenceFacts, monkeypatch: pytest.MonkeyPatch, preset: str
 ) -> None:

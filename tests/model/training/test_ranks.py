@@ -41,9 +41,9 @@ ranks._SMALL = 100  # so that some gradients go by themselves
 sequences, output, dropout = Path(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])
 signals = sys.argv[4:]  # of which signal, by which process, after which step
 rank = os.environ.get("RANK", "0")
-PRESETS["demo"] = replace(TINY, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
+PRESETS["tiny"] = replace(TINY, hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout)
 phases = (Phase(12, 2e-3, 2, "new"), Phase(8, 1e-3, 2, "all"))
-RECIPES["demo"] = replace(SHORT, phases=phases, batch_size=6, checkpoint_every=5)
+RECIPES["tiny"] = replace(SHORT, phases=phases, batch_size=6, checkpoint_every=5)
 
 step_of = torch.optim.AdamW.step
 def step(self, *arguments):

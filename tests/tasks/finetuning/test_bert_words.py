@@ -146,7 +146,7 @@ def test_a_model_whose_words_are_others_is_refused(folder: Path, tmp_path: Path)
     ):
         finetune(
             "ner", EXAMPLES / "ner", folder / "bert", tmp_path, tmp_path / "out", variant="luke",
-            preset="demo", seed=1, device="cpu", profile="fixed", progress=False,
+            preset="tiny", seed=1, device="cpu", profile="fixed", progress=False,
         )  # fmt: skip
 
 

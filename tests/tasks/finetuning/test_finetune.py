@@ -38,7 +38,7 @@ from tests.support.fine_tuned import name_of
 
 EXAMPLES = ROOT / "examples" / "ner"
 CONFIG = replace(
-    MODEL_PRESETS["demo"], vocab_size=600, entity_vocab_size=6, hidden_size=32, entity_emb_size=16,
+    MODEL_PRESETS["tiny"], vocab_size=600, entity_vocab_size=6, hidden_size=32, entity_emb_size=16,
     num_hidden_layers=1, intermediate_size=64, max_position_embeddings=98,
 )  # fmt: skip
 QUICK = Hyperparameters(learning_rate=2e-3, head_learning_rate=5e-3, batch_size=8, epochs=2)
@@ -495,7 +495,10 @@ def test_nothing_is_right_where_there_is_nothing(
     ("changes", "message"),
     [
         ({"variant": "ernie"}, "variant 'ernie' is unknown; expected one of luke, luke_original_attention"),
-        ({"preset": "huge"}, "preset 'huge' is unknown; expected one of demo, small-encoder, base, large"),
+        (
+            {"preset": "huge"},
+            "preset 'huge' is unknown; expected one of tiny, demo, small-encoder, base, large",
+        ),
         ({"profile": "both"}, "profile 'both' is unknown; expected one of fixed, paper"),
     ],
 )
@@ -541,7 +544,7 @@ def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(
     enough, silent = {**little, "f1": 0.3}, {**little, "f1": 0.0, "predicted": 0}
     for dev, test, told in ((little, enough, "dev"), (enough, little, "test"), (enough, silent, "")):
         caplog.clear()
-        report_little("ner, variant luke", {"dev": dev, "test": test}, TASKS["ner"].PRESETS["demo"])
+        report_little("ner, variant luke", {"dev": dev, "test": test}, TASKS["ner"].PRESETS["tiny"])
         if told:
             wanted = (
                 f"ner, variant luke: on {told} the model is hardly better than one that predicts nothing: "

@@ -37,7 +37,7 @@ def folder(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     train_tokenizer(texts, folder / "tokenizer", 1500)
     words = len(json.loads((folder / "tokenizer" / "vocab.json").read_text()))
     config = replace(
-        PRESETS["demo"], vocab_size=words, entity_vocab_size=6, hidden_size=64, entity_emb_size=32,
+        PRESETS["tiny"], vocab_size=words, entity_vocab_size=6, hidden_size=64, entity_emb_size=32,
         num_hidden_layers=1, intermediate_size=128, max_position_embeddings=98, initializer_range=0.1,
     )  # fmt: skip
     torch.manual_seed(0)

@@ -449,7 +449,7 @@ def test_a_small_set_is_learnt_by_heart(
     train_tokenizer((EXAMPLES / "train.json").read_text().splitlines() * 2, tmp_path / "tokenizer", 1000)
     words = len(json.loads((tmp_path / "tokenizer" / "vocab.json").read_text()))
     config = replace(
-        MODEL_PRESETS["demo"], vocab_size=words, entity_vocab_size=6, hidden_size=64, entity_emb_size=16,
+        MODEL_PRESETS["tiny"], vocab_size=words, entity_vocab_size=6, hidden_size=64, entity_emb_size=16,
         num_hidden_layers=2, intermediate_size=128, max_position_embeddings=140,
     )  # fmt: skip
     torch.manual_seed(0)

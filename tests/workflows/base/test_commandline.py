@@ -38,7 +38,7 @@ def manifests(folder: Path) -> list[str]:
     ("arguments", "message"),
     [
         (["RunAll", "--seed"], "--seed: no value follows; wanted --seed=VALUE"),
-        (["RunAll", "--preset", "huge"], "--preset huge: wanted one of auto, demo, small, base, large"),
+        (["RunAll", "--preset", "huge"], "--preset huge: wanted one of auto, tiny, demo, small, base, large"),
         (["RunAll", "--profile", "old"], "--profile old: wanted one of fixed, paper"),
         (["RunAll", "--vocab-size", "3"], "--vocab-size 3: wanted a whole number, 4 or more"),
         (["RunAll", "--vocab-size", "abc"], "--vocab-size abc: wanted a whole number, 4 or more"),

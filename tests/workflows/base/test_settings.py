@@ -114,7 +114,7 @@ def test_what_the_command_line_says_is_what_is_trained() -> None:
     words = "Pretrain --steps 200 --batch-size 64 --learning-rate 1e-4 --device cpu"
     with CmdlineParser.global_instance(words.split()) as parser:
         recipe = parser.get_task_obj().configuration.recipe
-    warmup = RECIPES["demo"].phases[0].warmup_steps
+    warmup = RECIPES["tiny"].phases[0].warmup_steps
     assert [(phase.steps, phase.learning_rate) for phase in recipe.phases] == [(100, 1e-4), (100, 1e-4)]
     assert [phase.warmup_steps for phase in recipe.phases] == [warmup, warmup]
     assert recipe.batch_size == 64
@@ -172,7 +172,7 @@ def test_a_file_has_the_hash_of_the_same_values(tmp_path: Path) -> None:
 
 
 def test_the_preset_follows_the_base_model() -> None:
-    assert Pretrain().named_preset == "demo"
+    assert Pretrain().named_preset == "tiny"
     around = Pretrain(base_model="roberta-base")
     assert around.named_preset == "base"
     assert around.configuration.recipe == RECIPES["base"]
@@ -181,11 +181,12 @@ def test_the_preset_follows_the_base_model() -> None:
     assert vocabulary.bytes_parameters()["vocab_size"] == 500_000
 
 
-def test_sequences_of_the_small_preset_are_short() -> None:
-    small = BuildSequences(preset="small")
+@pytest.mark.parametrize("preset", ["demo", "small"])
+def test_sequences_of_presets_around_a_small_base_are_short(preset: str) -> None:
+    small = BuildSequences(preset=preset)
     assert small.limits()["max_words"] == 64
     assert BuildSequences().limits()["max_words"] == 512
-    same, longer = (BuildSequences(preset="small", max_words=count) for count in (64, 128))
+    same, longer = (BuildSequences(preset=preset, max_words=count) for count in (64, 128))
     assert same.hash8 == small.hash8 != longer.hash8
 
 

@@ -388,7 +388,7 @@ def test_a_model_that_cannot_be_exported_is_asked_as_it_was_pretrained(tmp_path:
 
 
 def test_a_demo_is_asked_less() -> None:
-    assert [EvaluateLinking(preset=name).most_documents() for name in ("demo", "base")] == [20, 200]
+    assert [EvaluateLinking(preset=name).most_documents() for name in ("tiny", "base")] == [20, 200]
     assert EvaluateLinking(linking_documents=7).most_documents() == 7
 
 

@@ -24,7 +24,7 @@ def test_stages_are_shared_out_and_one_that_fails_is_told(tmp_path: Path) -> Non
         "variant": "roberta",
         "epochs": 1,
         "device": "cpu",
-        "task_preset": "demo",
+        "task_preset": "tiny",
     }
     settings |= {"weights": str(tmp_path / "weights"), "tokenizer": str(tmp_path / "tokenizer")}
     stages = [FineTune(seed=seed, **settings) for seed in (1, 2, 3)]
@@ -47,7 +47,7 @@ def test_a_process_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     stages = [
         FineTune(
             workdir=str(tmp_path / "work"), weights=str(tmp_path / "weights"), tokenizer=str(tmp_path / "tokenizer"),
-            seed=seed, device="cpu", task_preset="demo",
+            seed=seed, device="cpu", task_preset="tiny",
         )
         for seed in (1, 2)
     ]  # fmt: skip

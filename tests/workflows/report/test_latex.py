@@ -77,7 +77,7 @@ def test_figures_are_there() -> None:
     assert r"LUKE & \textbf{94.3} \\" in document
     assert r"\textit{LUKE (ours)} & 94.0 $\pm$ 1.4 (2 of 3 seeds) \\" in document
     assert r"\textit{\quad difference to the paper} & $-$0.3 \\" in document
-    assert r"\textit{LUKE (ours: example data, demo{-}size model, other hyper{-}parameters)}" in document
+    assert r"\textit{LUKE (ours: example data, tiny model, other hyper{-}parameters)}" in document
     assert r"\input" not in document.replace(r"\usepackage[utf8]{inputenc}", "")
 
 

@@ -176,7 +176,7 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
         "1,234,567 pages",
         "75.0%",
         "50.0%",
-        "A demo shows that every stage works",
+        "A tiny model shows that every stage works",
         "1,357",
         "0.550",
     ):
@@ -186,12 +186,12 @@ def test_figures_are_shown(content: dict[str, Any]) -> None:
     assert "/home/ada" not in page
     assert "| held out | 2 | 7,654 | 9 | 12.5% | 1.2 | 1.2 |" in markdown
     assert "7,654" in page
-    assert "Preset <b>demo</b> with batch_size 64, profile" in page
-    assert r"Preset demo with batch\_size 64, profile fixed" in markdown  # as Markdown escapes it
+    assert "Preset <b>tiny</b> with batch_size 64, profile" in page
+    assert r"Preset tiny with batch\_size 64, profile fixed" in markdown  # as Markdown escapes it
     content["setting"] |= {"preset": "large", "changes": ""}
     assert "Preset large, profile fixed" in tables(content)
-    assert "A demo shows" not in whole(content)
-    assert "A demo shows" not in tables(content)
+    assert "A tiny model shows" not in whole(content)
+    assert "A tiny model shows" not in tables(content)
 
 
 def test_what_templates_cost_is_shown(content: dict[str, Any]) -> None:
@@ -251,7 +251,7 @@ def test_links_are_scored_beside_published_figures(content: dict[str, Any]) -> N
     assert "| global | 1,200 | 75.0% | 87.5% | 62.5% | 678 | 75.0% | 62.5% | 0.062 |" in markdown
     assert "| global | 31.2% | 43.8% | 36.5% | 31.2% | 43.8% | 36.5% |" in markdown
     assert "| CWEB | LUKE-ED (Yamada et al., NAACL 2022, arXiv 1909.00426) |  | 78.9% |" in markdown
-    assert "A demo's model has learnt next to nothing, and its documents are few." in text
+    assert "A tiny model has learnt next to nothing, and its documents are few." in text
     content["setting"]["preset"] = "small"
     assert "next to nothing" not in whole(content)
 
@@ -347,8 +347,8 @@ def change(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (change("corpus.links_by_status", {}), "There is no link."),
         (change("corpus.extremes", {}), "None occurs so often."),
         (change("corpus.lost_text.top", []), "<p>None was counted.</p>"),
-        (change("corpus.entities.rank_frequency", []), "A demo shows"),
-        (change("stages", []), "A demo shows"),
+        (change("corpus.entities.rank_frequency", []), "A tiny model shows"),
+        (change("stages", []), "A tiny model shows"),
         (change("setting.dump", []), "<h1>LUKE</h1>"),
         (change("linking.sets", []), "No document was linked."),
     ],

@@ -201,7 +201,7 @@ def test_commands_take_formats_as_they_are(
         assert content(task, found) == content(task, examples(task, split))
     pretrained(tmp_path)
     options = {"--data": data, "--weights": tmp_path / "weights", "--tokenizer": tmp_path / "tokenizer"}
-    options |= {"--workdir": tmp_path, "--task-preset": "demo", "--epochs": 1, "--device": "cpu"}
+    options |= {"--workdir": tmp_path, "--task-preset": "tiny", "--epochs": 1, "--device": "cpu"}
     given = chain.from_iterable(options.items())
     luigi = run_luigi if task == "ner" else run_forked
     result = luigi("FineTune", "--task", task, *given, *flag, cwd=tmp_path)

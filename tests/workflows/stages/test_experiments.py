@@ -36,12 +36,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process, an epoch each."""
     monkeypatch.setattr(cells, "run", run_here)
     for task in TASKS.values():
-        monkeypatch.setitem(task.PRESETS, "demo", replace(QUICK, epochs=1))
+        monkeypatch.setitem(task.PRESETS, "tiny", replace(QUICK, epochs=1))
 
 
 def grid_of(workdir: Path, toml: str, **changes: Any) -> FineTuneGrid:
     settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
-    settings["task_preset"] = "demo"
+    settings["task_preset"] = "tiny"
     luigi.Task.clear_instance_cache()  # as in another process
     return FineTuneGrid(workdir=str(workdir), experiments=toml, **(settings | changes))
 
@@ -144,7 +144,7 @@ def test_a_command_with_a_failed_cell_fails_after_its_report(
         variants="roberta",
         seeds="1",
         device="cpu",
-        task_preset="demo",
+        task_preset="tiny",
     )
     assert not luigi.build([stage], local_scheduler=True, log_level="CRITICAL")
     page = Path(stage.where).read_text()
@@ -191,7 +191,7 @@ def test_plain_roberta_is_the_base_model_without_extra_training(tmp_path: Path, 
 
 
 def command(workdir: Path, toml: str, *more: str) -> list[str]:
-    given = {"--experiments": toml, "--workdir": str(workdir), "--device": "cpu", "--task-preset": "demo"}
+    given = {"--experiments": toml, "--workdir": str(workdir), "--device": "cpu", "--task-preset": "tiny"}
     return [*more, *chain.from_iterable(given.items())]
 
 
@@ -288,7 +288,7 @@ def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, toml:
 
     def report(**changes: Any) -> str:
         luigi.Task.clear_instance_cache()
-        settings: dict[str, Any] = {"tasks": "ner", "variants": "luke", "seeds": "1", "task_preset": "demo"}
+        settings: dict[str, Any] = {"tasks": "ner", "variants": "luke", "seeds": "1", "task_preset": "tiny"}
         settings |= {"workdir": str(tmp_path), "experiments": toml}
         stage = RunExperiments(**(settings | changes))
         return stage.report().folder
@@ -305,7 +305,7 @@ def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, toml:
 
 
 def test_the_preset_of_given_weights_is_for_their_width(tmp_path: Path, toml: str) -> None:
-    for preset in ("demo", "base"):
+    for preset in ("tiny", "base"):
         grid = grid_of(tmp_path, toml, task_preset="auto", preset=preset)
         assert {stage.preset_name() for stage in grid.stages()} == {"small-encoder"}
     assert grid_of(tmp_path, toml, task_preset="large").stages()[0].preset_name() == "large"

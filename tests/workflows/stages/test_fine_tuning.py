@@ -29,7 +29,7 @@ def stage_of(folder: Path, workdir: Path) -> FineTune:
         tokenizer=str(folder / "tokenizer"),
         device="cpu",
         seed=1,
-        task_preset="demo",
+        task_preset="tiny",
     )
 
 
@@ -41,7 +41,7 @@ def contents(folder: str) -> dict[str, bytes]:
 
 def test_a_killed_stage_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretrained(tmp_path)
-    monkeypatch.setitem(ner.PRESETS, "demo", THREE)
+    monkeypatch.setitem(ner.PRESETS, "tiny", THREE)
     whole, broken = (stage_of(tmp_path, tmp_path / name) for name in ("whole", "broken"))
     whole.run()
     visited: list[int] = []
@@ -70,7 +70,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A FineTune of a tiny BERT that learns next to nothing."""
     bert(tmp_path / "bert")
     dull = Hyperparameters(1e-9, 1e-9, batch_size=30, epochs=1)
-    monkeypatch.setattr(ner, "PRESETS", dict.fromkeys(("small-encoder", "demo"), dull))
+    monkeypatch.setattr(ner, "PRESETS", dict.fromkeys(("small-encoder", "tiny"), dull))
     monkeypatch.setattr(ner, "decode", lambda dataset, *rest: [[] for _ in dataset.sentences])
     data, weights, workdir = str(EXAMPLES / "ner"), str(tmp_path / "bert"), str(tmp_path / "work")
 
@@ -136,14 +136,20 @@ def test_the_width_of_given_weights_decides_the_preset(
         kind = {} if owner == "ours" else {"model_type": "luke"}
         (tmp_path / "weights" / "config.json").write_text(json.dumps({**config, **kind}))
     given = str(tmp_path / "weights")
-    for size in ("demo", "small", "base", "large"):
+    for size in ("tiny", "demo", "small", "base", "large"):
         stage = FineTune(workdir=str(tmp_path), weights=given, preset=size, device="cpu")
         assert stage.preset_name() == preset
-        assert FineTune(workdir=str(tmp_path), weights=given, task_preset="demo").preset_name() == "demo"
+        assert FineTune(workdir=str(tmp_path), weights=given, task_preset="tiny").preset_name() == "tiny"
 
 
 def test_the_preset_of_our_own_weights_is_that_of_their_pretraining(tmp_path: Path) -> None:
-    for size, preset in (("demo", "demo"), ("small", "small-encoder"), ("base", "base"), ("large", "large")):
+    for size, preset in (
+        ("tiny", "tiny"),
+        ("demo", "demo"),
+        ("small", "small-encoder"),
+        ("base", "base"),
+        ("large", "large"),
+    ):
         assert FineTune(workdir=str(tmp_path), preset=size).preset_name() == preset
 
 
@@ -154,9 +160,9 @@ def test_a_silent_model_fails_unless_it_is_a_demo_or_allowed(stage: Any) -> None
     made, done = stage(allow_no_predictions=True)  # of the same preset
     assert done
     assert made.preset_name() == "small-encoder"
-    made, done = stage(task_preset="demo")
+    made, done = stage(task_preset="tiny")
     assert done
-    assert made.preset_name() == "demo"
+    assert made.preset_name() == "tiny"
 
 
 def test_a_preset_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
         "FineTune (ner, luke, seed 42)",
         "FineTune (relation_classification, roberta_extra_training, seed 42)",
         "links: category",
-        "A demo shows",
+        "A tiny model shows",
     ):
         assert name in page
     results = json.loads((Path(report.folder) / "results.json").read_text())
@@ -126,7 +126,7 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
     assert cells == [(task, variant, "done") for task in TASKS for variant in variants]
     assert len(results["training"]["Pretrain"]["log"]) == 4
     own = [cell["weights"] for cell in results["cells"] if cell["variant"] == "luke"]
-    assert all(weights["is_own"] and weights["preset"] == "demo" for weights in own)
+    assert all(weights["is_own"] and weights["preset"] == "tiny" for weights in own)
 
 
 def test_the_export_loads_in_transformers(everything: RunAll) -> None:
@@ -143,7 +143,7 @@ def test_the_export_loads_in_transformers(everything: RunAll) -> None:
     assert "| annotations |" in card
     assert card.startswith("---\nlibrary_name:")
     assert 'language: ["en"]' in card
-    assert "| preset | demo |" in card
+    assert "| preset | tiny |" in card
     tokenizer = LukeTokenizer.from_pretrained(folder)
     vocab = json.loads((Path(everything.clone(BuildEntityVocab).folder) / "entity_vocab.json").read_text())
     title = next(title for title, number in vocab.items() if number == 3)
@@ -224,16 +224,16 @@ def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: P
     assert json.loads((Path(pretrain.folder) / "config.json").read_text())["num_hidden_layers"] == 1
     said = "num_hidden_layers 1, phases all, steps 6, learning_rate 0.0003, warmup_steps 0, batch_size 3"
     text = (Path(report.folder) / "tables.md").read_text()
-    assert f"Preset demo with {said}, masked_word_share 0.3, profile fixed" in text.replace("\\_", "_")
-    assert f"Ours: preset demo with {said}" in text.replace("\\_", "_")
-    assert f"Pretrain, preset demo with {said}" in text.replace("\\_", "_")
+    assert f"Preset tiny with {said}, masked_word_share 0.3, profile fixed" in text.replace("\\_", "_")
+    assert f"Ours: preset tiny with {said}" in text.replace("\\_", "_")
+    assert f"Pretrain, preset tiny with {said}" in text.replace("\\_", "_")
     peak = {"learning_rate": "3e-4", "batch_size": 3}
     export = everything.clone(ExportHuggingFace, **{**values, **peak})
     run_in_process(export)
     assert type(export.requires()["Pretrain"]) is Pretrain
     assert export.requires()["Pretrain"].folder == pretrain.folder
     card = (Path(export.folder) / "model" / "README.md").read_text().replace("\\_", "_")
-    assert f"Other than the preset demo: {said}, masked_word_share 0.3." in card
+    assert f"Other than the preset tiny: {said}, masked_word_share 0.3." in card
 
 
 def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
 def stage_of(work: Path, workdir: Path, **changes: Any) -> FineTune:
     given = {"data": "data", "weights": "weights", "tokenizer": "tokenizer", "mentions": "mentions"}
     folders = {name: str(work / folder) for name, folder in given.items()}
-    values = {"task": DISAMBIGUATION, "task_preset": "demo", "device": "cpu", "seed": 1, "epochs": 1}
+    values = {"task": DISAMBIGUATION, "task_preset": "tiny", "device": "cpu", "seed": 1, "epochs": 1}
     return FineTune(**{"workdir": str(workdir), **folders, **values, **changes})
 
 
@@ -70,7 +70,7 @@ def test_documents_of_the_user_are_learnt_as_by_the_function(
     again = stage_of(work, tmp_path / "work", softmax_weight=0.5, learning_rate=2e-3)
     again.run()
     assert again.complete()
-    preset = changed(presets(DISAMBIGUATION)["demo"], {"learning_rate": 2e-3, "epochs": 1})
+    preset = changed(presets(DISAMBIGUATION)["tiny"], {"learning_rate": 2e-3, "epochs": 1})
     settings = LinkerSettings(preset.learning_rate, preset.batch_size, preset.epochs, softmax_weight=0.5)
     data = work / "data"
     metrics = train_linker(

@@ -34,12 +34,12 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     luigi.Task.clear_instance_cache()
     monkeypatch.setattr(cells, "run", run_here)
     for task in TASKS.values():
-        monkeypatch.setitem(task.PRESETS, "demo", QUICK)
+        monkeypatch.setitem(task.PRESETS, "tiny", QUICK)
 
 
 def tune(workdir: Path, toml: str, **changes: Any) -> Tune:
     settings: dict[str, Any] = {"task": "relation_classification", "seed": 3, "device": "cpu"} | GRID
-    settings["task_preset"] = "demo"
+    settings["task_preset"] = "tiny"
     return Tune(workdir=str(workdir), experiments=toml, **(settings | changes))
 
 
@@ -64,7 +64,7 @@ def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
     for number, setting in enumerate(stage.settings()):
         metrics = finetune.finetune(
             stage.task, EXAMPLES / stage.task, Path(stage.given_weights()), Path(stage.given_weights()),
-            tmp_path / str(number), variant="luke", preset="demo", seed=3, device="cpu", profile="fixed",
+            tmp_path / str(number), variant="luke", preset="tiny", seed=3, device="cpu", profile="fixed",
             progress=False, allow_no_predictions=True, changes={**setting, "patience": 2},
         )  # fmt: skip
         scores.append(metrics["dev"]["f1"])
@@ -139,7 +139,7 @@ def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
         "device": "cpu",
         "tuning_seed": 3,
     }
-    settings |= {"task_preset": "demo", **GRID}
+    settings |= {"task_preset": "tiny", **GRID}
     tasks = "relation_classification,extractive_qa"
     grid = FineTuneGrid(tasks=tasks, variants="luke", seeds="1,2", tuned=True, **settings)
     grid.run()
@@ -154,7 +154,7 @@ def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
         found = cell["configuration"]["hyperparameters"]
         assert {name: found[name] for name in best} == best
         assert found["patience"] == 0
-    assert records[2]["preset"] == "demo"
+    assert records[2]["preset"] == "tiny"
     alone = TunedFineTune(task="relation_classification", seed=1, **settings)
     assert {name: stage.folder for name, stage in alone.requires().items()} == {"Tune": search.folder}
     assert alone.complete()
@@ -168,7 +168,7 @@ def test_a_search_that_fails_stops_only_its_own_cells(
 
     monkeypatch.setattr(ner, "featurize", fail)
     grid = FineTuneGrid(
-        workdir=str(tmp_path), experiments=toml, device="cpu", tuned=True, task_preset="demo",
+        workdir=str(tmp_path), experiments=toml, device="cpu", tuned=True, task_preset="tiny",
         tasks="ner,entity_typing", variants="luke", seeds="1", **dict.fromkeys(LISTS, "1"),
     )  # fmt: skip
     grid.run()
@@ -199,7 +199,7 @@ def test_settings_that_failed_are_tried_again(
 def test_a_search_that_finds_nothing_right_fails(
     tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless it is allowed, or the demo's."""
+    """Unless it is allowed, or tiny."""
     monkeypatch.setattr(results, "score", lambda run, split, found: {"f1": 0.0, "predicted": 0})
     for task in TASKS.values():
         monkeypatch.setitem(task.PRESETS, "base", QUICK)
@@ -217,9 +217,9 @@ def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Pa
     for patience, trained, kept in ((0, 8, 8), (1, 3, 2), (2, 4, 2), (3, 8, 8)):
         scores = iter(given)
         monkeypatch.setattr(epochs, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
-        monkeypatch.setitem(ner.PRESETS, "demo", replace(QUICK, batch_size=1000, epochs=8))
+        monkeypatch.setitem(ner.PRESETS, "tiny", replace(QUICK, batch_size=1000, epochs=8))
         metrics = finetune.finetune(
-            "ner", EXAMPLES / "ner", weights, weights, tmp_path / str(patience), variant="roberta", preset="demo",
+            "ner", EXAMPLES / "ner", weights, weights, tmp_path / str(patience), variant="roberta", preset="tiny",
             seed=1, device="cpu", profile="fixed", progress=False, allow_no_predictions=True,
             changes={"patience": patience},
         )  # fmt: skip
@@ -246,7 +246,7 @@ def test_a_learning_rate_changes_the_classifiers_in_proportion() -> None:
 
 
 def test_a_search_alone_is_the_one_that_the_next_run_takes(tmp_path: Path, toml: str) -> None:
-    settings = {"workdir": str(tmp_path), "experiments": toml, "task_preset": "demo", **GRID}
+    settings = {"workdir": str(tmp_path), "experiments": toml, "task_preset": "tiny", **GRID}
     one = {"task": "ner", "variant": "roberta"}
     search = Tune(**one, tuning_patience=3, **settings)
     settings["tuning_patience"] = 3

@@ -2,7 +2,7 @@
 
 Three degrees, by the caveats of a result:
 
-- `SAYS_NOTHING`: the project's examples or a model of the demo's size show that everything works, and nothing of the
+- `SAYS_NOTHING`: the project's examples or a tiny model show that everything works, and nothing of the
   paper's model. No difference to the paper is made.
 - `OTHER_DATA`: a split has another size than the paper's. It may be a result worth having, but figures of different
   test sets are not subtracted.
@@ -24,10 +24,10 @@ STATES = (DONE, "failed", "no data", "no weights")
 TUNED = "tuned"
 SEARCHED = ("Learning rate", "Batch size", "Training epochs", "Patience")
 """What a search on dev sets, as the paper's did: with the preset TUNED it need not be what the paper's found."""
-EXAMPLE_DATA, DEMO_SIZE = "example data", "demo-size model"
+EXAMPLE_DATA, TINY_SIZE = "example data", "tiny model"
 OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS = "other data", "other model size", "other hyper-parameters"
 NO_ENTITIES = "no entities of Wikipedia"
-SAYS_NOTHING = (EXAMPLE_DATA, DEMO_SIZE)
+SAYS_NOTHING = (EXAMPLE_DATA, TINY_SIZE)
 NO_DIFFERENCE = (*SAYS_NOTHING, OTHER_DATA)
 CLASSIFIER_RATE = "Learning rate of the classifier"
 LINEAR, NO_CLIPPING = "linear", "none"  # neither training has a setting for these
@@ -226,15 +226,15 @@ def _of_data(cell: Cell) -> Iterator[Caveat]:
 
 
 def _of_size(cell: Cell) -> Iterator[Caveat]:
-    """The demo's size is what its preset made, and whatever is no larger, by any name."""
-    model, demo, large = cell["configuration"]["model"], PRESETS["demo"], PRESETS["large"]
+    """Tiny is what that preset made, and whatever is no larger, by any name."""
+    model, tiny, large = cell["configuration"]["model"], PRESETS["tiny"], PRESETS["large"]
     layers, units = model["num_hidden_layers"], model["hidden_size"]
-    is_of_demo = cell["weights"]["is_own"] and cell["weights"]["preset"] == "demo"
-    is_demo = is_of_demo or (layers <= demo.num_hidden_layers and units <= demo.hidden_size)
-    if is_demo or (layers, units) != (large.num_hidden_layers, large.hidden_size):
+    is_of_tiny = cell["weights"]["is_own"] and cell["weights"]["preset"] == "tiny"
+    is_tiny = is_of_tiny or (layers <= tiny.num_hidden_layers and units <= tiny.hidden_size)
+    if is_tiny or (layers, units) != (large.num_hidden_layers, large.hidden_size):
         wanted = f"{large.num_hidden_layers} of {large.hidden_size:,}"
         yield Caveat(
-            DEMO_SIZE if is_demo else OTHER_SIZE, f"{layers} layers of {units:,} units, not {wanted}"
+            TINY_SIZE if is_tiny else OTHER_SIZE, f"{layers} layers of {units:,} units, not {wanted}"
         )
 
 

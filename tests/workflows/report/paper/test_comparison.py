@@ -21,13 +21,13 @@ from tests.support.properties import given, st
 from workflows import FineTuneGrid
 from workflows.engines import workers as cells
 from workflows.report.paper.caveats import (
-    DEMO_SIZE,
     EXAMPLE_DATA,
     NO_ENTITIES,
     OTHER_DATA,
     OTHER_SETTINGS,
     OTHER_SIZE,
     SAYS_NOTHING,
+    TINY_SIZE,
 )
 from workflows.report.paper.comparison import HIDDEN_TEST, OurFigure, compare, our_figure
 from workflows.report.rendering import environment, markdown_cell
@@ -35,8 +35,8 @@ from workflows.stages.experiments import EXPERIMENTS
 
 VARIANTS = tuple(dict.fromkeys(VARIANT_OF_ROW.values()))
 RESULTS = [table for table in TABLES if table.measures]
-DEMO = {"data": "ner", "is_example": True, "own_preset": "demo", "model": "demo", "preset": "demo"}
-DEMO |= {"weights": "Pretrain, preset demo", "base_model": "scratch", "corpus": "enwiki-2006-12k.xml.bz2"}
+DEMO = {"data": "ner", "is_example": True, "own_preset": "tiny", "model": "tiny", "preset": "tiny"}
+DEMO |= {"weights": "Pretrain, preset tiny", "base_model": "scratch", "corpus": "enwiki-2006-12k.xml.bz2"}
 F1 = Measure("ner", "test", "f1")
 
 
@@ -194,13 +194,13 @@ def test_hidden_test_sets_are_labelled_and_never_subtracted_from() -> None:
 def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
     compared = compare([cell(**DEMO)])
     row = row_of(compared, 3, "LUKE").ours
-    assert row.marks == ("example data", "demo-size model", "other hyper-parameters")
+    assert row.marks == ("example data", "tiny model", "other hyper-parameters")
     assert [figure.difference for figure in row.figures] == [None]
     assert "say nothing about the paper's model" in compared.caveat
     text = row.origins[0].text
     for part in (
         "CoNLL-2003: data ner",
-        "weights the pipeline's own (Pretrain, preset demo, from scratch, corpus enwiki-2006-12k.xml.bz2)",
+        "weights the pipeline's own (Pretrain, preset tiny, from scratch, corpus enwiki-2006-12k.xml.bz2)",
         "2 layers of 128 units, not 24 of 1,024",
     ):
         assert part in text
@@ -214,8 +214,8 @@ def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
         ({"own_preset": "base", "model": "base"}, (OTHER_SIZE,), True),
         ({"own_preset": "small", "model": "small"}, (OTHER_SIZE, OTHER_SETTINGS), True),  # it has no dropout
         ({"weights": "named-luke-large", "model": "base"}, (OTHER_SIZE,), True),
-        ({"weights": "named-luke-large", "model": "demo"}, (DEMO_SIZE,), False),
-        ({"own_preset": "demo", "model": "base"}, (DEMO_SIZE,), False),
+        ({"weights": "named-luke-large", "model": "tiny"}, (TINY_SIZE,), False),
+        ({"own_preset": "tiny", "model": "base"}, (TINY_SIZE,), False),
         ({"is_example": True}, (EXAMPLE_DATA,), False),
         ({"sizes": {"train": 100, "dev": 3250, "test": 3453}}, (OTHER_DATA,), False),
         ({"sizes": {"test": 12}, "model": "base"}, (OTHER_DATA, OTHER_SIZE), False),
@@ -272,7 +272,7 @@ NO_DIFFERENCE, COMES_OF = "With other data no difference is shown", "A differenc
     [
         ([{}], ()),
         ([{"is_example": True}], (NOTHING,)),
-        ([{"model": "demo"}], (NOTHING,)),
+        ([{"model": "tiny"}], (NOTHING,)),
         ([{"sizes": {"test": 12}}], (UNLIKE, NO_DIFFERENCE)),
         ([{"model": "base"}], (UNLIKE, COMES_OF)),
         ([{"changes": {"epochs": 3}}], (UNLIKE, COMES_OF)),
@@ -413,16 +413,16 @@ def test_questions_without_a_mention_table_are_marked() -> None:
 def test_the_grids_own_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the stage writes is what is read here, data and weights that are not there included."""
     monkeypatch.setattr(cells, "run", run_here)
-    monkeypatch.setitem(TASKS["ner"].PRESETS, "demo", replace(QUICK, epochs=1))
+    monkeypatch.setitem(TASKS["ner"].PRESETS, "tiny", replace(QUICK, epochs=1))
     toml = experiments(tmp_path, tasks=["ner"], weights=["luke"])
     settings = {"tasks": "ner,cloze_qa", "variants": "luke,roberta", "seeds": "1,2", "device": "cpu"}
-    grid = FineTuneGrid(workdir=str(tmp_path / "work"), experiments=toml, task_preset="demo", **settings)
+    grid = FineTuneGrid(workdir=str(tmp_path / "work"), experiments=toml, task_preset="tiny", **settings)
     grid.run()
     compared = compare(json.loads((Path(grid.folder) / EXPERIMENTS).read_text())["cells"])
     ours = row_of(compared, 3, "LUKE").ours
     assert ours.figures[0].state == "done"
     assert ours.figures[0].seeds == 2
-    assert ours.marks == (OTHER_DATA, DEMO_SIZE, OTHER_SETTINGS)
+    assert ours.marks == (OTHER_DATA, TINY_SIZE, OTHER_SETTINGS)
     assert ours.figures[0].difference is None
     assert ours.made_with == "ner; luke/weights"
     assert row_of(compared, 3, "RoBERTa").ours.figures[0].text == "no weights"
@@ -507,7 +507,7 @@ def test_the_page() -> None:
     (demo,) = (
         n
         for n, row in enumerate(rows.rows)
-        if row[0].startswith("LUKE (ours)example data, demo-size model, other hyper-parameterscloze_qa; ")
+        if row[0].startswith("LUKE (ours)example data, tiny model, other hyper-parameterscloze_qa; ")
         and len(row) == 5
     )
     assert rows.classes[demo][0] == {"ours", "demo"}
@@ -531,5 +531,5 @@ def test_the_markdown() -> None:
     assert "<script>" not in markdown
     assert "| LUKE | **94.3** |" in markdown
     assert "| LUKE (ours) | 94.0 ± 1.4 (2 of 3 seeds) |\n| difference to the paper | −0.3 |" in markdown
-    assert "| LUKE (ours: example data, demo-size model, other hyper-parameters) | 50.0 |" in markdown
+    assert "| LUKE (ours: example data, tiny model, other hyper-parameters) | 50.0 |" in markdown
     assert "not in experiments.toml" in markdown

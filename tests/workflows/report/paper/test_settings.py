@@ -26,7 +26,7 @@ def rows(table):
 def pretraining(preset, max_words=512, **flags):
     used = {}
     for stage, entities in STAGES.items():
-        base_model = "roberta-base" if preset == "small" else SCRATCH
+        base_model = "roberta-base" if preset in ("demo", "small") else SCRATCH
         configuration = choose(preset, flags=flags, entities=entities, base_model=base_model)
         record = {"preset": preset, "recipe": configuration.table(), "changes": configuration.changes()}
         config = asdict(replace(PRESETS[preset], **configuration.sizes))
@@ -57,8 +57,8 @@ def test_presets_of_the_paper_differ_in_nothing() -> None:
 
 
 def test_what_a_demo_uses_is_marked() -> None:
-    cells = [cell(task, preset="demo", model="demo") for task in DATASETS]
-    found = tables(cells, pretraining("demo", max_words=128))
+    cells = [cell(task, preset="tiny", model="tiny") for task in DATASETS]
+    found = tables(cells, pretraining("tiny", max_words=128))
     assert rows(found[11])["Learning rate"].ours[0] == "0.002, classifier 0.005"
     assert rows(found[11])["Learning rate"].differs == (True,) * 5
     assert rows(found[11])["Batch size"].differs == (False, True, True, True, True)
@@ -66,17 +66,17 @@ def test_what_a_demo_uses_is_marked() -> None:
         "96 (entity_typing, relation_classification, ner); 128 (cloze_qa, extractive_qa)",
     )
     assert rows(found[12])["Adam β2"].differs == (False,)
-    first, second = RECIPES["demo"].phases
+    first, second = RECIPES["tiny"].phases
     for name, value in (
         ("Maximum word length", "128"),
-        ("Batch size", str(RECIPES["demo"].batch_size)),
+        ("Batch size", str(RECIPES["tiny"].batch_size)),
         ("Peak learning rate", number_text(second.learning_rate)),
         ("Peak learning rate (first 100K steps)", number_text(first.learning_rate)),
         ("Warmup steps", str(first.warmup_steps)),
     ):
         assert (rows(found[9])[name].ours, rows(found[9])[name].differs) == ((value,), (True,))
-    assert "preset demo, 50 + 50 steps, 2 layers of 128 units" in found[9].notes[0]
-    assert "preset demo, 100 steps" in found[10].notes[0]
+    assert "preset tiny, 50 + 50 steps, 2 layers of 128 units" in found[9].notes[0]
+    assert "preset tiny, 100 steps" in found[10].notes[0]
 
 
 def test_what_a_recipe_changes_is_named_and_marked() -> None:
@@ -103,7 +103,7 @@ def test_a_share_of_masked_entities_other_than_the_papers_is_marked() -> None:
 
 
 def test_warmups_that_differ_are_both_shown() -> None:
-    row = rows(tables(pretraining=pretraining("demo", warmup_steps=[5, 3]))[9])["Warmup steps"]
+    row = rows(tables(pretraining=pretraining("tiny", warmup_steps=[5, 3]))[9])["Warmup steps"]
     assert row.ours == ("5 (phase 1); 3 (phase 2)",)
     assert rows(tables(pretraining=pretraining("small"))[9])["Dropout"].ours == ("0",)
 
