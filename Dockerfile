@@ -22,7 +22,4 @@ RUN pip install --no-cache-dir -c constraints.txt ${TORCH_INDEX:+--extra-index-u
 USER luke
 WORKDIR /home/luke
 ENTRYPOINT []
-# `make demo`, which says what is left out.
-CMD ["luigi", "--module", "workflows", "RunAll", "--preset", "demo", "--base-model", "/app/minilm", "--held-out", "0.05", \
-     "--tasks", "ner,entity_typing,relation_classification", "--variants", "luke", \
-     "--linking-gold", "/app/examples/linking/documents.jsonl"]
+CMD ["luigi", "--module", "workflows", "RunAll"]

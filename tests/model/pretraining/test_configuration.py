@@ -120,6 +120,15 @@ def test_steps_are_shared_as_the_preset_s(total: int) -> None:
     assert shared[0].steps == pytest.approx(total * 7500 / 9000, abs=1)
 
 
+def test_the_demo_is_small_for_fewer_steps() -> None:
+    assert PRESETS["demo"] == PRESETS["small"]
+    (short,), (whole,) = RECIPES["demo"].phases, RECIPES["small"].phases
+    assert short.steps < whole.steps
+    assert short.trainable == whole.trainable
+    lengths = {"phases": RECIPES["small"].phases, "log_every": 50, "checkpoint_every": 1000}
+    assert replace(RECIPES["demo"], **lengths) == RECIPES["small"]
+
+
 def test_the_small_preset_wants_a_base_model() -> None:
     with pytest.raises(ValueError, match=r"^preset small hides no words, which a model without a base"):
         choose("small")

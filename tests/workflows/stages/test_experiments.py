@@ -21,7 +21,7 @@ from tests.support.fine_tuned import EXAMPLES, QUICK
 from tests.support.forked import end
 from tests.support.grid import experiments, run_here
 from tests.support.stages import run_forked, start_forked, started
-from workflows import FineTuneGrid, RunExperiments
+from workflows import FineTuneGrid, RunAll, RunExperiments
 from workflows.engines import workers as cells
 from workflows.stages.experiments import EXPERIMENTS
 
@@ -309,6 +309,30 @@ def test_the_preset_of_given_weights_is_for_their_width(tmp_path: Path, toml: st
         grid = grid_of(tmp_path, toml, task_preset="auto", preset=preset)
         assert {stage.preset_name() for stage in grid.stages()} == {"small-encoder"}
     assert grid_of(tmp_path, toml, task_preset="large").stages()[0].preset_name() == "large"
+
+
+def test_the_baseline_is_pretrained_where_a_fine_tuning_starts_from_it(tmp_path: Path) -> None:
+    """A run of everything pretrains LUKE in any case."""
+    toml = tmp_path / "given.toml"
+    toml.write_text("[weights]\n" + "".join(f'{name} = "here"\n' for name in ("luke", "roberta")))
+    (tmp_path / "here").mkdir()
+    pretrained = {
+        variants: {"Pretrain", "PretrainRoberta"}
+        & {
+            type(each).__name__
+            for each in RunAll(workdir=str(tmp_path), variants=variants, **given).upstream()
+        }
+        for variants, given in (
+            ("luke", {}),
+            ("luke,roberta_extra_training", {}),
+            ("luke,roberta", {"experiments": str(toml)}),
+        )
+    }
+    assert pretrained == {
+        "luke": {"Pretrain"},
+        "luke,roberta_extra_training": {"Pretrain", "PretrainRoberta"},
+        "luke,roberta": {"Pretrain"},
+    }
 
 
 def test_stages_below_stand_in_the_report_once(tmp_path: Path) -> None:
