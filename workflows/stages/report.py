@@ -68,11 +68,8 @@ class Report(EvaluationSettings, GridSettings, Stage):
         grid = self.grid()
         always: list[type[Stage]] = [BuildMentionTable, Pretrain] if self.corpus == "in" else []
         used = grid.requires()
-        shown = [
-            stage
-            for stage in (BuildMentionTable, Pretrain, PretrainRoberta)
-            if stage in always or stage.__name__ in used
-        ]
+        candidates: list[type[Stage]] = [BuildMentionTable, Pretrain, PretrainRoberta]
+        shown = [stage for stage in candidates if stage in always or stage.__name__ in used]
         if Pretrain in shown:
             shown.append(EvaluateLinking)
         upstream = {stage.__name__: self.clone(stage, **self.pretraining()) for stage in shown}
