@@ -143,7 +143,7 @@ def quick_training() -> Iterator[None]:
             recipe = recipes.RECIPES[name]
             phases = tuple(replace(phase, steps=steps, warmup_steps=1) for phase in recipe.phases)
             sizes = {"batch_size": batch_size, "micro_batch_size": batch_size}
-            short = replace(recipe, phases=phases, **sizes, log_every=2, checkpoint_every=2)
+            short = replace(recipe, phases=phases, **sizes, log_every=2, checkpoint_every=steps // 2)
             patch.setitem(recipes.RECIPES, name, short)
         for task in registry.TASKS.values():
             patch.setitem(task.PRESETS, "tiny", replace(task.PRESETS["tiny"], epochs=1))

@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 9
+    VERSION = 10
 
     corpus = parameters.OneOf(
         "auto",
