@@ -44,7 +44,7 @@ def tokenizer_names(names: Collection[str], source: str) -> dict[str, str]:
             return {file: file for file in (name, _CONFIG) if file in names}
     raise ValueError(
         f"{source}: found no vocab.json with merges.txt, no tokenizer.json and no vocab.txt; "
-        "give a folder with a RoBERTa or BERT tokenizer"
+        "give a folder with a RoBERTa or BERT tokenizer (of a pretraining it is model/ in ExportHuggingFace's folder)"
     )
 
 

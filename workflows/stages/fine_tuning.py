@@ -181,7 +181,7 @@ class FineTuning(WeightSettings, TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 12
+    VERSION = 13
     KEEPS = "unfinished"  # checkpoints
 
     patience = parameters.WholeNumber(
@@ -241,15 +241,30 @@ class FineTune(LinkerTraining, FineTuning):
 
     task = parameters.OneOf(*TASKS, DISAMBIGUATION, default="ner", description="the fine-tuning task")
     learning_rate = parameters.PositiveNumber(
-        or_auto=True, default=AUTO, description="peak learning rate; the classifier's changes in proportion"
+        or_auto=True,
+        default=AUTO,
+        description="peak learning rate; the classifier's changes in proportion, unless it is given",
+    )
+    head_learning_rate = parameters.PositiveNumber(
+        or_auto=True,
+        default=AUTO,
+        description="peak learning rate of the classifier; entity_disambiguation trains none",
     )
     batch_size = parameters.WholeNumber(least=1, or_auto=True, default=AUTO, description="examples of a step")
     epochs = parameters.WholeNumber(
         least=1, or_auto=True, default=AUTO, description="passes over the training data"
     )
 
+    def check_needs(self) -> None:
+        if self.is_linker and self.head_learning_rate != AUTO:
+            raise ValueError(
+                f"--head-learning-rate {self.head_learning_rate:g}: {DISAMBIGUATION} trains no classifier; leave it out"
+            )
+        super().check_needs()
+
     def setting(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SETTING if getattr(self, name) != AUTO}
+        values = self.values(*SETTING, "head_learning_rate")
+        return {name: value for name, value in values.items() if value != AUTO}
 
     def data_identity(self) -> dict[str, Any]:
         if not self.is_linker:

@@ -233,7 +233,7 @@ def test_a_bad_line_costs_no_other_its_answer(run: Command, table: Path, line: b
         (["."], r"error: \.: a folder; wanted files of documents"),
         (["--model", "nowhere"], "error: nowhere"),
         (["--model", "export", "--device", "cuda:99"], "error: device 'cuda:99' is not there"),
-        (["--model", "pretrain"], "error: pretrain.*found no vocab.json"),
+        (["--model", "pretrain"], "error: pretrain.*found no vocab.json.*ExportHuggingFace"),
     ],
 )
 def test_what_cannot_be_read_is_named(

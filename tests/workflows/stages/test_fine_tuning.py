@@ -94,7 +94,13 @@ def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flag", "value"), [("precision", "bf16"), ("gradient_checkpointing", True), ("tokens_per_batch", 300)]
+    ("flag", "value"),
+    [
+        ("precision", "bf16"),
+        ("gradient_checkpointing", True),
+        ("tokens_per_batch", 300),
+        ("head_learning_rate", 5e-3),
+    ],
 )
 def test_how_it_is_computed_is_in_the_identity_and_reaches_the_run(
     stage: Any, monkeypatch: pytest.MonkeyPatch, flag: str, value: Any
@@ -179,6 +185,16 @@ def test_a_mention_table_that_cannot_be_used_is_refused_before_the_work(tmp_path
         made = FineTune(workdir=str(tmp_path), task=task, mentions=str(tmp_path / "other"), device="cpu")
         with pytest.raises(ValueError, match=message):
             made.check_needs()
+
+
+def test_a_linker_has_no_classifier_whose_rate_could_be_given(tmp_path: Path) -> None:
+    made = FineTune(
+        workdir=str(tmp_path), task="entity_disambiguation", head_learning_rate=1e-3, device="cpu"
+    )
+    with pytest.raises(
+        ValueError, match=r"^--head-learning-rate 0\.001: .* trains no classifier; leave it out$"
+    ):
+        made.check_needs()
 
 
 def test_what_a_kill_left_is_no_part_of_the_result(tmp_path: Path) -> None:
