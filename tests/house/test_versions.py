@@ -29,7 +29,7 @@ ROOTS = {
     "BuildContexts": ["workflows.stages.tables", "pipeline.jobs.tables.contexts"],
     "TrainTokenizer": ["workflows.stages.sequences", "pipeline.sequences.tokenizer_training"],
     "LinkDocuments": [
-        "workflows.stages.linking",
+        "workflows.stages.linking.documents",
         "workflows.corpora.linking",
         "workflows.corpora.documents",
         "pipeline.jobs.beam",
@@ -38,7 +38,7 @@ ROOTS = {
         "tasks.serving.predict",
     ],
     "BuildDocuments": [
-        "workflows.stages.linking",
+        "workflows.stages.linking.documents",
         "workflows.corpora.pages",
         "pipeline.lookup.targets",
         "pipeline.sequences.shards",
@@ -48,7 +48,7 @@ ROOTS = {
     "Pretrain": ["workflows.stages.pretraining", "model.pretraining.run", "pipeline.sequences.commonest"],
     "PretrainRoberta": ["workflows.stages.pretraining", "model.pretraining.run"],
     "EvaluateLinking": [
-        "workflows.stages.linking",
+        "workflows.stages.linking.evaluation",
         "workflows.corpora.evaluation",
         "tasks.entities.disambiguation.answers",
         "tasks.entities.linker",
@@ -56,7 +56,12 @@ ROOTS = {
         "tasks.linker_training.calibration",
     ],
     "ExportHuggingFace": ["workflows.stages.pretraining", "model.exchange.export"],
-    "FineTune": ["workflows.stages.fine_tuning", "tasks.finetuning.finetune"],
+    "FineTune": [
+        "workflows.stages.fine_tuning",
+        "workflows.stages.linking.training",
+        "tasks.finetuning.finetune",
+        "tasks.linker_training.training",
+    ],
     "Tune": ["workflows.stages.tuning"],
     "TunedFineTune": ["workflows.stages.tuning", "workflows.stages.fine_tuning"],
     "FineTuneGrid": ["workflows.stages.experiments"],

@@ -2,6 +2,6 @@
 
 pages, tables, sequences          from the dump to sequences
 pretraining, fine_tuning, tuning  models
-linking                           entity linking: documents of one's own, a dump's as documents, scores
+linking                           entity linking: documents, training, evaluation
 experiments, report               the grid and its page
 """

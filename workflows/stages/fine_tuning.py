@@ -16,7 +16,7 @@ from workflows.base.parameters import AUTO
 from workflows.base.settings import SCRATCH
 from workflows.base.stage import Result, Stage
 from workflows.engines import devices, hub
-from workflows.stages.linking import DISAMBIGUATION, LinkerTraining
+from workflows.stages.linking.training import DISAMBIGUATION, LinkerTraining
 from workflows.stages.pretraining import (
     Pretrain,
     Pretraining,

@@ -22,7 +22,7 @@ from workflows.report.paper.comparison import Compared, compare
 from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.stages.experiments import FineTuneGrid
-from workflows.stages.linking import EvaluateLinking
+from workflows.stages.linking.evaluation import EvaluateLinking
 from workflows.stages.pretraining import (
     ExportHuggingFace,
     Pretrain,

@@ -1,0 +1,6 @@
+"""Stages of entity linking.
+
+documents   documents of one's own linked, and a dump's pages as annotated documents
+training    what FineTune does for the task entity_disambiguation
+evaluation  how well the pretrained model links
+"""

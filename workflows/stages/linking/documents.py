@@ -1,0 +1,166 @@
+"""Documents with links: those of one's own linked, and a dump's pages as annotated documents."""
+
+import functools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pipeline import storage
+from workflows.base import terminal
+from workflows.base.parameters import AUTO
+from workflows.base.settings import DocumentSettings, LinkingSettings
+from workflows.base.stage import Result, Stage, given_manifest
+from workflows.engines import beam
+from workflows.engines.disk import Need
+from workflows.stages.pages import CorpusStage, ExtractPages
+from workflows.stages.tables import BuildMentionTable
+
+TRAIN_DOCUMENTS, HELD_OUT_DOCUMENTS = "train.jsonl", "held_out.jsonl"  # of BuildDocuments
+
+
+class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
+    """Documents of one's own as pages and paragraphs, with links to the entities that they name."""
+
+    FOLDER = "linked"
+    VERSION = 4
+    NEED = Need(written=1.5)
+    KEEPS = "blocks"
+
+    def requires(self) -> dict[str, Stage]:
+        return {} if self.mentions else self.cloned(BuildMentionTable)
+
+    def mentions_folder(self) -> str:
+        return os.path.abspath(self.mentions) if self.mentions else self.clone(BuildMentionTable).folder
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        """What every file of the documents and of the model holds decides the bytes, as what else is given does."""
+        given = {"contexts": storage.manifest_sha256(self.contexts)} if self.contexts else {}
+        if self.calibration:
+            given["calibration"] = storage.file_sha256(self.calibration)
+        return {
+            **self.values("min_probability", "min_link_probability"),
+            "block_bytes": self.block_bytes(),
+            "documents": _digests(self.documents, self._names()),
+            "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
+            "model": _digests(self.model, storage.list_files(self.model)) if self.model else {},
+            **given,
+        }
+
+    def _names(self) -> list[str]:
+        from workflows.corpora.documents import find_files
+
+        return find_files(self.documents) if self.documents else []
+
+    def block_bytes(self) -> int:
+        """`--block-size`; auto: 1/64 of the documents between 256 KiB and 4 MiB, as a power of two."""
+        if self.block_size != AUTO:
+            return int(self.block_size)
+        size = sum(storage.file_size(storage.join(self.documents, name)) or 0 for name in self._names())
+        return min(4 << 20, max(256 << 10, 1 << (size // 64).bit_length()))
+
+    def check(self) -> None:
+        if not self.documents:
+            raise ValueError(
+                "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
+            )
+        if self.mentions:
+            given_manifest("--mentions", self.mentions, "BuildMentionTable")
+        if self.model and not os.path.isdir(self.model):
+            raise ValueError(
+                f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
+            )
+        if self.contexts:
+            given_manifest("--contexts", self.contexts, "BuildContexts")
+        if self.calibration and not os.path.isfile(self.calibration):
+            raise ValueError(
+                f"--calibration {self.calibration}: no such file; wanted one that calibrate wrote"
+            )
+        super().check()
+
+    def work(self) -> Result:
+        from workflows.corpora import linking
+
+        settings = linking.Settings(
+            documents=os.path.abspath(self.documents),
+            mentions=self.mentions_folder(),
+            model=os.path.abspath(self.model) if self.model else "",
+            contexts=os.path.abspath(self.contexts) if self.contexts else "",
+            calibration=os.path.abspath(self.calibration) if self.calibration else "",
+            min_probability=self.min_probability,
+            min_link_probability=self.min_link_probability,
+        )
+        return linking.build(
+            functools.partial(beam.run_beam, self),
+            self.folder,
+            settings,
+            block_bytes=self.block_bytes(),
+            max_rejected=self.max_rejected,
+        )
+
+
+class BuildDocuments(DocumentSettings, CorpusStage):
+    """Pages of the dump as annotated documents: `train.jsonl`, to fine-tune a linker on, and `held_out.jsonl`, of pages
+    that pretraining never sees.
+    """
+
+    FOLDER = "documents"
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(ExtractPages, BuildMentionTable)
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        return self.values("held_out", "train_documents", "held_out_documents")
+
+    def work(self) -> Result:
+        from pipeline.lookup.mentions import MentionTable
+        from workflows.corpora import pages
+
+        extracted = self.clone(ExtractPages)
+        manifest = extracted.manifest()
+        with terminal.progress_bar(self.title, unit="page") as show:
+            return pages.build(
+                manifest.paths(extracted.folder, "paragraphs/"),
+                self.folder,
+                MentionTable(self.clone(BuildMentionTable).folder).targets,
+                pages.Choice(self.held_out, self.train_documents, self.held_out_documents),
+                pages=manifest.rows["pages"],
+                progress=show,
+            )
+
+
+def _digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+    """The SHA-256 of each of a folder's files."""
+    found = {}
+    for name in names:
+        status = os.stat(path := storage.join(folder, name))
+        found[name] = _sha256(path, status.st_size, status.st_mtime_ns)
+    return found
+
+
+@functools.cache
+def _sha256(path: str, size: int, changed: int) -> str:
+    """The SHA-256 of a file, read once for each size and time of its last change."""
+    return storage.file_sha256(path)
+
+
+def documents_identity(path: str, flag: str) -> list[str]:
+    """The name of a file of annotated documents, and a digest of what is in it, whatever its format.
+
+    Raises: ValueError where it cannot be read, naming the flag.
+    """
+    try:
+        return [os.path.basename(path), _read_digest(path, os.stat(path).st_mtime_ns)]
+    except OSError as error:
+        raise ValueError(f"{flag} {path}: cannot be read ({error.strerror or error})") from None
+    except ValueError as error:
+        raise ValueError(f"{flag} {error}") from None
+
+
+@functools.cache
+def _read_digest(path: str, changed: int) -> str:
+    """The digest, read once for each time of the file's last change."""
+    from tasks.entities.documents.document import to_json
+    from tasks.entities.documents.reading import read_documents
+
+    return storage.digest(list(map(to_json, read_documents(Path(path)))))

@@ -1,0 +1,99 @@
+"""How well the pretrained model links."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pipeline import storage
+from workflows.base import terminal
+from workflows.base.parameters import AUTO
+from workflows.base.settings import EvaluationSettings, LukeSettings, PeakSettings
+from workflows.base.stage import Result, Stage
+from workflows.engines import devices
+from workflows.stages.linking.documents import HELD_OUT_DOCUMENTS, BuildDocuments, documents_identity
+from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
+from workflows.stages.tables import BuildContexts, BuildMentionTable
+
+SCORES = "scores.json"
+
+
+class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage):
+    """How well the pretrained model links the mentions of held-out pages, and of annotated documents of one's own.
+
+    `scores.json` has the figures of four methods: the commonest page (`prior`), that and the words of the document
+    (`contexts`), both and the model with each mention for itself (`local`), and with one mention answered after the
+    other (`global`), whose answers are kept. Held-out pages that are not asked choose a calibration for each.
+    The model is the exported one, so that they are for it; one that cannot be exported is taken as it was pretrained.
+    """
+
+    FOLDER = "linking"
+    VERSION = 4
+    KEEPS = "unfinished"  # answers and calibrations
+
+    def requires(self) -> dict[str, Stage]:
+        model = self.model_stage()
+        stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
+        return stages | {type(model).__name__: model} | self.tokenizer_requires()
+
+    def model_stage(self) -> Pretrain | ExportHuggingFace:
+        """What makes the model."""
+        pretrain = self.clone(Pretrain)
+        return self.clone(ExportHuggingFace, lite=False) if pretrain.has_released_head() else pretrain
+
+    def most_documents(self) -> int:
+        """`--linking-documents`; auto: few for the presets tiny and demo."""
+        if self.linking_documents != AUTO:
+            return int(self.linking_documents)
+        return 20 if self.named_preset in ("tiny", "demo") else 200
+
+    def check_needs(self) -> None:
+        super().check_needs()
+        if self.leave_out_pages and not self.linking_gold:
+            raise ValueError(
+                "--leave-out-pages: of --linking-gold, which names no file; give one, or leave it out"
+            )
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        gold = {}
+        if self.linking_gold:
+            gold = {
+                "gold": documents_identity(self.linking_gold, "--linking-gold"),
+                **self.values("leave_out_pages"),
+            }
+        return {"documents": self.most_documents(), "tokenizer": self.tokenizer_identity(), **gold}
+
+    def work(self) -> Result:
+        from pipeline.sequences.tokenizer import WordTokenizer
+        from tasks.entities.disambiguation.entity_model import model_folder
+        from workflows.corpora import evaluation
+
+        model = model_folder(Path(self.model_stage().folder))
+        linker = evaluation.open_linker(
+            Path(self.clone(BuildMentionTable).folder),
+            Path(self.clone(BuildContexts).folder),
+            model,
+            WordTokenizer.load(self.tokenizer_folder()),
+            device=devices.torch_device(self.device),
+        )
+        questions = evaluation.Questions(
+            held_out=Path(self.clone(BuildDocuments).folder) / HELD_OUT_DOCUMENTS,
+            gold=Path(self.linking_gold) if self.linking_gold else None,
+            most=self.most_documents(),
+            leaves_out_pages=self.leave_out_pages,
+        )
+        with terminal.progress_bar(self.title, unit="document") as show:
+            return evaluation.build(self.folder, linker, model, questions, progress=show)
+
+    def headline(self, manifest: storage.Manifest) -> str:
+        scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))
+        return "; ".join(map(_told, scores["sets"])) or "no held-out document"
+
+
+def _told(of: dict[str, Any]) -> str:
+    """What a line says of a set of documents."""
+    shares = (
+        f"{method} {figures['disambiguation']['overall']['accuracy']:.1%}"
+        for method, figures in of["methods"].items()
+    )
+    mentions = of["methods"]["global"]["mentions"]["in_knowledge_base"]
+    return f"{of['documents']:,} of {of['name']}, {mentions:,} mentions: {', '.join(shares)}"
