@@ -2,6 +2,7 @@
 
 stages    what each stage requires, which parameters change its bytes, and whose work it calls
 base      what every stage is made of
+settings  parameters by concern
 engines   Beam, Spark, devices, processes
 corpora   documents with links
 report    the report's pages

@@ -1,12 +1,10 @@
 """What every stage is made of.
 
-stage                 a Luigi task whose output is a manifest
-settings              parameters by concern
-fine_tuning_settings  those of fine-tuning and the grid
-parameters            values and errors
-commandline           errors before anything runs
-terminal              progress, reachable services
-stopping              Ctrl-C and SIGTERM
-machine               processors and memory of the container
-experiment_file       where data and weights of experiments lie
+stage            a Luigi task whose output is a manifest
+parameters       values and errors
+commandline      errors before anything runs
+terminal         progress, reachable services
+stopping         Ctrl-C and SIGTERM
+machine          processors and memory of the container
+experiment_file  where data and weights of experiments lie
 """

@@ -20,7 +20,7 @@ import luigi
 
 from pipeline import storage
 from pipeline.storage import Result, locks
-from workflows.base.settings import RunSettings
+from workflows.base import parameters
 
 logger = logging.getLogger("workflows")
 
@@ -37,8 +37,16 @@ class ManifestTarget(luigi.Target):
         return storage.file_size(self.path) is not None
 
 
-class Step(RunSettings, luigi.Task):
+class Step(luigi.Task):
     """What a command can name: a stage, or several of them together."""
+
+    workdir = parameters.Matching(
+        r"(?!.*://).+",
+        "a folder, and no URL; for a cluster one that all its machines see under the same path",
+        default="work",
+        description="folder of all stages, on a POSIX file system; for a cluster one that all its machines see under "
+        "the same path",
+    )
 
     # A flag that it has not -> the step to run instead.
     ELSEWHERE: ClassVar[Mapping[str, str]] = {}

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from pipeline import storage
 from pipeline.dump.containers import Block
 from pipeline.jobs.supervisor import run_blocks
-from workflows.base.settings import BeamSettings
 from workflows.base.stage import Stage
 from workflows.base.terminal import check_reachable, progress_bar
 from workflows.engines.disk import Need, check_stage, sweep_scratch
+from workflows.settings.engines import BeamSettings
 
 
 class BeamStage(BeamSettings, Stage):

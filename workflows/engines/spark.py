@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from workflows.base import machine
-from workflows.base.settings import SparkSettings
 from workflows.base.terminal import check_reachable, on_terminal, progress_bar, read_page
 from workflows.engines import disk
+from workflows.settings.engines import SparkSettings
 
 logger = logging.getLogger("workflows")
 

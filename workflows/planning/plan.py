@@ -8,11 +8,12 @@ from functools import cached_property
 from pipeline.dump.containers import packed_size
 from pipeline.dump.download import is_remote, remote_sources
 from workflows.base import machine
-from workflows.base.settings import MentionSettings, SequenceSettings
 from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room, own_scratch, scratch_folder
 from workflows.engines.spark import heap_bytes, is_small, scratch_root
 from workflows.planning.costs import Estimate, Sample, estimate, read_costs, take_sample, work_seconds
+from workflows.settings.corpus import MentionSettings
+from workflows.settings.sequences import SequenceSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences
 from workflows.stages.tables import BuildMentionTable, SparkStage

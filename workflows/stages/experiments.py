@@ -10,9 +10,9 @@ from typing import Any
 from model.pretraining.configuration import values_text
 from pipeline import storage
 from workflows.base.experiment_file import Missing
-from workflows.base.fine_tuning_settings import GridSettings
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
+from workflows.settings.fine_tuning import GridSettings
 from workflows.stages.fine_tuning import FineTune, FineTuning, TaskStage
 from workflows.stages.pages import FetchDump
 from workflows.stages.pretraining import Pretraining, TorchStage

@@ -6,16 +6,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base import parameters, terminal
 from workflows.base.experiment_file import TASKS, Missing, Sources, read_sources
-from workflows.base.fine_tuning_settings import TaskSettings, WeightSettings
 from workflows.base.parameters import AUTO
-from workflows.base.settings import SCRATCH
 from workflows.base.stage import Result, Stage
 from workflows.engines import devices, hub
+from workflows.settings.fine_tuning import TaskSettings, WeightSettings
 from workflows.stages.linking.training import DISAMBIGUATION, LinkerTraining
 from workflows.stages.pretraining import (
     Pretrain,

@@ -12,10 +12,10 @@ from pipeline.dump import fetch, fetch_qids
 from pipeline.dump.download import Source, is_remote
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.settings import BlockSettings, DumpSettings, PagesSettings, QidSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import beam
 from workflows.engines.disk import Need
+from workflows.settings.corpus import BlockSettings, DumpSettings, PagesSettings, QidSettings
 
 
 class FetchDump(DumpSettings, Stage):

@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 import luigi
 
 from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Configuration, choose
+from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.settings import SCRATCH, LukeSettings, PeakSettings, PretrainingSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step
 from workflows.engines import devices, hub, spark
+from workflows.settings.pretraining import LukeSettings, PeakSettings, PretrainingSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable

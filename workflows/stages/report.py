@@ -12,8 +12,6 @@ from model.pretraining.configuration import values_text
 from pipeline import storage
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
-from workflows.base.fine_tuning_settings import GridSettings
-from workflows.base.settings import EvaluationSettings
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step, logger
 from workflows.report import training_curves
 from workflows.report.corpus import corpus_browser, corpus_figures
@@ -21,6 +19,8 @@ from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
 from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
+from workflows.settings.fine_tuning import GridSettings
+from workflows.settings.linking import EvaluationSettings
 from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.linking.evaluation import EvaluateLinking
 from workflows.stages.pretraining import (

@@ -5,12 +5,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.settings import SCRATCH, SequenceSettings, TokenizerSettings, TrainingSampleSettings
 from workflows.base.stage import Result, Stage, given_manifest
 from workflows.engines import beam, hub
 from workflows.engines.disk import Need
+from workflows.settings.sequences import SequenceSettings, TokenizerSettings, TrainingSampleSettings
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
 from workflows.stages.tables import BuildEntityVocab
 

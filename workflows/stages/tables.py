@@ -6,10 +6,11 @@ import pyarrow as pa
 
 from pipeline import storage
 from workflows.base.parameters import AUTO
-from workflows.base.settings import HeldOutSettings, MentionSettings, SparkSettings, VocabularySettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
+from workflows.settings.corpus import HeldOutSettings, MentionSettings, VocabularySettings
+from workflows.settings.engines import SparkSettings
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import os
 from typing import Any
 
 from pipeline import storage
-from workflows.base.fine_tuning_settings import SearchSettings, TunedSettings
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
+from workflows.settings.fine_tuning import SearchSettings, TunedSettings
 from workflows.stages.fine_tuning import SETTING, FineTune, FineTuning, TaskStage
 
 BEST = "best.json"

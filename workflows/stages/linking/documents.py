@@ -9,10 +9,10 @@ from typing import Any
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.settings import DocumentSettings, LinkingSettings
 from workflows.base.stage import Result, Stage, given_manifest
 from workflows.engines import beam
 from workflows.engines.disk import Need
+from workflows.settings.linking import DocumentSettings, LinkingSettings
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
 

@@ -7,9 +7,10 @@ from typing import Any
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.settings import EvaluationSettings, LukeSettings, PeakSettings
 from workflows.base.stage import Result, Stage
 from workflows.engines import devices
+from workflows.settings.linking import EvaluationSettings
+from workflows.settings.pretraining import LukeSettings, PeakSettings
 from workflows.stages.linking.documents import HELD_OUT_DOCUMENTS, BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable

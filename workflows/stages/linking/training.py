@@ -6,9 +6,9 @@ from typing import Any
 
 from pipeline import storage
 from workflows.base import terminal
-from workflows.base.fine_tuning_settings import LinkerSettings
 from workflows.base.stage import Stage, given_manifest
 from workflows.engines import devices
+from workflows.settings.fine_tuning import LinkerSettings
 from workflows.stages.linking.documents import (
     HELD_OUT_DOCUMENTS,
     TRAIN_DOCUMENTS,

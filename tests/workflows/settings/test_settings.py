@@ -67,7 +67,7 @@ def test_nothing_is_lost_on_the_way_upstream(stage: type[Step]) -> None:
 def test_what_the_grid_sets_in_its_cells() -> None:
     set_by_grid = {"task", "variant", "pretraining_seed"}
     of_one_fine_tuning = {"data", "weights", "mentions", "negative_label", "tag_column"}
-    of_the_preset = {"learning_rate", "batch_size", "epochs", "patience"}  # pretraining's have a prefix
+    of_the_preset = {"head_learning_rate", "learning_rate", "batch_size", "epochs", "patience"}
     of_linking = {
         *("masked_share", "prior_weight", "softmax_weight", "own_links"),
         *("train_documents", "held_out_documents"),

@@ -1,4 +1,4 @@
-"""Luigi parameters of fine-tuning, of the search for its hyperparameters, and of the grid; see `settings`."""
+"""Fine-tuning, the search for its hyperparameters, and the grid."""
 
 from typing import Any
 
@@ -8,7 +8,8 @@ from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
-from workflows.base.settings import DocumentSettings, LukeSettings, of_recipe
+from workflows.settings.linking import DocumentSettings
+from workflows.settings.pretraining import LukeSettings, of_recipe
 
 
 class CellSettings(LukeSettings):

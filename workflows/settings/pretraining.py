@@ -1,0 +1,105 @@
+"""What is pretrained, and how."""
+
+from typing import Any
+
+import luigi
+
+from model.pretraining.configuration import FLAGS
+from model.pretraining.recipes import PRECISIONS
+from workflows.base import parameters
+from workflows.base.parameters import AUTO
+from workflows.settings.corpus import MentionSettings
+from workflows.settings.sequences import SequenceSettings
+
+
+def of_recipe(name: str, prefix: str = "") -> Any:
+    """The parameter for a single value of pretraining's recipe; `auto` is what the file or the preset says."""
+    flag = FLAGS[name]
+    options: dict[str, Any] = {"or_auto": True, "default": AUTO, "description": f"{prefix}{flag.text}"}
+    item: parameters.Worded
+    for_one = {} if flag.each_phase else options
+    if flag.kind is int:
+        item = parameters.WholeNumber(least=int(flag.least), **for_one)
+    elif isinstance(flag.kind, tuple):
+        item = parameters.OneOf(*flag.kind, **for_one)
+    else:
+        item = (parameters.PositiveNumber if flag.each_phase else parameters.Share)(**for_one)
+    return parameters.ListOf(item, repeats=True, **options) if flag.each_phase else item
+
+
+class RecipeSettings:
+    """What is pretrained, and how: values over those of the preset."""
+
+    recipe = luigi.Parameter(
+        default="", description="TOML file of values of pretraining over the preset's; single ones go over it"
+    )
+    steps = of_recipe("steps")
+    warmup_steps = of_recipe("warmup_steps")
+    phases = of_recipe("phases")
+    weight_decay = of_recipe("weight_decay")
+    dropout = of_recipe("dropout")
+    masked_words = of_recipe("masked_words")
+    layers = of_recipe("layers")
+    hidden_size = of_recipe("hidden_size")
+
+
+class PeakSettings:
+    """What pretraining and fine-tuning both have, in stages of pretraining."""
+
+    learning_rate = of_recipe("learning_rate")
+    batch_size = of_recipe("batch_size")
+
+
+class EntitySettings:
+    """What a recipe says of entities."""
+
+    masked_entities = of_recipe("masked_entities")
+    entity_width = of_recipe("entity_width")
+    entity_head = of_recipe("entity_head")
+    entity_start = of_recipe("entity_start")
+
+
+class PretrainingSettings(SequenceSettings, RecipeSettings):
+    """PretrainRoberta and its upstream stages; Pretrain needs those of the mention table and of entities, too."""
+
+    seed = parameters.WholeNumber(default=42, description="seed of training")
+    tokens_per_batch = parameters.WholeNumber(
+        default=0,
+        description="words and entities that training computes at once; 0: a number of sequences, or, in pretraining "
+        "on a GPU, what its memory takes",
+    )
+    precision = parameters.OneOf(
+        AUTO,
+        *PRECISIONS,
+        default=AUTO,
+        description="of the matrix products of pretraining and fine-tuning; auto: what --recipe says, or bf16 for "
+        "pretraining on a GPU or a processor that has it, else float32",
+    )
+    gradient_checkpointing = luigi.BoolParameter(
+        description="less memory for more work, in pretraining and fine-tuning"
+    )
+    tracker = luigi.Parameter(
+        default="",
+        significant=False,
+        description="module:function of your own, which gets (figures, step) of training as TensorBoard does",
+    )
+    loader_workers = parameters.WholeNumber(
+        or_auto=True,
+        default=AUTO,
+        significant=False,
+        description="processes that prepare pretraining's batches; auto: two for a GPU, else none",
+    )
+    checkpoint_minutes = parameters.WholeNumber(
+        default=30, significant=False, description="minutes between training's checkpoints, at most"
+    )
+    device = parameters.Matching(
+        r"auto|cpu|cuda(:\d+)?",
+        "auto, cpu, cuda or cuda:N",
+        default=AUTO,
+        significant=False,
+        description="auto, cpu, cuda or cuda:N, for training",
+    )
+
+
+class LukeSettings(MentionSettings, EntitySettings, PretrainingSettings):
+    """Pretrain and its upstream stages."""
