@@ -5,7 +5,8 @@ A task is a module with the names of `Task`. Fine-tuning and serving use it by f
 read        a file to examples (describe, label_names, negative_label say what is in them)
 featurize   examples to inputs of the model (feature_size, loss_terms)
 head        the model with the task's classifier (starting_bias, collate, loss, logits are for it and its batches)
-decode      logits to a prediction for each example (choices are what it decides, with what is right)
+decode      logits to a prediction for each example (choices are what it decides, with what is right; bias_shift makes
+            it decide better)
 score       predictions to the field's metrics
 
 `from_records` takes questions of users, `answers` answers them, `prediction_lines` writes predictions.
@@ -139,6 +140,10 @@ class LabelledBatch:
         return replace(self, **{k: v.to(device) for k, v in vars(self).items() if hasattr(v, "to")})
 
 
+def no_shift(dataset: Any, features: Any, logits: Any, labels: Sequence[str]) -> None:
+    """The `bias_shift` of tasks that have no class to prefer, or whose classifier has no bias."""
+
+
 class Task(Protocol[Dataset, Feature]):
     """A task is a module with these names; `Dataset` is a split, `Feature` an input of the model."""
 
@@ -208,6 +213,18 @@ class Task(Protocol[Dataset, Feature]):
         """For each feature of the batch its logits without padding."""
 
     # Decode
+
+    def bias_shift(
+        self,
+        dataset: Dataset,
+        features: Sequence[Feature],
+        logits: Sequence[np.ndarray],
+        labels: Sequence[str],
+    ) -> np.ndarray | None:
+        """What to add to the classifier's bias (labels) after training, by the score of a data set such as dev.
+
+        None: nothing, or the task has nothing to choose.
+        """
 
     def decode(
         self,

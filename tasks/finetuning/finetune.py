@@ -2,10 +2,13 @@
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
+import torch
 
 from model.exchange.fine_tuned import TEMPERATURE
 from model.exchange.load import fingerprint_model
@@ -19,7 +22,7 @@ from tasks.entities.annotations import entities_sha256, open_annotator
 from tasks.finetuning.calibration import calibration
 from tasks.finetuning.epochs import EpochTraining
 from tasks.finetuning.inference import decode, logits_of_split, predict
-from tasks.finetuning.prepare import prepare
+from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
 from tasks.finetuning.variants import VARIANTS
@@ -117,7 +120,7 @@ def train_and_write(
     tokenizer: Mapping[str, bytes],
     keeps_weights: bool,
 ) -> dict[str, Any]:
-    """Trains, scores dev and test, fits the temperature, writes the run's files, and returns its metrics.
+    """Trains, prefers classes as dev says, fits the temperature, scores, writes the files, and returns the metrics.
 
     `names` are the task, the variant and so on, which metrics and configuration begin with; `table` is what the
     configuration says of the mention table, if there is one.
@@ -125,10 +128,19 @@ def train_and_write(
     training.train()
     run = training.run
     logits = logits_of_split(run, "dev")
+    preferred = {}
+    if run.profile == "fixed" and (preferred := shift_bias(run, logits)):
+        logits = logits_of_split(run, "dev")
     fitted = calibration(run.task, run.datasets["dev"], run.features["dev"].items, logits)
     predictions = {"dev": decode(run, "dev", logits), "test": predict(run, "test")}
     scores = measure(run, training.epochs, predictions)
-    metrics = {**names, **scores, "calibration": fitted, "run": digest(training.identity)}
+    metrics = {
+        **names,
+        **scores,
+        "bias_shift": preferred,
+        "calibration": fitted,
+        "run": digest(training.identity),
+    }
     config = {**names, TEMPERATURE: fitted["temperature"], **configuration(run), **table}
     write(
         run,
@@ -141,6 +153,17 @@ def train_and_write(
         keeps_weights=keeps_weights,
     )
     return metrics
+
+
+@torch.no_grad()
+def shift_bias(run: Run, logits: Sequence[np.ndarray]) -> dict[str, float]:
+    """Adds to the classifier's bias what the task says of dev's logits; returns it by classes, without zeros."""
+    shift = run.task.bias_shift(run.datasets["dev"], run.features["dev"].items, logits, run.labels)
+    if shift is None:
+        return {}
+    bias = run.module.classifier.bias
+    bias.add_(torch.from_numpy(shift).to(bias))
+    return {label: each for label, each in zip(run.labels, shift.tolist(), strict=True) if each}
 
 
 def changed(

@@ -8,4 +8,5 @@ conllu         CoNLL-U, and other numbered words
 token_records  sentences in JSON lines and tables
 context        words around a sentence
 classifier     the head over spans
+threshold      how likely an entity has to be
 """

@@ -17,6 +17,7 @@ from tasks.ner.columns import ColumnFile, Document, Sentence, check_same_words, 
 from tasks.ner.conllu import numbers_words, read_numbered
 from tasks.ner.context import Piece, document_pieces, encode, with_context
 from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span_scores, split_passes
+from tasks.ner.threshold import best_shift
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
 from tasks.task import MAX_MENTION_POSITIONS, Choices, Features, InputSettings, presets
@@ -174,6 +175,20 @@ logits = classifier.logits
 
 
 # Score
+
+
+def bias_shift(
+    dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+) -> np.ndarray | None:
+    """What makes the bias of the non-entity class give the best F1, as `best_shift` says."""
+    row = np.zeros(len(labels), dtype=np.float32)
+
+    def predict(shift: float) -> list[list[Span]]:
+        row[NO_ENTITY_CLASS] = -shift
+        return decode(dataset, features, [scores + row for scores in logits], labels)
+
+    row[NO_ENTITY_CLASS] = -best_shift([sentence.spans for sentence in dataset.sentences], predict)
+    return row if row.any() else None
 
 
 def decode(

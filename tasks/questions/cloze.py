@@ -15,7 +15,7 @@ from tasks.questions import cloze_format, cloze_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.cloze_format import Dataset
 from tasks.questions.cloze_input import ClozeBatch, ClozeFeature
-from tasks.task import Choices, Classifier, presets
+from tasks.task import Choices, Classifier, no_shift, presets
 
 PRESETS = presets("cloze_qa")
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
@@ -120,6 +120,7 @@ def candidates(
         yield Candidates(example.passage, entities.scores[chosen], entities.spans[chosen])
 
 
+bias_shift = no_shift
 decode = partial(common.decode, candidates)
 
 

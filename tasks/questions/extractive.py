@@ -15,7 +15,7 @@ from tasks.questions import extractive_format, extractive_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.extractive_format import Dataset
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Choices, Classifier, presets
+from tasks.task import Choices, Classifier, no_shift, presets
 
 PRESETS = presets("extractive_qa")
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
@@ -143,6 +143,7 @@ def sums_of_spans(
     return sums[first, more], first, first + more
 
 
+bias_shift = no_shift
 decode = partial(common.decode, candidates)
 
 

@@ -17,7 +17,7 @@ from tasks.io.excerpts import CharacterSpan
 from tasks.io.metrics import label_scores
 from tasks.io.probabilities import of_classes, sigmoid
 from tasks.io.records import Record, read_records
-from tasks.task import Choices, Features, InputSettings, presets
+from tasks.task import Choices, Features, InputSettings, no_shift, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations.examples import (
     Examples,
@@ -189,6 +189,9 @@ logits = marked.logits
 
 
 # Score
+
+
+bias_shift = no_shift
 
 
 def decode(

@@ -16,7 +16,7 @@ from tasks.io.data_folder import ClassNames
 from tasks.io.metrics import label_scores, precision_recall_f1
 from tasks.io.probabilities import of_classes, rounded, softmax
 from tasks.io.records import Record
-from tasks.task import Choices, Features, InputSettings, presets
+from tasks.task import Choices, Features, InputSettings, no_shift, presets
 from tasks.typing_and_relations import markers as marked
 from tasks.typing_and_relations import relation_format
 from tasks.typing_and_relations.examples import check_same_inputs, lines_with_predictions
@@ -123,6 +123,9 @@ logits = marked.logits
 
 
 # Score
+
+
+bias_shift = no_shift
 
 
 def decode(

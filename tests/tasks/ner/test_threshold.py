@@ -1,0 +1,115 @@
+"""The shift of "no entity", against F1 that is counted sample by sample; and that a fine-tuned model has it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file
+
+from tasks.finetuning.inference import logits_of
+from tasks.io.data_folder import split_file
+from tasks.ner import task as ner
+from tasks.ner.spans import Span, span_scores
+from tasks.ner.threshold import SAMPLES, SHIFTS, best_shift
+from tasks.serving.predict import load
+from tests.support.fine_tuned import EXAMPLES, THREE, finetune, pretrained
+
+Predict = Callable[[float], list[list[Span]]]
+
+
+def drawn(seed: int, sentences: int, bias: float) -> tuple[list[list[Span]], Predict]:
+    """Sentences of six words, each an entity or none, and a model that finds what is above `bias` less the shift."""
+    generator = np.random.default_rng(seed)
+    right = generator.random((sentences, 6)) < 0.3
+    scores = generator.normal(size=right.shape) + 2 * right
+    words = [[Span(at, at + 1, "X") for at in range(6)] for _ in range(sentences)]
+
+    def where(chosen: np.ndarray) -> list[list[Span]]:
+        return [[words[row][at] for at in np.flatnonzero(each)] for row, each in enumerate(chosen)]
+
+    return where(right), lambda shift: where(scores > bias - shift)
+
+
+def slowly(gold: Sequence[Sequence[Span]], predict: Predict) -> float:
+    """The least shift within a standard error of the best, by the scores of each sample."""
+
+    def f1(rows: Sequence[int]) -> list[float]:
+        golds = [gold[row] for row in rows]
+        return [span_scores(golds, [found[row] for row in rows])["f1"] for found in predicted]
+
+    predicted = [predict(shift) for shift in SHIFTS]
+    generator = np.random.default_rng(0)
+    samples = [f1(rows) for rows in generator.integers(len(gold), size=(SAMPLES, len(gold))).tolist()]
+    scores = f1(range(len(gold)))
+    best = scores.index(max(scores))
+    near = [
+        shift
+        for place, shift in enumerate(SHIFTS)
+        if scores[best] - scores[place] <= np.std([sample[best] - sample[place] for sample in samples])
+    ]
+    return min(near, key=abs)
+
+
+@pytest.mark.parametrize(("sentences", "bias"), [(6, 2.0), (40, 3.0), (40, 1.0), (40, -3.0)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_shift_is_that_of_the_slow_way(seed: int, sentences: int, bias: float) -> None:
+    gold, predict = drawn(seed, sentences, bias)
+    assert best_shift(gold, predict) == slowly(gold, predict)
+
+
+def test_a_model_that_misses_much_finds_more_and_a_good_one_is_left_alone() -> None:
+    for bias, wanted in ((4.0, "more"), (1.2, "same"), (-3.0, "less")):
+        gold, predict = drawn(3, 400, bias)
+        shift = best_shift(gold, predict)
+        assert {"more": shift > 0, "same": shift == 0, "less": shift < 0}[wanted]
+        unseen, again = drawn(4, 400, bias)
+        gain = span_scores(unseen, again(shift))["f1"] - span_scores(unseen, again(0))["f1"]
+        assert gain > 0.1 or wanted == "same"
+
+
+def test_without_an_answer_there_is_no_shift() -> None:
+    gold, predict = drawn(5, 50, 3.0)
+    assert best_shift(gold, lambda shift: predict(shift) if shift else [[] for _ in gold]) == 0
+    assert best_shift([[] for _ in gold], lambda shift: [[] for _ in gold]) == 0
+    assert best_shift([], lambda shift: []) == 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(("profile", "variant"), [("fixed", "luke"), ("fixed", "roberta"), ("paper", "luke")])
+def test_a_fine_tuned_model_has_it_in_its_bias(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, variant: str
+) -> None:
+    made: dict[float, dict[str, Any]] = {}
+    for shift in (0.0, 1.5):
+        monkeypatch.setitem(ner.PRESETS, "three", THREE)
+        monkeypatch.setattr(ner, "best_shift", lambda gold, predict, shift=shift: shift)
+        made[shift] = finetune(folder, tmp_path / str(shift), variant=variant, profile=profile)
+    before, after = (load_file(tmp_path / str(shift) / "model.safetensors") for shift in made)
+    changed = {name for name, tensor in before.items() if not tensor.equal(after[name])}
+    metrics = made[1.5]
+    assert made[0.0]["bias_shift"] == {}
+    if profile == "paper":
+        assert not changed
+        assert metrics["bias_shift"] == {}
+        return
+    assert changed == {"classifier.bias"}
+    difference = (after["classifier.bias"] - before["classifier.bias"]).tolist()
+    assert difference == pytest.approx([-1.5] + [0] * (len(difference) - 1), abs=1e-6)
+    assert metrics["bias_shift"] == {"O": -1.5}
+    predictor = load(tmp_path / "1.5", device="cpu")
+    dataset = ner.read(split_file(EXAMPLES / "ner", "dev"))
+    features = ner.featurize(dataset, predictor.inputs).items
+    logits = logits_of(
+        ner, predictor.module, features, entities=predictor.entities, pad_id=predictor.inputs.tokenizer.pad_id,
+        device="cpu", batch_size=16,
+    )  # fmt: skip
+    scores = ner.score(dataset, ner.decode(dataset, features, logits, predictor.inputs.labels))
+    assert scores == metrics["dev"], "what is told of dev is what the folder answers"
