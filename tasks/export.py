@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     try:
         export(options.folder, options.output, entity_vocab=options.entity_vocab)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         sys.exit(f"error: {error}")
     print(f"{options.output}: a model for transformers")
 

@@ -38,7 +38,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--language",
         default="en",
-        help=f"the wiki's code of the language of --text, by which sentences are found; {NO_LANGUAGE}: a line is one "
+        help=f"the wiki's code of the language of --text, by which sentences are found, with general rules for "
+        f"one that is not known; {NO_LANGUAGE}: a line is one "
         "(default: %(default)s)",
     )
     parser.add_argument(
@@ -93,6 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def answer(options: argparse.Namespace) -> Counter[str]:
     """Answers what is given, and counts the reasons of errors. Raises: ValueError for what the model cannot do."""
+    if None in (sys.stdin, sys.stdout):
+        raise ValueError("stdin or stdout is closed; questions come by the one, answers go to the other")
     annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
     predictor = load(options.folder, device=options.device, annotate=annotate)
     check_ways(predictor, options)

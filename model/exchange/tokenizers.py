@@ -20,6 +20,9 @@ MASK = {
     "special": True,
 }
 
+# Without token types: a second text has none of its own here.
+BERT = {"tokenizer_class": "BertTokenizer", "model_input_names": ["input_ids", "attention_mask"]}
+
 
 def write_tokenizer(
     output: Path,
@@ -72,11 +75,8 @@ def write_bert_tokenizer(
     output: Path, words: Mapping[str, int], entities: Mapping[str, int], source: Path, max_words: int
 ) -> None:
     """Write the files of a BertTokenizer in whose texts <ent> and <ent2> are markers, and the entity vocabulary."""
-    config = read_json(source / "tokenizer_config.json") | {
-        "tokenizer_class": "BertTokenizer",
-        "model_max_length": max_words,
-        "additional_special_tokens": list(MARKERS),
-    }
+    known = {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
+    config = read_json(source / "tokenizer_config.json") | BERT | known
     text = "".join(f"{word}\n" for word in words)
     write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
     for name, content in (("entity_vocab.json", entities), ("tokenizer_config.json", config)):
@@ -105,10 +105,7 @@ def write_words_tokenizer(output: Path, words: Mapping[str, int], source: Path, 
     """Write the files of a RobertaTokenizer or BertTokenizer with these words; <ent> and <ent2> are markers."""
     known = {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
     if is_bert(source):
-        # Without token types: a second text has none of its own here.
-        inputs = ["input_ids", "attention_mask"]
-        config = read_json(source / "tokenizer_config.json") | {"tokenizer_class": "BertTokenizer"}
-        config |= known | {"model_input_names": inputs}
+        config = read_json(source / "tokenizer_config.json") | BERT | known
         text = "".join(f"{word}\n" for word in words)
         write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
     else:

@@ -22,16 +22,23 @@ def split_file(data: Path, split: str) -> Path:
     """
     if not data.is_dir():
         raise ValueError(f"{data}: no such folder; expected one with train.*, dev.* and test.*")
-    patterns = [name + end for name in SPLIT_NAMES[split] for end in (".*", "-*.parquet", "/data-*.arrow")]
-    found = sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
+    found = files_of_split(data, split)
     if not found:
         there = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "no file at all"
         wanted = " or ".join(f"{name}.*" for name in SPLIT_NAMES[split])
-        raise ValueError(f"{data}: no file for the split {split!r}; give one {wanted} (found {there})")
+        inside = [path for path in sorted(data.iterdir()) if path.is_dir() and files_of_split(path, split)]
+        remedy = f"give {inside[0]}, which has one" if inside else f"give one {wanted}"
+        raise ValueError(f"{data}: no file for the split {split!r}; {remedy} (found {there})")
     if found != shards(found[0]):
         names = ", ".join(str(path.relative_to(data)) for path in found)
         raise ValueError(f"{data}: found {names} for the split {split!r}; give exactly one file {split}.*")
     return found[0]
+
+
+def files_of_split(data: Path, split: str) -> list[Path]:
+    """All files of a folder that may be those of a split."""
+    patterns = [name + end for name in SPLIT_NAMES[split] for end in (".*", "-*.parquet", "/data-*.arrow")]
+    return sorted(path for pattern in patterns for path in data.glob(pattern) if path.is_file())
 
 
 def split_files(data: Path) -> dict[str, Path]:

@@ -29,11 +29,17 @@ class Record:
     def field(self, name: str, kind: type, wanted: str) -> Any:
         """The value of a field of this type. Raises: ValueError where it is missing or of another type."""
         if name not in self.values:
-            raise self.error(f"no field {name!r}; wanted {wanted}")
+            found = f"; found {json.dumps([*self.values])[:80]}" if self.values else ""
+            raise self.error(f"no field {name!r}; wanted {wanted}{found}")
         value = self.values[name]
         if type(value) is not kind:
             raise self.error(f"{name} is {json.dumps(value)[:80]}; wanted {wanted}")
         return value
+
+    def identifier(self, name: str = "id") -> str:
+        """The value of a field that is a text or a whole number."""
+        number = self.values.get(name)
+        return str(number) if type(number) is int else self.text(name)
 
     def text(self, name: str) -> str:
         value: str = self.field(name, str, "a text")
@@ -95,7 +101,7 @@ def read_text(path: Path, wanted: str = "a text file", *, keeps_ends: bool = Fal
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; expected {wanted}") from None
     except IsADirectoryError:
-        raise ValueError(f"{path}: a folder; expected {wanted}") from None
+        raise ValueError(f"{path}: a folder; expected {wanted}, such as a file in it") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}); expected {wanted}") from None
     except UnicodeDecodeError as error:

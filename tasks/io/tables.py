@@ -45,13 +45,15 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     """
     magic = _magic(path)
     try:
-        with path.open("rb") as file:
-            if magic.startswith(PARQUET):
-                table = pq.read_table(file)
-            else:
+        if magic.startswith(PARQUET):
+            # Not read_table of an open file: at the end of the process its threads may abort it.
+            with pq.ParquetFile(path) as parquet:
+                table = parquet.read()
+        else:
+            with path.open("rb") as file:
                 opened = pa.ipc.open_file if magic == ARROW_FILE else pa.ipc.open_stream
                 table = opened(file).read_all()
-            rows: list[dict[str, Any]] = _json_value(table.to_pylist())
+        rows: list[dict[str, Any]] = _json_value(table.to_pylist())
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{path}: a broken table ({reason}); write or download it again") from None

@@ -20,6 +20,7 @@ from tasks.ner.spans import (
 )
 
 DOCUMENT_START = "-DOCSTART-"
+NO_COLUMNS = dict.fromkeys("{[", "; JSON has an object with tokens and ner_tags a line")
 
 Row = tuple[str, ...]
 
@@ -139,7 +140,7 @@ def column_place(first: Line, name: str) -> tuple[int, bool]:
     Raises: ValueError for a column that is not there, and for the one of the words.
     """
     count = len(first.columns)
-    if name.lstrip("-").isdecimal():
+    if re.fullmatch(r"-?[0-9]+", name):
         number = int(name)
         if not 1 <= abs(number) <= count:
             raise ValueError(
@@ -212,17 +213,27 @@ def check_same_words(gold: ColumnFile, predictions: ColumnFile) -> None:
 
 def check_column_count(lines: Iterable[Line], allowed: Sequence[int] = ()) -> None:
     """Raises: ValueError naming the first line with another number of columns than those before, or one not allowed."""
-    wanted = 0
+    first: Line | None = None
     for line in lines:
         found = len(line.columns)
         if not found or line.starts_document:
             continue
         if found not in allowed if allowed else found < 2:
             choices = " or ".join(map(str, allowed)) or "2 or more"
-            raise ValueError(f"{line.where}: {found} columns; expected {choices}, the tag last")
-        wanted = wanted or found
-        if found != wanted:
-            raise ValueError(f"{line.where}: {found} columns; the lines above have {wanted}")
+            hint = next((hint for mark, hint in NO_COLUMNS.items() if line.columns[0].startswith(mark)), "")
+            hint = hint or "; commas part no columns, blanks and tabs do" * ("," in line.columns[0])
+            raise ValueError(f"{line.where}: {found} columns; expected {choices}, the tag last{hint}")
+        first = first or line
+        if found != len(first.columns):
+            hint = f"; {first.where} begins with #, but has no comment here: remove it" * is_comment(first)
+            raise ValueError(
+                f"{line.where}: {found} columns; the lines above have {len(first.columns)}{hint}"
+            )
+
+
+def is_comment(line: Line) -> bool:
+    """Whether a line looks like one of CoNLL-U's comments."""
+    return line.columns[0].startswith("#")
 
 
 def blocks_of(lines: Iterable[Line]) -> Iterator[list[Line]]:
@@ -246,7 +257,10 @@ def _tag(line: Line) -> Tag:
     try:
         return parse_tag(line.tag)
     except ValueError as error:
-        raise ValueError(f"{line.where}: {error}; --tag-column names another column") from None
+        raise ValueError(
+            f"{line.where}: {error}; --tag-column (of predictions --predicted-column) names another column by its "
+            "number, or by its name where the first line has names"
+        ) from None
 
 
 def _scheme(blocks: Sequence[Sequence[Line]], tags: Sequence[Sequence[Tag]]) -> str | None:

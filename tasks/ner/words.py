@@ -11,7 +11,7 @@ Word = tuple[str, int, int]
 # What is one word whatever stands in it: addresses, without the marks behind them; letters with dots; 's and its like.
 WHOLE = re.compile(
     r"""(?:https?://|ftp://|www\.)(?:[^\s<>"“”()]|\([^\s<>"“”()]*\))*(?:[^\W_]|[/_=&%\#~+$@-]|\([^\s<>"“”()]*\))
-    |(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+
+    |(?<![\w.+-])[\w.+-]+(?:'[\w.+-]+)?@[\w-]+(?:\.[\w-]+)+
     |(?<![^\W_])(?:[^\W\d_]\.){2,}(?![^\W_])
     |['’]s(?![^\W_])
     |(?<![^\W_])['’](?:re|ve|ll|d|m|t)(?![^\W_])""",
@@ -30,6 +30,8 @@ def record_lines(record: Record) -> list[list[Word]]:
 
     Those of a `text` are its `sentences`, spans of characters, or else its lines. Raises: ValueError naming the field.
     """
+    if "words" in record.values and "text" in record.values:
+        raise record.error("both text and words; give one of them")
     if "words" in record.values:
         words = [(word, place, place + 1) for place, word in enumerate(record.texts("words"))]
         return [words] if words else []

@@ -98,7 +98,7 @@ def parse(record: Record, passage: Record, after_end: int) -> Example:
         raise record.error("answers is empty; wanted at least one; remove the question")
     number = record.field("idx", int, "the question's number") if "idx" in record.values else None
     return Example(
-        id=record.text("id") if number is None else str(number),
+        id=record.identifier() if number is None else str(number),
         question=with_placeholder(record, "query"),
         passage=text,
         entities=in_order(characters(each, len(text), after_end) for each in children(passage, "entities")),

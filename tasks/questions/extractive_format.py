@@ -80,17 +80,11 @@ def read(path: Path) -> Dataset:
     return Dataset(path, examples)
 
 
-def identifier(record: Record) -> str:
-    """The question's `id`, a text or a whole number."""
-    number = record.values.get("id")
-    return str(number) if type(number) is int else record.text("id")
-
-
 def parse(record: Record, passage: str, article: Record) -> Example:
     """The example of an object of `qas`. Raises: ValueError naming its place and the field."""
     if record.values.get("is_impossible"):
         raise record.error(
-            f"question {identifier(record)!r} is impossible (is_impossible): it has no span that the model could "
+            f"question {record.identifier()!r} is impossible (is_impossible): it has no span that the model could "
             "point at; remove the impossible questions of SQuAD 2.0"
         )
     answers = [
@@ -99,12 +93,12 @@ def parse(record: Record, passage: str, article: Record) -> Example:
     ]
     if not answers:
         raise record.error(
-            f"answers of question {identifier(record)!r} is empty; wanted at least one; remove the question"
+            f"answers of question {record.identifier()!r} is empty; wanted at least one; remove the question"
         )
     title = article.text("title") if "title" in article.values else ""
     page = unquote(title).replace("_", " ") or None
     question = filled_text(record, "question")
-    return Example(identifier(record), question, passage, page, tuple(answers), record)
+    return Example(record.identifier(), question, passage, page, tuple(answers), record)
 
 
 def from_records(records: Sequence[Record]) -> Dataset:

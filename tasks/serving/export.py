@@ -11,7 +11,7 @@ from pathlib import Path
 
 from model.exchange.card import fine_tuned_card
 from model.exchange.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, export_words
+from model.exchange.fine_tuned import ARCHITECTURES, TEMPERATURE, FineTuned, export_fine_tuned, export_words
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
@@ -29,6 +29,7 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
     `entity_vocab` is the vocabulary of the pretraining, for a model that takes Wikipedia's entities. Raises:
     ValueError where it is missing, and for a model that transformers has not.
     """
+    check_output(output)
     predictor = load(folder, device="cpu")
     task = predictor.task
     if not (folder / TOKENIZER).is_dir():
@@ -56,6 +57,20 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
     if task is extractive and predictor.inputs.profile == "fixed" and isinstance(tokenizer, ByteLevelBPE):
         write_aside(output / "merges.txt", tokenizer.marks_apart().write_merges)
     write_card(predictor, folder, output, task.ARCHITECTURE)
+
+
+def check_output(output: Path) -> None:
+    """Raises: ValueError where there is something else than an export, which would be lost."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise ValueError(f"{output}: a file; give a folder to write")
+    found = sorted(path.name for path in output.iterdir())
+    values = read_optional(output / CONFIG)
+    if found and not {"architectures", TEMPERATURE} <= values.keys():
+        raise ValueError(
+            f"{output}: has files that no export wrote ({', '.join(found[:5])}); give a new folder, or remove them"
+        )
 
 
 def fine_tuned(predictor: Predictor, architecture: str) -> FineTuned:

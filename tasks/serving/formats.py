@@ -136,6 +136,8 @@ def brat(labels: Sequence[str], output: Path, names: Mapping[str, str]) -> Forma
     visual.conf has the names of classes that brat can only keep under others. A file that is there with another content
     may be somebody's corrections: it stays, and `write` raises ValueError.
     """
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"--output {output}: a file; give a folder to write")
     output.mkdir(parents=True, exist_ok=True)
     types = brat_types(labels[1:])
 

@@ -5,6 +5,9 @@ import re
 from tasks.io.records import Record
 
 BLANK_LINE = re.compile(r"\n[^\S\n]*(?=\n)")  # between two paragraphs
+# The end of a line behind that of a sentence, and what opens or closes: a stray one hides the ends up to the next.
+LINE_END = re.compile(r"""(?<=[.!?。！？])["'”’»)\]]*[^\S\n]*\n""")
+PAIRED = re.compile(r"""["'“”‘’«»()\[\]]""")
 NO_LANGUAGE = "none"
 
 
@@ -18,6 +21,8 @@ def question(where: str, text: str, language: str) -> Record:
 def sentences(text: str, language: str) -> list[tuple[int, int]]:
     """Half-open spans of sentences in code points; a blank line ends one, a single end of a line does not.
 
+    Where quotation marks or brackets hide the end of a sentence, it is seen at the end of a line.
+
     Raises: ValueError where the package that finds them is not installed.
     """
     try:
@@ -30,6 +35,21 @@ def sentences(text: str, language: str) -> list[tuple[int, int]]:
     ends = [*(match.end() for match in BLANK_LINE.finditer(text)), len(text)]
     found, start = [], 0
     for end in ends:
-        found += [(start + first, start + last) for first, last in split(text[start:end], language)]
+        for first, last in split(text[start:end], language):
+            found += at_line_ends(text, start + first, start + last)
         start = end
     return found
+
+
+def at_line_ends(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """A sentence; one with marks in pairs is cut where a line of it ends as a sentence does."""
+    if not PAIRED.search(text, start, end):
+        return [(start, end)]
+    ends = [*(match.end() for match in LINE_END.finditer(text, start, end)), end]
+    parts = []
+    for stop in ends:
+        piece = text[start:stop]
+        if piece.strip():
+            parts.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
+        start = stop
+    return parts

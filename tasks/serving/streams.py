@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from tasks.io.records import Record, parse_line
+from tasks.io.records import GZIP, Record, parse_line
 from tasks.serving.formats import JSON_LINES, Format
 
 logger = logging.getLogger(__name__)
@@ -63,6 +63,8 @@ class Given:
                 return self.content.read_bytes().removeprefix(codecs.BOM_UTF8).decode()
             return self.content.decode()
         except UnicodeDecodeError as error:
+            if isinstance(self.content, Path) and error.object.startswith(GZIP):
+                raise ValueError(f"{self.where}: packed (gzip); unpack it") from None
             raise ValueError(
                 f"{self.where}: byte {error.start} is not UTF-8; convert the input to UTF-8"
             ) from None

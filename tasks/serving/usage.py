@@ -1,6 +1,5 @@
 """What a user of transformers gives to an exported model, and how its answers are read: a part of the model's card."""
 
-from model.exchange.card import GIVEN_BY_HAND
 from tasks.questions.extractive_input import MAX_QUESTION
 
 LUKE = """import torch
@@ -13,6 +12,12 @@ model = {name}.from_pretrained("this folder").eval()
 def logits(text, spans):
     return model(**tokenizer(text, entity_spans=spans, return_tensors="pt")).logits[0]
 """
+ENCODE = """
+def encode(piece):
+    return tokenizer(piece, add_special_tokens=False)["input_ids"]
+
+"""
+# Without entities: the classifier beside the encoder gets the states of sub-words.
 WORDS = """import torch
 from safetensors.torch import load_file
 from transformers import AutoTokenizer, {name}
@@ -20,44 +25,64 @@ from transformers import AutoTokenizer, {name}
 tokenizer = AutoTokenizer.from_pretrained("this folder")
 model = {name}.from_pretrained("this folder").eval()
 head = load_file("this folder/head.safetensors")
-
-def encode(piece):
-    return tokenizer(piece, add_special_tokens=False)["input_ids"]
-
-def classify(ids, places):
+{encode}def classify(ids, places):
     ids = [tokenizer.cls_token_id, *ids, tokenizer.sep_token_id]
-    states = model(torch.tensor([ids])).last_hidden_state[0]
-    states = states[torch.tensor(places) + 1].flatten(-2)
+    first, end = torch.tensor(places).T + 1
+    states = model(torch.tensor([ids])).last_hidden_state[0][{states}].flatten(-2)
     return torch.nn.functional.linear(states, head["weight"], head.get("bias"))
 """
-# Logits from the state of each mention's opening marker.
-WORDS_OF_MENTIONS = """
+# BertTokenizer knows no entities.
+LUKE_OF_BERT = """import json
+
+import torch
+from transformers import AutoTokenizer, {name}
+
+tokenizer = AutoTokenizer.from_pretrained("this folder")
+model = {name}.from_pretrained("this folder").eval()
+with open("this folder/entity_vocab.json", encoding="utf-8") as file:
+    entities = json.load(file)
+{encode}def classify(ids, places):
+    ids = [tokenizer.cls_token_id, *ids, tokenizer.sep_token_id]
+    titles = {titles}
+    rows = [[*range(first + 1, end + 1)][:30] for first, end in places]
+    longest = max(map(len, rows))
+    return model(
+        input_ids=torch.tensor([ids]),
+        entity_ids=torch.tensor([[entities[title] for title in titles]]),
+        entity_position_ids=torch.tensor([[row + [-1] * (longest - len(row)) for row in rows]]),{ends}
+    ).logits[0]
+"""
+# How the words of mentions, each between two markers, and those of spans are had: the first sub-word, and the end.
+MENTIONS = """
 @torch.inference_mode()
 def logits(text, spans):
-    ids, opened, last = [], {}, 0
+    ids, places, last = [], {}, 0
     for span, marker in sorted(zip(spans, ("<ent>", "<ent2>"))):
         for place in span:
             place -= text[:place].endswith(" ")
             ids += encode(text[last:place])
-            opened.setdefault(marker, len(ids))
+            places.setdefault(marker, []).append(len(ids))
             ids.append(tokenizer.convert_tokens_to_ids(marker))
             last = place
     ids += encode(text[last:])
-    return classify(ids, [opened[marker] for marker in ("<ent>", "<ent2>") if marker in opened])
+    found = [places[marker] for marker in ("<ent>", "<ent2>") if marker in places]
+    return classify(ids, [(first, close + 1) for first, close in found])
 """
-# Logits from the states of each span's first and last sub-word.
 WORDS_OF_SPANS = """
 @torch.inference_mode()
 def logits(text, spans):
-    ids, first, last, done = [], {}, {}, 0
+    ids, before, done = [], {}, 0
     for place in sorted({place for span in spans for place in span}):
         cut = place - text[:place].endswith(" ")
         ids += encode(text[done:cut])
         done = cut
-        first[place], last[place] = len(ids), len(ids) - 1
+        before[place] = len(ids)
     ids += encode(text[done:])
-    return classify(ids, [[first[start], last[end]] for start, end in spans])
+    return classify(ids, [(before[start], before[end]) for start, end in spans])
 """
+ENDS = """
+        entity_start_positions=torch.tensor([[first + 1 for first, _ in places]]),
+        entity_end_positions=torch.tensor([[end for _, end in places]]),"""
 TYPING = """
 def answer(text, mention):
     probabilities = (logits(text, [mention]) / model.config.calibration_temperature).sigmoid()
@@ -152,23 +177,25 @@ def usage(architecture: str, name: str, profile: str, *, is_bert: bool, has_enti
 
     `architecture` is transformers' LUKE for the task, `name` the class that the folder is loaded with.
     """
-    if is_bert and has_entities:
-        return f"{GIVEN_BY_HAND}\n{CALIBRATED}"
-    program = program_of(architecture, name, has_entities=has_entities)
+    program = program_of(architecture, name, is_bert=is_bert, has_entities=has_entities)
     given = f"Give it {GIVEN[architecture]}. {blanks(architecture, profile)}"
     return f"```python\n{program}```\n\n{given}\n{CALIBRATED}"
 
 
-def program_of(architecture: str, name: str, *, has_entities: bool) -> str:
+def program_of(architecture: str, name: str, *, is_bert: bool, has_entities: bool) -> str:
     """A Python program with a function `answer` and an example."""
     if architecture == "LukeForQuestionAnswering":
-        return QUESTION.format(name=name, **(OF_LUKE if has_entities else OF_WORDS))
-    if has_entities:
-        begin = LUKE.format(name=name)
+        return QUESTION.format(name=name, **(OF_LUKE if has_entities and not is_bert else OF_WORDS))
+    is_of_spans = architecture == "LukeForEntitySpanClassification"
+    if not has_entities:
+        states = "torch.stack([first, end - 1], 1)" if is_of_spans else "first"
+        begin = WORDS.format(name=name, encode=ENCODE, states=states)
+    elif is_bert:
+        titles = '["[MASK]"] * len(places)' if is_of_spans else '["[MASK]", "[MASK2]"][: len(places)]'
+        begin = LUKE_OF_BERT.format(name=name, encode=ENCODE, titles=titles, ends=ENDS if is_of_spans else "")
     else:
-        is_of_spans = architecture == "LukeForEntitySpanClassification"
-        begin = WORDS.format(name=name) + (WORDS_OF_SPANS if is_of_spans else WORDS_OF_MENTIONS)
-    return begin + ANSWERS[architecture]
+        return LUKE.format(name=name) + ANSWERS[architecture]
+    return begin + (WORDS_OF_SPANS if is_of_spans else MENTIONS) + ANSWERS[architecture]
 
 
 def blanks(architecture: str, profile: str) -> str:

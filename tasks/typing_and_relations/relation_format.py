@@ -63,7 +63,7 @@ def semeval_records(path: Path, text: str) -> Iterator[Record]:
             first, *others = block.split("\n")
             number, _, sentence = first.partition("\t")
             relation = others[0].strip() if others else ""
-            if not relation:
+            if not relation or relation.startswith("Comment:"):
                 raise ValueError(
                     f"{where}: no relation in the line after sentence {number}; "
                     "give the file that has them, such as TEST_FILE_FULL.TXT"

@@ -97,6 +97,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     # folders
     (NER, {"dev": b""}, "no file for the split 'dev'; give one dev.* or val.* or validation.* (found test.txt"),
     (NER, {"dev.x": None}, "no file for the split 'dev'; give one dev.* or val.* or"),
+    (NER, {"dev.x": None, "dev.x/dev.txt": "a O\n"}, "dev.x, which has one (found dev.x, "),
     (NER, {"dev.txt": "a O\n", "validation.jsonl": [TOKENS]}, "found dev.txt, validation.jsonl for the split 'dev'"),
     (NER, {"test-00000-of-00002.parquet": table([TOKENS])}, "test-00001-of-00002.parquet is not beside it"),
     # bytes
@@ -140,7 +141,11 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (NER, {"train.x": "New York\tB-LOC\nmet\tO\n"}, "train.x:2: 2 columns; the lines above have 3"),
     (NER, {"train.x": "Ada NNP B-PER X\n"}, "train.x:1: tag 'X' is neither O nor B-, I-, E- or S-"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, "train.x:1: tag 'NNP' is neither O nor"),
-    (NER, {"train.x": "Ada B-PER NNP\n"}, "; --tag-column names another column"),
+    (NER, {"train.x": "Ada B-PER NNP\n"}, "; --tag-column (of predictions --predicted-column) names another"),
+    (NER, {"train.x": "Ada,B-PER\n"}, "train.x:1: 1 columns; expected 2 or more, the tag last; commas part no columns"),
+    (NER, {"train.x": DEEP}, "train.x:1: 1 columns; expected 2 or more, the tag last; JSON has an object with tokens"),
+    (NER, {"train.x": "# id 1\nAda B-X\n"}, "train.x:1 begins with #, but has no comment here: remove it"),
+    (NER, {"train.x": "Ada B-X\nBob B-O\n"}, "train.x:2: an entity of type 'O', which means none; rename the type"),
     (NER, {"train.x": "Ada PER\n"}, "train.x:1: tag 'PER' is neither O nor"),
     (NER, {"train.x": "Ada b-per\n"}, "train.x:1: tag 'b-per' is neither O nor"),
     (NER, {"train.x": "a B-X\n\nb O\nc I-X\n"}, "train.x:4: tag 'I-X' does not follow IOB2, as "),
@@ -162,7 +167,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (NER, {"train.x": [{**TOKENS, "ner_tags": "O"}]}, 'train.x:1: ner_tags is "O"; wanted a list with a tag'),
     (NER, {"train.x": [{**TOKENS, "tokens": ["New York", ""]}]}, "tokens[0] is 'New York'; wanted a word without"),
     (NER, {"train.x": [{**TOKENS, "tokens": ["", "met"]}]}, "tokens[0] is ''; wanted a word without blanks"),
-    (NER, {"train.x": [{"tokens": ["Ada"], "tags": ["O"]}]}, "no field 'ner_tags'; wanted a list with a tag for each"),
+    (NER, {"train.x": [{"tokens": ["Ada"], "tags": ["O"]}]}, "; found [\"tokens\", \"tags\"]"),
     # CoNLL-U
     (NER, {"train.x": WORD % (1, "NER=B-X") + WORD % (3, "_")}, "train.x:2: word 3 follows 1; number the words"),
     (NER, {"train.x": WORD % (1, "Case=Nom")}, "train.x: no tags: NER or NE or Entity is no key in MISC (there: Case)"),
@@ -197,6 +202,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"dev.x": "\t" + 2 * (SEMEVAL % MARKED)}, "dev.x:1: not JSON"),
     (NER, {"dev.x": "1\tAda\tO\n2 -3\tde la\tO\n"}, "dev.x:2: '2 -3' is no number of a word; wanted 1, 2, ... or 2-3"),
     (RELATIONS, {"dev.x": '1\t"<e1>a</e1> <e2>b</e2>"\n\n'}, "dev.x:1: no relation in the line after sentence 1; give"),
+    (RELATIONS, {"dev.x": SEMEVAL.replace("Other\n", "") % MARKED}, "dev.x:1: no relation in the line after"),
     # questions
     (CLOZE, {"dev.x": record(query="Who?")}, "qas[0]: query is 'Who?'; wanted a question with @placeholder in it"),
     (CLOZE, {"dev.x": record(answers=[])}, "qas[0]: answers is empty; wanted at least one; remove the question"),
@@ -230,6 +236,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
 ]  # fmt: skip
 # The same with options.
 FINE_TUNING_WITH: list[tuple[str, dict[str, Content], dict[str, str], str]] = [
+    (NER, {"train.x": "Ada B-PER NNP\n"}, {"tag_column": "--2"}, "train.x:1: no column '--2'; this line has Ada"),
     (NER, {"train.x": "1\tAda\tB-X\n"}, {"tag_column": "Ada"}, "train.x:1: no line names the columns; give"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, {"tag_column": "4"}, "train.x:1: no column 4 among 3; wanted --tag-column 2"),
     (NER, {"train.x": "Ada B-PER NNP\n"}, {"tag_column": "0"}, "train.x:1: no column 0 among 3"),

@@ -179,7 +179,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
-    VERSION = 5
+    VERSION = 6
 
     lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 

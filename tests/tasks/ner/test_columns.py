@@ -127,8 +127,8 @@ def test_the_tags_stand_in_another_column(tmp_path: Path, column: str) -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ("", r":1: tag 'pos' is neither O .*; --tag-column names another column"),
-        ("3", r":1: tag 'pos' is neither O .*; --tag-column names another column"),
+        ("", r":1: tag 'pos' is neither O .*; --tag-column .* names another column by its number"),
+        ("3", r":1: tag 'pos' is neither O .*; --tag-column .* names another column by its number"),
         ("1", r":1: column 1 has the words; give --tag-column that of the tags"),
         ("-3", r":1: column -3 has the words"),
         ("word", r":1: column word has the words"),

@@ -165,6 +165,11 @@ def test_examples_are_what_their_description_says() -> None:
             assert {span for span, _ in example.answers} <= set(example.entities)
 
 
+def test_ids_may_be_numbers(tmp_path: Path) -> None:
+    read = cloze.read(original(tmp_path, passage({**QUERY, "id": 7}, {**QUERY, "id": "8"})))
+    assert [example.id for example in read.examples] == ["7", "8"]
+
+
 WRONG = {**QUERY, "answers": [{"start": 14, "end": 17, "text": "Pell"}]}
 
 

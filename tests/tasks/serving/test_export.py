@@ -209,6 +209,26 @@ def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_there_is_not_lost(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    notes, model = tmp_path / "notes", str(folder / "ner-luke")
+    notes.mkdir()
+    (notes / "README.md").write_text("mine")
+    (notes / "config.json").write_text('{"mine": 1}')
+    for output, message in (
+        (notes, r"notes: has files that no export wrote \(README\.md, config\.json\); give a new folder"),
+        (Path(model), "ner-luke: has files that no export wrote"),
+        (notes / "README.md", r"README\.md: a file; give a folder to write"),
+        (notes / "README.md" / "in it", "Not a directory"),
+    ):
+        with pytest.raises(SystemExit, match=f"^error: .*{message}"):
+            main([model, str(output)])
+    assert (notes / "README.md").read_text() == "mine"
+    (tmp_path / "new").mkdir()
+    for _ in range(2):
+        main([model, str(tmp_path / "new")])
+        assert "a model for transformers" in capsys.readouterr().out
+
+
 def answers_of(folder: Path) -> list[dict[str, str]]:
     examples = relation_classification.read(EXAMPLES / "relation_classification" / "dev.json").examples
     return load(folder, device="cpu").predict([example.record.values for example in examples])

@@ -275,7 +275,10 @@ def test_errors_are_told_in_every_format(ask: Command, tmp_path: Path, form: str
 
 
 def test_folders_are_for_brat_alone(ask: Command, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
     for options, message in (
+        (["--format", "brat", "--output", file], f"error: --output {file}: a file; give a folder to write"),
         (["--format", "brat"], "error: brat keeps each document in files of its own; give --output DIR"),
         (
             ["--output", tmp_path],

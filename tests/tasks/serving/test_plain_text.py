@@ -1,5 +1,6 @@
 """Plain text through the command: documents from lines and files, sentences, places, errors."""
 
+import gzip
 import subprocess
 import sys
 import time
@@ -84,6 +85,9 @@ def test_a_file_is_a_document(ask: Command, tmp_path: Path) -> None:
         "file": str(paths[1]),
     }
     assert latin["error"] == f"{paths[2]}: byte 3 is not UTF-8; convert the input to UTF-8"
+    paths[2].write_bytes(gzip.compress(b"Ada"))
+    packed = objects(ask("", "--text", paths[2], status=1)[0])
+    assert [each["error"] for each in packed] == [f"{paths[2]}: packed (gzip); unpack it"]
     out, told = ask("", "--text", *paths, "--on-error", "skip")
     assert [each["file"] for each in objects(out)] == [str(paths[0]), str(paths[3])]
     assert told.count("left out: 1: ") == 2
@@ -150,9 +154,44 @@ def test_other_tasks_are_not_asked_with_text(folder: Path) -> None:
         main([model, "--device", "cpu", "--format", "html"])
 
 
+def test_a_stray_mark_hides_no_end_of_a_line() -> None:
+    lines = [
+        'The screen is 15" wide.',
+        "Bob came to Paris.",
+        'Another is 17" wide.',
+        "Call us (now.",
+        "He (she) left.",
+    ]
+    text = "\n".join(lines)
+    assert [text[start:end] for start, end in sentences(text, "en")] == lines
+    text = 'They said: "We met Dr.\nNo." Ada\nleft.'
+    assert len(sentences(text.replace('"', ""), "en")) == 2, (
+        "without marks the rules of the language alone count"
+    )
+    assert [text[start:end] for start, end in sentences(' "A.\n  \t(B.)  \n C', "en")]
+
+
 @given(
     st.lists(
-        st.sampled_from(["Ada", "left.", " ", "\n", "\n\n", "\r\n", "😀", "U.S.", "http://a.b", "\t", "!"])
+        st.sampled_from(
+            [
+                "Ada",
+                "left.",
+                '"',
+                "(",
+                ")",
+                "'",
+                " ",
+                "\n",
+                "\n\n",
+                "\r\n",
+                "😀",
+                "U.S.",
+                "http://a.b",
+                "\t",
+                "!",
+            ]
+        )
     )
 )
 def test_sentences_are_spans_in_order(parts: list[str]) -> None:

@@ -37,6 +37,7 @@ COUNT = 300
 NAMES = ("entity_typing", "relation_classification", "ner", "extractive_qa")
 CLASSES = {
     "roberta-luke": [TASKS[name].ARCHITECTURE for name in NAMES],
+    "bert-luke": [TASKS[name].ARCHITECTURE for name in NAMES],
     "roberta-roberta": [*["RobertaModel"] * 3, "RobertaForQuestionAnswering"],
     "bert-roberta": [*["BertModel"] * 3, "BertForQuestionAnswering"],
 }
@@ -56,8 +57,9 @@ def models(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = replace(CONFIG, vocab_size=size, max_position_embeddings=514, entity_vocab_size=4)
     save_model(folder / "luke", LukeForPretraining(config))
     bert(folder / "bert", positions=512)
-    titles = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "Ada": 3}
-    (folder / "entities.json").write_text(json.dumps(titles))
+    titles = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}
+    for words, known in (("roberta", {"Ada": 3}), ("bert", {})):
+        (folder / f"entities-{words}.json").write_text(json.dumps(titles | known))
     for kind in CLASSES:
         words, variant = kind.split("-")
         start = (folder / "luke", roberta) if words == "roberta" else (folder / "bert", folder / "bert")
@@ -69,7 +71,7 @@ def models(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
                     preset="quick", device="cpu", progress=False, allow_no_predictions=True,
                 )  # fmt: skip
             output = folder / "exported" / kind / name
-            export(folder / kind / name, output, entity_vocab=folder / "entities.json")
+            export(folder / kind / name, output, entity_vocab=folder / f"entities-{words}.json")
     return folder
 
 

@@ -186,6 +186,7 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
     ("ner", '{"words": [""]}', ""),
     ("ner", '{"words": ["a", 3]}', "wanted texts alone"),
     ("ner", '{"words": "Ada"}', "wanted a list of texts"),
+    ("ner", '{"text": "Ada", "words": ["Ada"]}', "both text and words; give one of them"),
     ("ner", '{"words": [["Ada"]]}', "wanted texts alone"),
     ("entity_typing", SPAN % (0, 3), ""),
     ("entity_typing", SPAN % (3, 3), "wanted a start below the end, within 0 to 12 characters"),
@@ -316,6 +317,18 @@ def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(10) == 130
         assert "Traceback" not in process.stderr.read()
+
+
+def test_closed_streams_are_told(folder: Path) -> None:
+    for closed in ("<&-", ">&-"):
+        asked = " ".join(map(str, command(folder / "ner-luke")))
+        done = subprocess.run(
+            ["sh", "-c", f"{asked} {closed}"], cwd=ROOT, text=True, capture_output=True, input=""
+        )
+        assert (done.returncode, done.stderr) == (
+            1,
+            "error: stdin or stdout is closed; questions come by the one, answers go to the other\n",
+        )
 
 
 def test_stopping_ends_while_the_caller_still_writes(folder: Path) -> None:
