@@ -134,11 +134,7 @@ def train_linker(
     identity = {
         "settings": asdict(settings),
         "seed": seed,
-        "documents": {split: source.digest() for split, source in sources.items()},
-        "mentions": file_sha256(str(mentions / MANIFEST)),
-        "weights": fingerprint_model(str(weights)),
-        "max_words": pretrained_words(weights),
-        "tokenizer": digest({name: content.hex() for name, content in files.items()}),
+        **fingerprints(sources, mentions, weights, files),
         **({} if keeps_weights else {"keeps_weights": False}),
     }
     if metrics := finished_metrics(output, identity):
@@ -156,6 +152,19 @@ def train_linker(
         write(training, weights if keeps_weights else None, output, files, metrics)
     shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     return metrics
+
+
+def fingerprints(
+    sources: Mapping[str, "Source"], mentions: Path, weights: Path, tokenizer: Mapping[str, bytes]
+) -> dict[str, Any]:
+    """What tells the inputs of a training from others."""
+    return {
+        "documents": {split: source.digest() for split, source in sources.items()},
+        "mentions": file_sha256(str(mentions / MANIFEST)),
+        "weights": fingerprint_model(str(weights)),
+        "max_words": pretrained_words(weights),
+        "tokenizer": digest({name: content.hex() for name, content in tokenizer.items()}),
+    }
 
 
 class Source(NamedTuple):

@@ -58,12 +58,17 @@ ROOTS = {
     "ExportHuggingFace": ["workflows.stages.pretraining", "model.exchange.export"],
     "FineTune": [
         "workflows.stages.fine_tuning",
+        "workflows.stages.task_stage",
         "workflows.stages.linking.training",
         "tasks.finetuning.finetune",
         "tasks.linker_training.training",
     ],
-    "Tune": ["workflows.stages.tuning"],
-    "TunedFineTune": ["workflows.stages.tuning", "workflows.stages.fine_tuning"],
+    "Tune": ["workflows.stages.tuning", "workflows.stages.task_stage"],
+    "TunedFineTune": [
+        "workflows.stages.tuning",
+        "workflows.stages.fine_tuning",
+        "workflows.stages.task_stage",
+    ],
     "FineTuneGrid": ["workflows.stages.experiments"],
     "Report": [
         "workflows.stages.report",

@@ -2,6 +2,7 @@
 
 pages, tables, sequences          from the dump to sequences
 pretraining, fine_tuning, tuning  models
+task_stage                        what stages of fine-tuning have in common
 linking                           entity linking: documents, training, evaluation
 experiments, report               the grid and its page
 """

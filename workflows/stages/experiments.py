@@ -13,9 +13,10 @@ from workflows.base.experiment_file import Missing
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
 from workflows.settings.fine_tuning import GridSettings
-from workflows.stages.fine_tuning import FineTune, FineTuning, TaskStage
+from workflows.stages.fine_tuning import FineTune, FineTuning
 from workflows.stages.pages import FetchDump
 from workflows.stages.pretraining import Pretraining, TorchStage
+from workflows.stages.task_stage import TaskStage
 from workflows.stages.tuning import Tune, TunedFineTune
 
 EXPERIMENTS = "experiments.json"

@@ -2,179 +2,20 @@
 
 import os
 from abc import abstractmethod
-from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from model.pretraining.recipes import SCRATCH
 from pipeline import storage
-from tasks.finetuning.variants import VARIANTS
-from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base import parameters, terminal
-from workflows.base.experiment_file import TASKS, Missing, Sources, read_sources
+from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
-from workflows.base.stage import Result, Stage
-from workflows.engines import devices, hub
-from workflows.settings.fine_tuning import TaskSettings, WeightSettings
+from workflows.base.stage import Result
+from workflows.engines import devices
+from workflows.settings.fine_tuning import WeightSettings
 from workflows.stages.linking.training import DISAMBIGUATION, LinkerTraining
-from workflows.stages.pretraining import (
-    Pretrain,
-    Pretraining,
-    PretrainRoberta,
-    TorchStage,
-    base_model_identity,
-    folder_identity,
-)
-from workflows.stages.tables import BuildMentionTable
+from workflows.stages.task_stage import TaskStage
 
-OWN_WEIGHTS: dict[str, type[Pretraining]] = {"luke": Pretrain, "roberta_extra_training": PretrainRoberta}
 SETTING = ("learning_rate", "batch_size", "epochs")
-BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
-
-
-class TaskStage(TaskSettings, TorchStage):
-    """A stage about one task and one variant: its data, and the weights that it starts from."""
-
-    @property
-    def title(self) -> str:
-        return f"{type(self).__name__} ({self.task}, {self.variant}, seed {self.seed})"
-
-    def sources(self) -> Sources:
-        return read_sources(self.experiments)
-
-    def preset_name(self) -> str:
-        """The preset of fine-tuning. Raises: ValueError where weights are given and their width cannot be read."""
-        if self.task_preset != AUTO:
-            return self.task_preset
-        if self._named_weights():
-            from model.exchange.load import read_any_config
-
-            return preset_of_width(read_any_config(self.weights_folder())[0].hidden_size)
-        return "small-encoder" if self.named_preset == "small" else self.named_preset
-
-    def _is_at_hub(self, weights: str) -> bool:
-        """Whether the weights' width, which decides the preset, is not known before they are fetched."""
-        return bool(self._named_weights()) and not os.path.isdir(weights)
-
-    def data_folder(self) -> str:
-        """Raises: Missing without data."""
-        return self.data or self.sources().data_folder(self.task)
-
-    def given_weights(self) -> str:
-        """The weights that are given, or empty where they are the pipeline's. Raises: Missing without any."""
-        kind = VARIANTS[self.variant].weights
-        given = self._named_weights()
-        if given or kind in OWN_WEIGHTS:
-            return given
-        if self.base_model == SCRATCH:
-            raise Missing(
-                "no weights",
-                f"--variant {self.variant} starts from RoBERTa, and with --base-model scratch there is none but the "
-                "one that the pipeline trains (roberta_extra_training); pass --base-model, or name it in --experiments",
-            )
-        return self.base_model
-
-    def _named_weights(self) -> str:
-        return self.weights or self.sources().weights.get(VARIANTS[self.variant].weights, "")
-
-    def _weights_parameter(self) -> str:
-        """Where the user gave the weights, as an error says it."""
-        kind = VARIANTS[self.variant].weights
-        in_file = (
-            f"{self.experiments}: [weights] {kind}" if kind in self.sources().weights else "--base-model"
-        )
-        return "--weights" if self.weights else in_file
-
-    def given_mentions(self) -> str:
-        """The mention table that is given, if the task and the variant take one."""
-        return self.mentions or (self.sources().mentions if self._takes_mentions() else "")
-
-    def _takes_mentions(self) -> bool:
-        return self.task == "extractive_qa" and VARIANTS[self.variant].entities
-
-    def _takes_our_mentions(self) -> bool:
-        return self._takes_mentions() and not self.given_mentions() and not self.given_weights()
-
-    def requires(self) -> dict[str, Stage]:
-        if self.given_weights():
-            return {}
-        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], **self.pretraining())
-        stages = {"Pretrain": own, **self.tokenizer_requires()}
-        if self._takes_our_mentions():
-            stages["BuildMentionTable"] = self.clone(BuildMentionTable)
-        return stages
-
-    def check_needs(self) -> None:
-        """The weights and the mention table can be used, where they are given."""
-        super().check_needs()
-        if given := self.given_weights():
-            hub.check_weights(given, self._weights_parameter())
-        if self.tag_column and self.task != "ner":
-            raise ValueError(f"--tag-column {self.tag_column}: files of ner alone have tags; leave it out")
-        if self.task == DISAMBIGUATION:
-            return  # the table is for candidates: its vocabulary may be another than the model's
-        if self.mentions and self.task != "extractive_qa":
-            raise ValueError(
-                f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
-                "leave it out"
-            )
-        if mentions := self.given_mentions():
-            from tasks.entities.annotations import open_annotator
-
-            weights = self.given_weights()
-            open_annotator(Path(mentions), Path(weights) if os.path.isdir(weights) else None)
-
-    def mentions_folder(self) -> Path | None:
-        """The mention table that finds the entities of extractive_qa."""
-        if self._takes_our_mentions():
-            return Path(self.clone(BuildMentionTable).folder)
-        return Path(mentions) if (mentions := self.given_mentions()) else None
-
-    def given_tokenizer(self) -> str:
-        weights = "" if self.tokenizer else self.given_weights()
-        return weights or super().given_tokenizer()
-
-    def the_negative_label(self) -> str:
-        is_relation = self.task == "relation_classification"
-        return self.negative_label or (self.sources().negative_label if is_relation else "")
-
-    def the_tag_column(self) -> str:
-        return self.tag_column or (self.sources().tag_column if self.task == "ner" else "")
-
-    def bytes_parameters(self) -> dict[str, Any]:
-        weights, mentions = self.given_weights(), self.given_mentions()
-        optional = {
-            "weights": base_model_identity(weights, self._weights_parameter()) if weights else None,
-            "negative_label": self.the_negative_label(),
-            "tag_column": self.the_tag_column(),
-            **self.computing(),
-            "mentions": _sha256_of_table(mentions) if mentions else None,
-        }
-        return {
-            **self.values("task", "variant", "seed", "profile"),
-            "preset": self.task_preset if self._is_at_hub(weights) else self.preset_name(),
-            **self.data_identity(),
-            "tokenizer": self.tokenizer_identity(),
-            **{name: value for name, value in optional.items() if value},
-        }
-
-    def data_identity(self) -> dict[str, Any]:
-        """What tells the data from others."""
-        return {"data": data_identity(self.data_folder())}
-
-    def computing(self) -> dict[str, Any]:
-        """How the model is computed, where it is not as always."""
-        said = self.values("tokens_per_batch", "precision", "gradient_checkpointing")
-        return {name: value for name, value in said.items() if value and value not in (AUTO, "float32")}
-
-    def _may_be_silent(self) -> bool:
-        # Tiny weights have learnt for some seconds: they show that everything works, not what LUKE can do.
-        return self.allow_no_predictions or self.preset_name() == "tiny"
-
-    def weights_folder(self) -> str:
-        if given := self.given_weights():
-            return hub.model_folder(given, self._weights_parameter())
-        return self.requires()["Pretrain"].folder
 
 
 class FineTuning(WeightSettings, TaskStage):
@@ -297,28 +138,3 @@ class FineTune(LinkerTraining, FineTuning):
             f"{self.task}, seed {self.seed}: accuracy {dev['accuracy']:.1%} where the page is a candidate; of "
             f"{figures['mentions']:,} ambiguous mentions {figures['accuracy']:.1%}, by the prior {figures['prior']:.1%}"
         )
-
-
-def preset_of_width(hidden_size: int) -> str:
-    """The preset for weights that are given: the paper's from the width of its models on."""
-    if hidden_size < BASE_WIDTH:
-        return "small-encoder"
-    return "base" if hidden_size < LARGE_WIDTH else "large"
-
-
-def data_identity(folder: str) -> dict[str, str]:
-    """SHA-256 of each file of a data folder, and of the tables in its splits' folders, which `save_to_disk` makes."""
-    found = folder_identity(folder, "--data")
-    for split in chain.from_iterable(SPLIT_NAMES.values()):
-        inside = os.path.join(folder, split)
-        if os.path.isdir(inside):
-            tables = folder_identity(inside, "--data").items()
-            found |= {f"{split}/{name}": digest for name, digest in tables if name.endswith(".arrow")}
-    return found
-
-
-def _sha256_of_table(folder: str) -> str:
-    path = storage.join(folder, storage.MANIFEST)
-    if storage.file_size(path) is None:
-        raise ValueError(f"--mentions {folder}: no folder of the stage BuildMentionTable")
-    return storage.file_sha256(path)

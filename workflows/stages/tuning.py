@@ -9,7 +9,8 @@ from pipeline import storage
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
 from workflows.settings.fine_tuning import SearchSettings, TunedSettings
-from workflows.stages.fine_tuning import SETTING, FineTune, FineTuning, TaskStage
+from workflows.stages.fine_tuning import SETTING, FineTune, FineTuning
+from workflows.stages.task_stage import TaskStage
 
 BEST = "best.json"
 TRIALS = "trials.jsonl"

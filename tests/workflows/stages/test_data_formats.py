@@ -19,7 +19,7 @@ from tasks.typing_and_relations import relation_format
 from tests.support.fine_tuned import EXAMPLES, pretrained
 from tests.support.stages import run_forked, run_luigi
 from workflows import FineTune
-from workflows.stages.fine_tuning import data_identity
+from workflows.stages.task_stage import data_identity
 
 Rows = Sequence[dict[str, Any]]
 
