@@ -94,8 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def answer(options: argparse.Namespace) -> Counter[str]:
     """Answers what is given, and counts the reasons of errors. Raises: ValueError for what the model cannot do."""
-    if None in (sys.stdin, sys.stdout):
-        raise ValueError("stdin or stdout is closed; questions come by the one, answers go to the other")
+    if sys.stdout is None or (sys.stdin is None and not options.text):
+        raise ValueError(
+            "stdin or stdout is closed; questions come by the one, and answers go to the other: open both"
+        )
     annotate = open_annotator(options.mentions, options.folder) if options.mentions else None
     predictor = load(options.folder, device=options.device, annotate=annotate)
     check_ways(predictor, options)

@@ -141,7 +141,7 @@ class LabelledBatch:
 
 
 def no_shift(dataset: Any, features: Any, logits: Any, labels: Sequence[str]) -> None:
-    """The `bias_shift` of tasks that have no class to prefer, or whose classifier has no bias."""
+    """The `bias_shift` of tasks whose classifier stays as it was trained."""
 
 
 class Task(Protocol[Dataset, Feature]):

@@ -95,10 +95,10 @@ def load_fine_tuned(path: str) -> FineTuned:
     values, folder = read_transformers(path)
     name = (values.get("architectures") or ["none"])[0]
     if name not in ARCHITECTURES:
-        raise ValueError(
-            f"{path}: architecture {name!r}, wanted one of {', '.join(ARCHITECTURES)}; "
-            "a pretrained model is fine-tuned before it is asked"
+        hint = "; a pretrained model is fine-tuned before it is asked" * name.endswith(
+            ("ForMaskedLM", "Model")
         )
+        raise ValueError(f"{path}: architecture {name!r}, wanted one of {', '.join(ARCHITECTURES)}{hint}")
     config = keys.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=1
     )

@@ -72,7 +72,8 @@ def finetune(
     word [MASK] (`model.exchange.load.start_entities_as_words`). Writes model.safetensors, config.json,
     metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
     into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
-    with bias correction and keeps the best epoch on dev; `paper` does what the authors' code did.
+    with bias correction, keeps the best epoch on dev, and moves the classifier's bias as `Task.bias_shift` says;
+    `paper` does what the authors' code did.
     `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. `tracker` is
     the module:function that gets figures as they come. Without `keeps_weights` there is no model.safetensors: a
     search of hyperparameters needs the scores alone. Another run's result stays in `output` until this one's is
@@ -120,7 +121,7 @@ def train_and_write(
     tokenizer: Mapping[str, bytes],
     keeps_weights: bool,
 ) -> dict[str, Any]:
-    """Trains, prefers classes as dev says, fits the temperature, scores, writes the files, and returns the metrics.
+    """Trains, moves the classifier's bias, fits the temperature, scores, writes the files, and returns the metrics.
 
     `names` are the task, the variant and so on, which metrics and configuration begin with; `table` is what the
     configuration says of the mention table, if there is one.
@@ -128,8 +129,8 @@ def train_and_write(
     training.train()
     run = training.run
     logits = logits_of_split(run, "dev")
-    preferred = {}
-    if run.profile == "fixed" and (preferred := shift_bias(run, logits)):
+    shift = shift_bias(run, logits) if run.profile == "fixed" else {}
+    if shift:
         logits = logits_of_split(run, "dev")
     fitted = calibration(run.task, run.datasets["dev"], run.features["dev"].items, logits)
     predictions = {"dev": decode(run, "dev", logits), "test": predict(run, "test")}
@@ -137,7 +138,7 @@ def train_and_write(
     metrics = {
         **names,
         **scores,
-        "bias_shift": preferred,
+        "bias_shift": shift,
         "calibration": fitted,
         "run": digest(training.identity),
     }

@@ -26,8 +26,9 @@ def split_file(data: Path, split: str) -> Path:
     if not found:
         there = ", ".join(sorted(path.name for path in data.iterdir())[:10]) or "no file at all"
         wanted = " or ".join(f"{name}.*" for name in SPLIT_NAMES[split])
-        inside = [path for path in sorted(data.iterdir()) if path.is_dir() and files_of_split(path, split)]
-        remedy = f"give {inside[0]}, which has one" if inside else f"give one {wanted}"
+        folders = [path for path in sorted(data.iterdir()) if path.is_dir()]
+        inside = [path for path in folders if all(files_of_split(path, each) for each in SPLITS)]
+        remedy = f"give {inside[0]}, which has all three" if inside else f"give one {wanted}"
         raise ValueError(f"{data}: no file for the split {split!r}; {remedy} (found {there})")
     if found != shards(found[0]):
         names = ", ".join(str(path.relative_to(data)) for path in found)

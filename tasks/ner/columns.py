@@ -225,15 +225,10 @@ def check_column_count(lines: Iterable[Line], allowed: Sequence[int] = ()) -> No
             raise ValueError(f"{line.where}: {found} columns; expected {choices}, the tag last{hint}")
         first = first or line
         if found != len(first.columns):
-            hint = f"; {first.where} begins with #, but has no comment here: remove it" * is_comment(first)
+            hint = f"; if {first.where} is a comment, remove it" * first.columns[0].startswith("#")
             raise ValueError(
                 f"{line.where}: {found} columns; the lines above have {len(first.columns)}{hint}"
             )
-
-
-def is_comment(line: Line) -> bool:
-    """Whether a line looks like one of CoNLL-U's comments."""
-    return line.columns[0].startswith("#")
 
 
 def blocks_of(lines: Iterable[Line]) -> Iterator[list[Line]]:

@@ -78,15 +78,13 @@ def label_names(datasets: Mapping[str, ColumnFile], listed: Sequence[str] = ()) 
     types = {span.label for sentence in train.sentences for span in sentence.spans}
     if not types:
         raise ValueError(f"{train.path}: no entity in any sentence; the last column needs tags like B-PER")
-    for sentence in train.sentences if NO_ENTITY in types else ():
+    for sentence in train.sentences:
         for span in sentence.spans:
             if span.label == NO_ENTITY:
                 raise ValueError(
                     f"{sentence.place(span.start)}: an entity of type {NO_ENTITY!r}, which means none; rename the type"
                 )
-    for sentence in train.sentences if listed else ():
-        for span in sentence.spans:
-            if span.label not in listed:
+            if listed and span.label not in listed:
                 raise ValueError(
                     f"{sentence.place(span.start)}: type {span.label!r} is not in the label file "
                     f"beside it ({', '.join(LABEL_FILES)}), which lists {', '.join(listed)}; add it there"

@@ -1,9 +1,10 @@
 """Writes a fine-tuned model for transformers: `python -m tasks.export MODEL_DIR OUTPUT`.
 
 The folder loads with LukeForEntityClassification, LukeForEntityPairClassification,
-LukeForEntitySpanClassification or LukeForQuestionAnswering, as the task has it, and with LukeTokenizer. A model that
-answers questions with the help of Wikipedia's entities needs their titles, too: `--entity-vocab FILE`. One without
-entities loads with RoBERTa's or BERT's classes: its encoder with the classifier beside it, or that of questions whole.
+LukeForEntitySpanClassification or LukeForQuestionAnswering, as the task has it, and with LukeTokenizer or, around
+BERT's words, BertTokenizer. A model that answers questions with the help of Wikipedia's entities needs their titles,
+too: `--entity-vocab FILE`. One without entities loads with RoBERTa's or BERT's classes: its encoder with the classifier
+beside it, or that of questions whole.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from model.exchange.card import fine_tuned_card
 from model.exchange.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from model.exchange.fine_tuned import ARCHITECTURES, TEMPERATURE, FineTuned, export_fine_tuned, export_words
+from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, export_words
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
@@ -60,16 +61,12 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
 
 
 def check_output(output: Path) -> None:
-    """Raises: ValueError where there is something else than an export, which would be lost."""
-    if not output.exists():
-        return
-    if not output.is_dir():
+    """Raises: ValueError where something is there, which would be lost."""
+    if output.exists() and not output.is_dir():
         raise ValueError(f"{output}: a file; give a folder to write")
-    found = sorted(path.name for path in output.iterdir())
-    values = read_optional(output / CONFIG)
-    if found and not {"architectures", TEMPERATURE} <= values.keys():
+    if output.exists() and (found := sorted(path.name for path in output.iterdir())):
         raise ValueError(
-            f"{output}: has files that no export wrote ({', '.join(found[:5])}); give a new folder, or remove them"
+            f"{output}: holds {', '.join(found[:5])}; give a new folder, or remove what is there"
         )
 
 

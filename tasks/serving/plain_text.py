@@ -5,9 +5,9 @@ import re
 from tasks.io.records import Record
 
 BLANK_LINE = re.compile(r"\n[^\S\n]*(?=\n)")  # between two paragraphs
-# The end of a line behind that of a sentence, and what opens or closes: a stray one hides the ends up to the next.
-LINE_END = re.compile(r"""(?<=[.!?。！？])["'”’»)\]]*[^\S\n]*\n""")
-PAIRED = re.compile(r"""["'“”‘’«»()\[\]]""")
+LINE_END = re.compile(r"""(?<=[.!?。！？])["'”’»)\]]*[^\S\n]*\n\s*""")  # behind that of a sentence
+PAIRS = (("“", "”"), ("«", "»"), ("(", ")"), ("[", "]"))
+SINGLE = re.compile(r"(?<!\w)['‘](?=\S)"), re.compile(r"(?<=\S)['’](?!\w)")  # not inside of words
 NO_LANGUAGE = "none"
 
 
@@ -21,7 +21,8 @@ def question(where: str, text: str, language: str) -> Record:
 def sentences(text: str, language: str) -> list[tuple[int, int]]:
     """Half-open spans of sentences in code points; a blank line ends one, a single end of a line does not.
 
-    Where quotation marks or brackets hide the end of a sentence, it is seen at the end of a line.
+    A quotation mark or bracket hides the ends of sentences up to its partner, and a stray one up to the next. Those at
+    the end of a line are seen.
 
     Raises: ValueError where the package that finds them is not installed.
     """
@@ -36,20 +37,27 @@ def sentences(text: str, language: str) -> list[tuple[int, int]]:
     found, start = [], 0
     for end in ends:
         for first, last in split(text[start:end], language):
-            found += at_line_ends(text, start + first, start + last)
+            found += at_line_ends(text, start + first, start + last, language)
         start = end
     return found
 
 
-def at_line_ends(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """A sentence; one with marks in pairs is cut where a line of it ends as a sentence does."""
-    if not PAIRED.search(text, start, end):
-        return [(start, end)]
-    ends = [*(match.end() for match in LINE_END.finditer(text, start, end)), end]
-    parts = []
-    for stop in ends:
-        piece = text[start:stop]
-        if piece.strip():
-            parts.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
-        start = stop
-    return parts
+def at_line_ends(text: str, start: int, end: int, language: str) -> list[tuple[int, int]]:
+    """A sentence, cut where a line of it ends as a sentence does, and a mark is open."""
+    from pipeline.sequences.boundaries import true_ends
+
+    sentence = text[start:end]
+    places = [match.end() for match in LINE_END.finditer(sentence) if is_open(sentence[: match.start()])]
+    cuts = true_ends(sentence.replace("\n", " "), places, language)
+    starts, ends = [0, *cuts], [*cuts, len(sentence)]
+    return [
+        (start + first, start + len(sentence[:last].rstrip()))
+        for first, last in zip(starts, ends, strict=True)
+    ]
+
+
+def is_open(text: str) -> bool:
+    """Whether a quotation mark or a bracket is open at the end of a text."""
+    opened, closed = (len(mark.findall(text)) for mark in SINGLE)
+    pairs = ((text.count(opening), text.count(closing)) for opening, closing in PAIRS)
+    return text.count('"') % 2 == 1 or any(first > second for first, second in [(opened, closed), *pairs])

@@ -52,7 +52,7 @@ with open("this folder/entity_vocab.json", encoding="utf-8") as file:
         entity_position_ids=torch.tensor([[row + [-1] * (longest - len(row)) for row in rows]]),{ends}
     ).logits[0]
 """
-# How the words of mentions, each between two markers, and those of spans are had: the first sub-word, and the end.
+# Sub-words of a text, and which of them each mention (with its two markers) or span has: from the first to the end.
 MENTIONS = """
 @torch.inference_mode()
 def logits(text, spans):

@@ -18,7 +18,7 @@ import pytest
 from tasks import cloze_qa, entity_typing, extractive_qa, relation_classification
 from tasks.finetuning.finetune import finetune
 from tasks.finetuning.registry import TASKS
-from tasks.io.data_folder import split_file
+from tasks.io.data_folder import SPLITS, split_file
 from tasks.ner import __main__ as ner_command
 from tests.support.fine_tuned import EXAMPLES, pretrained
 
@@ -97,7 +97,8 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     # folders
     (NER, {"dev": b""}, "no file for the split 'dev'; give one dev.* or val.* or validation.* (found test.txt"),
     (NER, {"dev.x": None}, "no file for the split 'dev'; give one dev.* or val.* or"),
-    (NER, {"dev.x": None, "dev.x/dev.txt": "a O\n"}, "dev.x, which has one (found dev.x, "),
+    (NER, {"dev.x": None, "dev.x/dev.txt": "a O\n"}, "no file for the split 'dev'; give one dev.* or"),
+    (NER, {"dev.x": None, **{f"dev.x/{name}-0.parquet": b"" for name in SPLITS}}, "dev.x, which has all three (found"),
     (NER, {"dev.txt": "a O\n", "validation.jsonl": [TOKENS]}, "found dev.txt, validation.jsonl for the split 'dev'"),
     (NER, {"test-00000-of-00002.parquet": table([TOKENS])}, "test-00001-of-00002.parquet is not beside it"),
     # bytes
@@ -144,7 +145,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (NER, {"train.x": "Ada B-PER NNP\n"}, "; --tag-column (of predictions --predicted-column) names another"),
     (NER, {"train.x": "Ada,B-PER\n"}, "train.x:1: 1 columns; expected 2 or more, the tag last; commas part no columns"),
     (NER, {"train.x": DEEP}, "train.x:1: 1 columns; expected 2 or more, the tag last; JSON has an object with tokens"),
-    (NER, {"train.x": "# id 1\nAda B-X\n"}, "train.x:1 begins with #, but has no comment here: remove it"),
+    (NER, {"train.x": "# id 1\nAda B-X\n"}, "train.x:2: 2 columns; the lines above have 3; if "),
     (NER, {"train.x": "Ada B-X\nBob B-O\n"}, "train.x:2: an entity of type 'O', which means none; rename the type"),
     (NER, {"train.x": "Ada PER\n"}, "train.x:1: tag 'PER' is neither O nor"),
     (NER, {"train.x": "Ada b-per\n"}, "train.x:1: tag 'b-per' is neither O nor"),

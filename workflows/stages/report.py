@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 10
+    VERSION = 11
 
     corpus = parameters.OneOf(
         "auto",

@@ -25,7 +25,7 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
     """
 
     FOLDER = "tune"
-    VERSION = 3
+    VERSION = 4
 
     def headline(self, manifest: storage.Manifest) -> str:
         facts = manifest.facts
@@ -35,7 +35,8 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
     def bytes_parameters(self) -> dict[str, Any]:
         searched = self.values("learning_rates", "batch_sizes", "epoch_counts")
         grid = {name: list(values) for name, values in searched.items()}
-        return super().bytes_parameters() | grid | self.values("tuning_patience")
+        trained = {"fine_tune": FineTune.VERSION}  # what the fine-tunings that are compared do
+        return super().bytes_parameters() | grid | trained | self.values("tuning_patience")
 
     def settings(self) -> list[dict[str, Any]]:
         """The grid, as rows of learning rate, batch size and epochs."""

@@ -8,15 +8,24 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
+from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.inference import logits_of
 from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
 from tasks.ner.spans import Span, span_scores
-from tasks.ner.threshold import SAMPLES, SHIFTS, best_shift
+from tasks.ner.threshold import LEAST_ENTITIES, SAMPLES, SHIFTS, best_shift
 from tasks.serving.predict import load
+from tasks.task import InputSettings
 from tests.support.fine_tuned import EXAMPLES, THREE, finetune, pretrained
 
 Predict = Callable[[float], list[list[Span]]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    pretrained(folder)
+    return folder
 
 
 def drawn(seed: int, sentences: int, bias: float) -> tuple[list[list[Span]], Predict]:
@@ -52,7 +61,7 @@ def slowly(gold: Sequence[Sequence[Span]], predict: Predict) -> float:
     return min(near, key=abs)
 
 
-@pytest.mark.parametrize(("sentences", "bias"), [(6, 2.0), (40, 3.0), (40, 1.0), (40, -3.0)])
+@pytest.mark.parametrize(("sentences", "bias"), [(40, 3.0), (40, 1.0), (40, -3.0), (200, 2.0)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_shift_is_that_of_the_slow_way(seed: int, sentences: int, bias: float) -> None:
     gold, predict = drawn(seed, sentences, bias)
@@ -69,18 +78,48 @@ def test_a_model_that_misses_much_finds_more_and_a_good_one_is_left_alone() -> N
         assert gain > 0.1 or wanted == "same"
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_few_entities_do_not_tell(seed: int) -> None:
+    for sentences in (1, 2, 10):
+        gold, predict = drawn(seed, sentences, 3.0)
+        assert best_shift(gold, predict) == 0
+    one = [gold[0] * 0 for _ in range(1000)]
+    one[7] = [Span(at, at + 1, "X") for at in range(LEAST_ENTITIES - 1)]
+    assert best_shift(one, lambda shift: [spans[: 20 + int(shift)] for spans in one]) == 0
+
+
+def test_logits_below_those_of_no_entity_are_reached(folder: Path) -> None:
+    """Half of the entities are found, the others miss by 1.4, and all else lies far below."""
+    dataset = ner.read(split_file(EXAMPLES / "ner", "train"))
+    labels = ner.label_names({"train": dataset})
+    settings = InputSettings(WordTokenizer.load(folder / "tokenizer"), labels, {}, 96, "fixed")
+    features = ner.featurize(dataset, settings).items
+    logits = [np.full((len(each.spans), len(labels)), -9.0, np.float32) for each in features]
+    for scores, each in zip(logits, features, strict=True):
+        scores[:, 0] = 0
+        for row in np.flatnonzero(each.labels):
+            scores[row, each.labels[row]] = 1 if each.sentence % 2 else -1.4
+    scores_of = {
+        shift: ner.score(
+            dataset,
+            ner.decode(dataset, features, [each - np.eye(len(labels))[0] * shift for each in logits], labels),
+        )["f1"]
+        for shift in (0, 1.25, 1.5)
+    }
+    assert scores_of[0] == scores_of[1.25] < 0.8
+    assert scores_of[1.5] == 1
+    found = ner.bias_shift(dataset, features, logits, labels)
+    assert found is not None
+    assert found.tolist() == [-1.5] + [0] * (len(labels) - 1)
+    assert ner.bias_shift(dataset, features, [each + found for each in logits], labels) is None
+
+
 def test_without_an_answer_there_is_no_shift() -> None:
     gold, predict = drawn(5, 50, 3.0)
     assert best_shift(gold, lambda shift: predict(shift) if shift else [[] for _ in gold]) == 0
     assert best_shift([[] for _ in gold], lambda shift: [[] for _ in gold]) == 0
+    assert best_shift([[] for _ in gold], predict) == 0
     assert best_shift([], lambda shift: []) == 0
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    return folder
 
 
 @pytest.mark.parametrize(("profile", "variant"), [("fixed", "luke"), ("fixed", "roberta"), ("paper", "luke")])
@@ -88,13 +127,13 @@ def test_a_fine_tuned_model_has_it_in_its_bias(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str, variant: str
 ) -> None:
     made: dict[float, dict[str, Any]] = {}
-    for shift in (0.0, 1.5):
+    for shift in (0.0, 6.0):
         monkeypatch.setitem(ner.PRESETS, "three", THREE)
         monkeypatch.setattr(ner, "best_shift", lambda gold, predict, shift=shift: shift)
         made[shift] = finetune(folder, tmp_path / str(shift), variant=variant, profile=profile)
     before, after = (load_file(tmp_path / str(shift) / "model.safetensors") for shift in made)
     changed = {name for name, tensor in before.items() if not tensor.equal(after[name])}
-    metrics = made[1.5]
+    metrics = made[6.0]
     assert made[0.0]["bias_shift"] == {}
     if profile == "paper":
         assert not changed
@@ -102,9 +141,10 @@ def test_a_fine_tuned_model_has_it_in_its_bias(
         return
     assert changed == {"classifier.bias"}
     difference = (after["classifier.bias"] - before["classifier.bias"]).tolist()
-    assert difference == pytest.approx([-1.5] + [0] * (len(difference) - 1), abs=1e-6)
-    assert metrics["bias_shift"] == {"O": -1.5}
-    predictor = load(tmp_path / "1.5", device="cpu")
+    assert difference == pytest.approx([-6.0] + [0] * (len(difference) - 1), abs=1e-6)
+    assert metrics["bias_shift"] == {"O": -6.0}
+    assert metrics["dev"]["predicted"] > made[0.0]["dev"]["predicted"]
+    predictor = load(tmp_path / "6.0", device="cpu")
     dataset = ner.read(split_file(EXAMPLES / "ner", "dev"))
     features = ner.featurize(dataset, predictor.inputs).items
     logits = logits_of(

@@ -215,8 +215,8 @@ def test_what_is_there_is_not_lost(folder: Path, tmp_path: Path, capsys: pytest.
     (notes / "README.md").write_text("mine")
     (notes / "config.json").write_text('{"mine": 1}')
     for output, message in (
-        (notes, r"notes: has files that no export wrote \(README\.md, config\.json\); give a new folder"),
-        (Path(model), "ner-luke: has files that no export wrote"),
+        (notes, r"notes: holds README\.md, config\.json; give a new folder, or remove what is there"),
+        (Path(model), "ner-luke: holds config.json, metrics.json"),
         (notes / "README.md", r"README\.md: a file; give a folder to write"),
         (notes / "README.md" / "in it", "Not a directory"),
     ):
@@ -224,9 +224,10 @@ def test_what_is_there_is_not_lost(folder: Path, tmp_path: Path, capsys: pytest.
             main([model, str(output)])
     assert (notes / "README.md").read_text() == "mine"
     (tmp_path / "new").mkdir()
-    for _ in range(2):
+    main([model, str(tmp_path / "new")])
+    assert "a model for transformers" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match=r"new: holds README\.md, config\.json, "):
         main([model, str(tmp_path / "new")])
-        assert "a model for transformers" in capsys.readouterr().out
 
 
 def answers_of(folder: Path) -> list[dict[str, str]]:

@@ -319,16 +319,21 @@ def test_a_closed_pipe_and_ctrl_c_are_no_tracebacks(folder: Path) -> None:
         assert "Traceback" not in process.stderr.read()
 
 
-def test_closed_streams_are_told(folder: Path) -> None:
+def test_closed_streams_are_told(folder: Path, tmp_path: Path) -> None:
+    asked = " ".join(map(str, command(folder / "ner-luke")))
     for closed in ("<&-", ">&-"):
-        asked = " ".join(map(str, command(folder / "ner-luke")))
         done = subprocess.run(
             ["sh", "-c", f"{asked} {closed}"], cwd=ROOT, text=True, capture_output=True, input=""
         )
         assert (done.returncode, done.stderr) == (
             1,
-            "error: stdin or stdout is closed; questions come by the one, answers go to the other\n",
+            "error: stdin or stdout is closed; questions come by the one, and answers go to the other: open both\n",
         )
+    (tmp_path / "text").write_text("Ada met Bob.")
+    asked += f" --text {tmp_path / 'text'} <&-"
+    done = subprocess.run(["sh", "-c", asked], cwd=ROOT, text=True, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["text"] == "Ada met Bob.", "files need no stdin"
 
 
 def test_stopping_ends_while_the_caller_still_writes(folder: Path) -> None:

@@ -251,6 +251,8 @@ def _of_settings(cell: Cell) -> Iterator[Caveat]:
         for name, value in used.items()
         if value != paper[name] and name not in exempt
     ]
+    if shift := cell["metrics"].get("bias_shift"):
+        differences.append(f"the bias of {', '.join(shift)} moved by dev's F1")
     if differences:
         yield Caveat(OTHER_SETTINGS, f"preset {cell['preset']}: {', '.join(differences)}")
 

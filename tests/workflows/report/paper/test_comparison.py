@@ -257,6 +257,15 @@ def test_hyper_parameters_are_those_that_were_used(preset, changes, said) -> Non
     assert ours.figures[0].difference is not None
 
 
+def test_a_bias_that_dev_has_moved_is_marked() -> None:
+    moved, same = cell(preset="large"), cell(preset="large")
+    moved["metrics"]["bias_shift"], same["metrics"]["bias_shift"] = {"O": -1.5}, {}
+    ours = row_of(compare([moved]), 3, "LUKE").ours
+    assert ours.marks == (OTHER_SETTINGS,)
+    assert ours.origins[0].text.endswith("preset large: the bias of O moved by dev's F1")
+    assert row_of(compare([same]), 3, "LUKE").ours.marks == ()
+
+
 def test_the_papers_presets_are_marked_on_no_task() -> None:
     for task, preset in product(DATASETS, ("base", "large", "tuned")):
         for table in compare([cell(task, preset=preset)]).results:
