@@ -1,6 +1,8 @@
 """Plain text as questions: documents with their sentences."""
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 
 from tasks.io.records import Record
 
@@ -47,8 +49,7 @@ def at_line_ends(text: str, start: int, end: int, language: str) -> list[tuple[i
     from pipeline.sequences.boundaries import true_ends
 
     sentence = text[start:end]
-    places = [match.end() for match in LINE_END.finditer(sentence) if is_open(sentence[: match.start()])]
-    cuts = true_ends(sentence.replace("\n", " "), places, language)
+    cuts = true_ends(sentence.replace("\n", " "), hidden_line_ends(sentence), language)
     starts, ends = [0, *cuts], [*cuts, len(sentence)]
     return [
         (start + first, start + len(sentence[:last].rstrip()))
@@ -56,8 +57,16 @@ def at_line_ends(text: str, start: int, end: int, language: str) -> list[tuple[i
     ]
 
 
-def is_open(text: str) -> bool:
-    """Whether a quotation mark or a bracket is open at the end of a text."""
-    opened, closed = (len(mark.findall(text)) for mark in SINGLE)
-    pairs = ((text.count(opening), text.count(closing)) for opening, closing in PAIRS)
-    return text.count('"') % 2 == 1 or any(first > second for first, second in [(opened, closed), *pairs])
+def hidden_line_ends(sentence: str) -> Iterator[int]:
+    """Where lines begin behind one that ends as a sentence does, while a quotation mark or a bracket is open."""
+    last, straight, open_marks = 0, 0, Counter[str]()
+    for match in LINE_END.finditer(sentence):
+        piece = last, match.start()
+        straight += sentence.count('"', *piece)
+        for opening, closing in PAIRS:
+            open_marks[opening] += sentence.count(opening, *piece) - sentence.count(closing, *piece)
+        opened, closed = (len(mark.findall(sentence, *piece)) for mark in SINGLE)
+        open_marks["'"] += opened - closed
+        if straight % 2 or max(open_marks.values()) > 0:
+            yield match.end()
+        last = match.start()

@@ -12,7 +12,7 @@ pytest.importorskip("sentencex", reason="plain text is split into sentences by s
 
 from pipeline.sequences.sentences import split
 from tasks.predict import main
-from tasks.serving.plain_text import question, sentences
+from tasks.serving.plain_text import hidden_line_ends, question, sentences
 from tasks.serving.predict import Predictor, load
 from tests.support import ROOT
 from tests.support.asked import Command, objects
@@ -170,6 +170,13 @@ def test_other_tasks_are_not_asked_with_text(folder: Path) -> None:
 def test_a_stray_mark_hides_no_end_of_a_line(lines: list[str]) -> None:
     text = "\n".join(lines)
     assert [text[start:end] for start, end in sentences(text, "en")] == lines
+
+
+def test_a_mark_that_is_never_closed_takes_no_time() -> None:
+    begin = time.monotonic()
+    text = '("' + "Ada left.\n" * 50_000
+    assert len(list(hidden_line_ends(text))) == len(sentences(text, "en")) == 50_000
+    assert time.monotonic() - begin < 20
 
 
 @given(
