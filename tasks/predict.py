@@ -38,9 +38,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--language",
         default="en",
-        help=f"the wiki's code of the language of --text, by which sentences are found, with general rules for "
-        f"one that is not known; {NO_LANGUAGE}: a line is one "
-        "(default: %(default)s)",
+        help="the wiki's code of the language of --text, by which sentences are found (general rules: one that is not "
+        f"known; {NO_LANGUAGE}: a line is one; default: %(default)s)",
     )
     parser.add_argument(
         "--format",

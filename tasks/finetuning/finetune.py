@@ -130,7 +130,7 @@ def train_and_write(
     run = training.run
     logits = logits_of_split(run, "dev")
     shift = shift_bias(run, logits) if run.profile == "fixed" else {}
-    if shift:
+    if shift:  # computed again, and not added: bf16 rounds what the classifier gives
         logits = logits_of_split(run, "dev")
     fitted = calibration(run.task, run.datasets["dev"], run.features["dev"].items, logits)
     predictions = {"dev": decode(run, "dev", logits), "test": predict(run, "test")}

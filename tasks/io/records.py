@@ -101,7 +101,7 @@ def read_text(path: Path, wanted: str = "a text file", *, keeps_ends: bool = Fal
     except FileNotFoundError:
         raise ValueError(f"{path}: no such file; expected {wanted}") from None
     except IsADirectoryError:
-        raise ValueError(f"{path}: a folder; expected {wanted}, such as a file in it") from None
+        raise ValueError(f"{path}: a folder; expected {wanted}; give a file in it") from None
     except OSError as error:
         raise ValueError(f"{path}: cannot be read ({error.strerror}); expected {wanted}") from None
     except UnicodeDecodeError as error:

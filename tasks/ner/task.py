@@ -185,14 +185,12 @@ def bias_shift(
     dataset: ColumnFile, features: Sequence[SpanFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
 ) -> np.ndarray | None:
     """What makes the bias of the non-entity class give the best F1, as `best_shift` says."""
-    row = np.zeros(len(labels), dtype=np.float32)
-
-    def predict(shift: float) -> list[list[Span]]:
-        row[NO_ENTITY_CLASS] = -shift
-        return decode(dataset, features, [scores + row for scores in logits], labels)
-
-    row[NO_ENTITY_CLASS] = -best_shift([sentence.spans for sentence in dataset.sentences], predict)
-    return row if row.any() else None
+    one = np.eye(len(labels), dtype=np.float32)[NO_ENTITY_CLASS]
+    shift = best_shift(
+        [sentence.spans for sentence in dataset.sentences],
+        lambda shift: decode(dataset, features, [scores - shift * one for scores in logits], labels),
+    )
+    return -shift * one if shift else None
 
 
 def decode(

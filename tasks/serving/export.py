@@ -9,6 +9,7 @@ beside it, or that of questions whole.
 
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from model.exchange.card import fine_tuned_card
 from model.exchange.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
@@ -25,20 +26,35 @@ WORDS_OF_MARKERS = ("@", "#")  # what <ent> and <ent2> start from where the task
 
 
 def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> None:
-    """Exports a folder that fine-tuning wrote.
+    """Exports a folder that fine-tuning wrote; `output` is new or empty, and appears whole or not at all.
 
     `entity_vocab` is the vocabulary of the pretraining, for a model that takes Wikipedia's entities. Raises:
-    ValueError where it is missing, and for a model that transformers has not.
+    ValueError where it is missing, for a model that transformers has not, and where `output` holds something.
     """
     check_output(output)
     predictor = load(folder, device="cpu")
-    task = predictor.task
+    check_exportable(predictor, folder)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as aside:
+        whole = Path(aside) / "model"
+        write(predictor, folder, whole, entity_vocab)
+        whole.replace(output)
+
+
+def check_exportable(predictor: Predictor, folder: Path) -> None:
+    """Raises: ValueError for a folder that needs no export, and for a task that transformers has no class for."""
     if not (folder / TOKENIZER).is_dir():
         raise ValueError(f"{folder}: transformers reads it as it is; give a folder that fine-tuning wrote")
-    if task.ARCHITECTURE is None:
+    if predictor.task.ARCHITECTURE is None:
         raise ValueError(
             f"{folder}: transformers has no classifier for its task; its format is in docs/reference/tasks.md"
         )
+
+
+def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path | None) -> None:
+    """Writes all files into `output`; the arguments are those of `export`."""
+    task = predictor.task
+    assert task.ARCHITECTURE is not None
     words = marker_rows(predictor)
     if predictor.entities:
         rows = rows_of_titles(predictor, folder, entity_vocab)
@@ -62,8 +78,9 @@ def export(folder: Path, output: Path, *, entity_vocab: Path | None = None) -> N
 
 def check_output(output: Path) -> None:
     """Raises: ValueError where something is there, which would be lost."""
-    if output.exists() and not output.is_dir():
-        raise ValueError(f"{output}: a file; give a folder to write")
+    for path in (output, *output.parents):
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{path}: a file; give a folder to write")
     if output.exists() and (found := sorted(path.name for path in output.iterdir())):
         raise ValueError(
             f"{output}: holds {', '.join(found[:5])}; give a new folder, or remove what is there"

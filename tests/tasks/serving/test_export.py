@@ -15,6 +15,7 @@ from tasks.io.data_folder import split_file
 from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.questions import extractive
+from tasks.serving import export as exporting
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tasks.task import InputSettings
@@ -209,6 +210,18 @@ def test_other_folders_are_refused(folder: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_an_export_that_fails_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(exporting, "write_card", fail)  # the last of all files
+    with pytest.raises(SystemExit, match=r"^error: No space left on device$"):
+        main([str(folder / "ner-luke"), str(tmp_path / "in" / "new")])
+    assert not list((tmp_path / "in").iterdir())
+
+
 def test_what_is_there_is_not_lost(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     notes, model = tmp_path / "notes", str(folder / "ner-luke")
     notes.mkdir()
@@ -218,7 +231,7 @@ def test_what_is_there_is_not_lost(folder: Path, tmp_path: Path, capsys: pytest.
         (notes, r"notes: holds README\.md, config\.json; give a new folder, or remove what is there"),
         (Path(model), "ner-luke: holds config.json, metrics.json"),
         (notes / "README.md", r"README\.md: a file; give a folder to write"),
-        (notes / "README.md" / "in it", "Not a directory"),
+        (notes / "README.md" / "in it", r"README\.md: a file; give a folder to write"),
     ):
         with pytest.raises(SystemExit, match=f"^error: .*{message}"):
             main([model, str(output)])
