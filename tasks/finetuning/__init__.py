@@ -11,3 +11,6 @@ paper        the paper's tables, from paper.json
 paper.json   their figures
 finetune     one run, from a data set to metrics
 """
+
+# Rises where the same arguments give other bytes: a finished run and a checkpoint are recognised by it.
+VERSION = 14

@@ -19,6 +19,7 @@ from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import entities_sha256, open_annotator
+from tasks.finetuning import VERSION
 from tasks.finetuning.calibration import calibration
 from tasks.finetuning.epochs import EpochTraining
 from tasks.finetuning.inference import decode, logits_of_split, predict
@@ -92,7 +93,7 @@ def finetune(
     values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
     values |= {} if keeps_weights else {"keeps_weights": False}
     values |= {"tag_column": tag_column} if tag_column else {}
-    identity = {**values, **fingerprints(data, weights, tokenizer, mentions)}
+    identity = {"version": VERSION, **values, **fingerprints(data, weights, tokenizer, mentions)}
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
     else:

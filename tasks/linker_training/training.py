@@ -23,6 +23,7 @@ from tasks.entities.candidates import MOST, CandidateFinder
 from tasks.entities.disambiguation.entity_model import EntityModel, load_model, read_titles
 from tasks.entities.documents.document import Document, to_json
 from tasks.entities.documents.reading import read_documents
+from tasks.finetuning import VERSION
 from tasks.finetuning.epochs import EpochTraining, best_epoch
 from tasks.finetuning.finetune import CHECKPOINTS
 from tasks.finetuning.inference import predict, score
@@ -132,6 +133,7 @@ def train_linker(
     paths = {TRAIN: train, DEV: dev} | ({TEST: test} if test else {})
     sources = {split: Source.read(path, skips_wrong=settings.skips_wrong) for split, path in paths.items()}
     identity = {
+        "version": VERSION,
         "settings": asdict(settings),
         "seed": seed,
         **fingerprints(sources, mentions, weights, files),

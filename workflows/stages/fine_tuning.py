@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from pipeline import storage
+from tasks import finetuning
 from workflows.base import parameters, terminal
 from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
@@ -22,7 +23,7 @@ class FineTuning(WeightSettings, TaskStage):
     """A fine-tuned task: weights, metrics and predictions."""
 
     FOLDER = "finetune"
-    VERSION = 13
+    VERSION = finetuning.VERSION
     KEEPS = "unfinished"  # checkpoints
 
     patience = parameters.WholeNumber(

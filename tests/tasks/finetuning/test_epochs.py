@@ -160,6 +160,10 @@ def test_a_finished_run_is_not_done_again(
     assert contents(tmp_path) == before
     finetune(folder, tmp_path, seed=2)
     assert visited == list(range(12))
+    visited.clear()
+    monkeypatch.setattr("tasks.finetuning.finetune.VERSION", -1)  # what other code has written
+    finetune(folder, tmp_path, seed=2)
+    assert visited == list(range(12))
 
 
 @pytest.mark.usefixtures("three")
