@@ -25,7 +25,7 @@ from model.files import Configured, read_tensors, save_model, write_aside, write
 
 logger = logging.getLogger(__name__)
 MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
-PREFIX, PARTIAL = "step-", ".partial-"
+PREFIX, PARTIAL, REMOVED = "step-", ".partial-", ".removed-"
 KEPT = 2
 NOTHING: Mapping[str, Mapping[str, Tensor]] = {}
 
@@ -69,14 +69,14 @@ def save_checkpoint(
     computing: Mapping[str, Any] = NOTHING,
     kept: int = KEPT,
 ) -> None:
-    """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept`.
+    """Add a checkpoint after `step` finished steps to `folder`, then drop all but the last `kept` whole ones.
 
     `tensors` are what else the run goes on with, by name; `computing` is what a warning names where it differs.
-    The checkpoint becomes visible by one rename, so an interruption leaves
-    the earlier ones as they were; so does a full disk, which is an OSError.
+    The checkpoint becomes visible by one rename, so an interruption leaves the earlier ones as they were; so does a
+    full disk, which is an OSError. What an interruption has left half-written or half-removed goes before.
     """
+    clear_leftovers(folder)
     aside = folder / f"{PARTIAL}{step:08d}"
-    discard(aside)
     aside.mkdir(parents=True)
     try:
         save_model(aside, module)
@@ -103,8 +103,24 @@ def save_checkpoint(
             f"{folder}: the checkpoint after step {step} cannot be written ({error}); those before it are whole: "
             "make room, and the same call goes on from the last one"
         ) from error
-    for old in checkpoint_folders(folder)[kept:]:
-        discard(old)
+    prune(folder, target, kept)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what an interruption left half-written or half-removed; no other process may write there."""
+    for name in (PARTIAL, REMOVED):
+        for path in folder.glob(f"{name}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def prune(folder: Path, newest: Path, kept: int) -> None:
+    """Remove all checkpoints but `newest` and the last whole ones before it, `kept` in all.
+
+    One with a later step is another run's, or damaged: `latest_checkpoint` would have gone on from it.
+    """
+    earlier = [path for path in checkpoint_folders(folder) if path.name < newest.name and read_state(path)]
+    for path in set(checkpoint_folders(folder)) - {newest, *earlier[: kept - 1]}:
+        discard(path)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -209,7 +225,7 @@ def processor() -> str:
 def discard(folder: Path) -> None:
     """Remove a folder; renamed first, so that no half-removed checkpoint is ever seen."""
     if folder.exists():
-        doomed = folder.with_name(f".removed-{folder.name.removeprefix('.')}")
+        doomed = folder.with_name(f"{REMOVED}{folder.name.removeprefix('.')}")
         shutil.rmtree(doomed, ignore_errors=True)
         folder.rename(doomed)
         shutil.rmtree(doomed)

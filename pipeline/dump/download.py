@@ -2,6 +2,7 @@
 
 import glob
 import hashlib
+import http.client
 import json
 import os
 import re
@@ -20,6 +21,7 @@ _WIKI_NAME = re.compile(rf"[a-z][a-z0-9_]*(?:{_PROJECTS})(?:/(\d{{8}}))?")
 _JOBS = ("articlesmultistreamdump", "articlesdump")
 _ATTEMPTS = 5
 _TIMEOUT_SECONDS = 60
+_BROKEN_OFF = (OSError, http.client.HTTPException)  # the second in the middle of an answer
 _PASSING = (429, 500, 502, 503, 504)  # answers after which it is worth to ask again
 _CHUNK = 1 << 20
 
@@ -106,7 +108,7 @@ def _get(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_SECONDS) as response:
             return response.read()
-    except (OSError, urllib.error.URLError) as error:
+    except _BROKEN_OFF as error:
         raise ValueError(f"{url}: {error}; check --dump and the network") from error
 
 
@@ -176,7 +178,7 @@ def download(
             raise ValueError(
                 f"{source.location}: the server answers {error.code} {error.reason}; check --dump"
             ) from error
-        except (OSError, urllib.error.URLError) as error:
+        except _BROKEN_OFF as error:
             if attempt == _ATTEMPTS - 1:
                 raise ValueError(
                     f"{source.location}: {error}; run again to go on with the download"

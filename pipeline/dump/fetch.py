@@ -77,10 +77,15 @@ def demo_dump() -> str:
 
 
 def download_parts(dump: str, folder: str, progress: Progress) -> list[Source]:
-    """The files of a dump that lies elsewhere, downloaded into the folder; those that are there stay."""
-    sources = []
-    for source in remote_sources(dump):
-        name = os.path.basename(source.name)
+    """The files of a dump that lies elsewhere, downloaded into the folder; those that are there stay.
+
+    What an interrupted download of an older dump has left goes.
+    """
+    sources, wanted = [], {os.path.basename(source.name): source for source in remote_sources(dump)}
+    for name in storage.list_files(storage.join(folder, "parts")):
+        if name.removesuffix(".version").removesuffix(".part") not in wanted:
+            storage.remove(storage.join(folder, "parts", name))
+    for name, source in wanted.items():
         path = os.path.join(folder, "parts", name)
         if not os.path.exists(path):
             with progress(f"download {name}") as show:

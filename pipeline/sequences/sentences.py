@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as SequenceOf
+from importlib import metadata
 from itertools import accumulate, islice, pairwise
 
 import sentencex
@@ -133,9 +134,9 @@ def find_splitter(name: str) -> Splitter:
 
 
 def splitter_identity(name: str) -> list[str]:
-    """What decides the sentences of a splitter: its name and, where it is the user's, the SHA-256 of its module."""
+    """What decides a splitter's sentences: its name, and its version or, of the user's, the SHA-256 of its module."""
     if find_splitter(name) is _sentencex:
-        return [name]
+        return [name, metadata.version(DEFAULT)]
     source = getattr(sys.modules[name.partition(":")[0]], "__file__", None)
     return [name, storage.file_sha256(source) if source else ""]
 

@@ -251,7 +251,8 @@ class Stage(Step):
 
 def _run_record(stage: Stage, started: float) -> bytes:
     """What of a run depends on time and machine: beside the manifest, never in it."""
-    packages = ("apache-beam", "luigi", "mwparserfromhell", "pyarrow", "pyspark", "torch", "transformers")
+    packages = ["apache-beam", "luigi", "mwparserfromhell", "pyarrow", "pyspark", "regex", "sentencex"]
+    packages += ["tokenizers", "torch", "transformers"]
     versions = {}
     for package in packages:
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -1,12 +1,8 @@
 """The torch devices that `--device` means."""
 
 import gc
-from typing import TYPE_CHECKING
 
 from workflows.base.parameters import AUTO
-
-if TYPE_CHECKING:
-    pass
 
 
 def torch_device(name: str) -> str:

@@ -119,7 +119,7 @@ class ExtractPages(CorpusStage, DumpReader):
     """Pages, paragraphs with their links, redirects, rejected pages and what templates cost."""
 
     FOLDER = "pages"
-    VERSION = 7
+    VERSION = 8
     NEED = Need(written=1.45)  # of a dump in bzip2
     KEEPS = "blocks"
 

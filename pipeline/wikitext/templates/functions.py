@@ -49,10 +49,13 @@ def superscript(number: str) -> str:
 
 
 def link(arguments: Arguments) -> str | None:
-    """A link to a page that may only exist in another language: the local title with its label."""
-    title = arguments.given("1", "trad")
-    label = arguments.given("lt", "texte", "text", "display") or title
-    return (title if "[[" in title else f"[[{title}|{label}]]") if title else None
+    """A link to a page that may only exist in another language: the local title with its label.
+
+    In French the title may stand in `fr`. The other language's, `trad`, is a text where it is alone, and no link.
+    """
+    title = arguments.given("1", "fr")
+    label = arguments.given("lt", "texte", "text", "display") or title or arguments.given("trad")
+    return (title if "[[" in title else f"[[{title}|{label}]]") if title else label or None
 
 
 def sortname(arguments: Arguments) -> str | None:

@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from model.luke.encoder import LukeModel
-from model.training.checkpoints import STATE, environment, latest_checkpoint, save_checkpoint
+from model.training.checkpoints import (
+    STATE,
+    checkpoint_folders,
+    environment,
+    latest_checkpoint,
+    save_checkpoint,
+)
 from tests.support.models import TINY
 
 
@@ -44,3 +50,36 @@ def test_an_environment_says_what_changes_bits() -> None:
     assert (found["processes"], found["device"]) == (2, "cpu")
     if torch.cuda.is_available():
         assert environment(2, "cuda") != found
+
+
+def save(folder: Path, step: int, *, kept: int = 2) -> None:
+    module = LukeModel(TINY)
+    optimizer = torch.optim.AdamW(module.parameters())
+    save_checkpoint(folder, step=step, module=module, optimizer=optimizer, run={}, figures={}, kept=kept)
+
+
+def steps(folder: Path) -> list[int]:
+    return [int(path.name.removeprefix("step-")) for path in reversed(checkpoint_folders(folder))]
+
+
+def test_the_last_whole_checkpoints_are_kept(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        save(tmp_path, step)
+    assert steps(tmp_path) == [2, 3]
+    (tmp_path / "step-00000003" / STATE).write_text("{")
+    save(tmp_path, 4, kept=3)
+    assert steps(tmp_path) == [2, 4]
+
+
+def test_what_another_run_has_left_does_not_count(tmp_path: Path) -> None:
+    """The folders of later steps, of which a stage has removed the files, and those of a kill while one was written."""
+    left = ["step-00000800", "step-00000900", ".partial-00000901", ".removed-step-00000700"]
+    for name in left:
+        (tmp_path / name / "part").mkdir(parents=True)
+    save(tmp_path, 100)
+    save(tmp_path, 200)
+    assert steps(tmp_path) == [100, 200]
+    assert {path.name for path in tmp_path.iterdir()} == {"step-00000100", "step-00000200"}
+    found = latest_checkpoint(tmp_path, {})
+    assert found is not None
+    assert found.step == 200

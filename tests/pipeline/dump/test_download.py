@@ -16,11 +16,12 @@ CONTENT = bytes(range(256)) * 20_000
 
 
 class Site:
-    """A dump site: files by path; `cut` closes the first answer after that many bytes."""
+    """A dump site: files by path; `cut` ends the first answer after that many bytes, in a chunk if it `is_chunked`."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.cut: int | None = None
+        self.is_chunked = False
         self.ranges: list[str | None] = []
         self.version = '"1"'
         self.url = ""
@@ -31,6 +32,8 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     site = Site()
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             data = site.files.get(self.path)
             if data is None:
@@ -48,13 +51,17 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
                 self.end_headers()
                 return
             self.send_response(206 if wanted else 200)
-            self.send_header("Content-Length", str(len(data) - start))
+            cut, site.cut = site.cut, None
+            in_chunks = site.is_chunked and cut is not None
+            length = (
+                ("Transfer-Encoding", "chunked") if in_chunks else ("Content-Length", str(len(data) - start))
+            )
+            self.send_header(*length)
             self.send_header("ETag", site.version)
             self.end_headers()
-            cut, site.cut = site.cut, None
+            self.wfile.write(f"{len(data):x}\r\n".encode() * in_chunks)
             self.wfile.write(data[start:cut])
-            if cut is not None:
-                self.connection.close()
+            self.close_connection = True
 
         def log_message(self, *arguments: object) -> None:
             pass
@@ -78,9 +85,10 @@ def test_download_with_progress(site: Site, tmp_path: Path) -> None:
     assert len(shown) > 1
 
 
-def test_a_broken_connection_goes_on_where_it_stopped(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_broken_connection_goes_on_where_it_stopped(site: Site, tmp_path: Path, is_chunked: bool) -> None:
     site.files["/x"] = CONTENT
-    site.cut = 2_000_000
+    site.cut, site.is_chunked = 2_000_000, is_chunked
     download.download(Source("x", site.url + "/x"), str(tmp_path / "x"))
     assert (tmp_path / "x").read_bytes() == CONTENT
     assert site.ranges[0] is None

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline import storage
 from pipeline.dump import fetch
+from pipeline.dump.download import Source
 from pipeline.dump.gzip_index import TruncatedDump
 from tests.support import DATA
 
@@ -70,6 +71,21 @@ def test_a_local_dump_is_known_again_until_it_changes(tmp_path: Path) -> None:
     assert fetch.is_unchanged(fetch.find_parts(str(dump)), str(folder))
     dump.touch()
     assert not fetch.is_unchanged(fetch.find_parts(str(dump)), str(folder))
+
+
+def test_parts_of_an_older_dump_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Source("wiki-2.xml", "https://example.org/wiki-2.xml")
+    monkeypatch.setattr(fetch, "remote_sources", lambda dump: [source])
+    monkeypatch.setattr(fetch, "download", lambda source, path, show: Path(path).write_text("new"))
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for name in ("wiki-1.xml", "wiki-1b.xml.part", "wiki-1b.xml.part.version", "wiki-2.xml.part"):
+        (parts / name).touch()
+    sources = fetch.download_parts(
+        "wiki", str(tmp_path), lambda name: contextlib.nullcontext(lambda done, total: None)
+    )
+    assert [Path(each.location) for each in sources] == [parts / "wiki-2.xml"]
+    assert sorted(path.name for path in parts.iterdir()) == ["wiki-2.xml", "wiki-2.xml.part"]
 
 
 def test_demo_dump_without_gensim(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
 import hashlib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -75,7 +76,7 @@ def test_the_librarys_panic_is_an_ordinary_error() -> None:
 
 
 def test_what_decides_a_splitters_sentences() -> None:
-    assert splitter_identity("sentencex") == ["sentencex"]
+    assert splitter_identity("sentencex") == ["sentencex", metadata.version("sentencex")]
     name = f"{__name__}:halves"
     assert splitter_identity(name) == [name, hashlib.sha256(Path(__file__).read_bytes()).hexdigest()]
 

@@ -80,6 +80,11 @@ LANGUAGES = [
     ("ja", "{{仮リンク|ベルリン・ボン法|en|Berlin-Bonn Act}}は{{要出典}}東", "ベルリン・ボン法は東"),
     ("ar", "نهر {{ألمانية|Spree}} يخترق", "نهر Spree يخترق"),
     ("ru", "{{нп3|Статья|текст|en|Article}}", "текст"),
+    (
+        "uk",
+        "{{нп|Надвисокий вакуум|||Ultra-high vacuum}}, {{iw|треба=Стаття|мова=en|є=Item}}",
+        "Надвисокий вакуум, Стаття",
+    ),
     ("zh", "{{le|條目|Item|文字}}", "文字"),
 ]
 MEASURES = [
@@ -133,6 +138,21 @@ def test_links_in_shown_text_are_annotations() -> None:
         ("Ajax", "HMS Ajax (22)"),
         ("F G", "F G"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown", "targets"),
+    [
+        ("Singe|en|Ape|texte=singe", "singe", ["Singe"]),
+        ("fr=Singe|lang=en|trad=Ape|texte=singe", "singe", ["Singe"]),
+        ("langue=en|trad=Ape|fr=Singe", "Singe", ["Singe"]),
+        ("lang=en|trad=Ape", "Ape", []),  # which may be another page here
+    ],
+)
+def test_a_link_is_to_the_title_of_its_own_wiki(arguments: str, shown: str, targets: list[str]) -> None:
+    [found] = extract(f"{{{{Lien|{arguments}}}}}", site("fr")).paragraphs
+    assert found.text == shown
+    assert [link.target for link in found.links] == targets
 
 
 @pytest.mark.parametrize(
