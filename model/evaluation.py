@@ -5,8 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from model.data.held_out import HeldOut
-from model.pretraining.evaluation import evaluate, read_pretrained
+from model.pretraining.evaluation import evaluate, open_held_out, read_pretrained
 from model.training.loop import resolve_device
 
 
@@ -22,7 +21,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         module = read_pretrained(options.model).to(resolve_device(options.device))
-        held_out = HeldOut.open(options.sequences, options.commonest)
+        held_out = open_held_out(options.sequences, options.commonest, options.model)
         figures = evaluate(module, held_out, rounds=options.rounds, batch_size=options.batch_size)
         print(json.dumps(figures, indent=1))
     except ValueError as error:

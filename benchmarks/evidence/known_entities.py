@@ -23,7 +23,7 @@ from model.data.held_out import HeldOut
 from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.heads import LukeForPretraining
-from model.pretraining.evaluation import entity_columns, evaluating, mask, read_pretrained
+from model.pretraining.evaluation import entity_columns, evaluating, mask, open_held_out, read_pretrained
 from model.pretraining.ranking import BANDS
 from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.commonest import write_commonest
@@ -98,7 +98,7 @@ def main(arguments: list[str]) -> None:
         commonest = Path(folder) / "commonest.arrow"
         folders = {name: str(getattr(chosen, name)) for name in ("sequences", "mentions", "tokenizer")}
         write_commonest(str(commonest), **folders)
-        held_out = beyond(HeldOut.open(chosen.sequences, commonest), chosen.beyond)
+        held_out = beyond(open_held_out(chosen.sequences, commonest, chosen.models[0]), chosen.beyond)
         found = []
         for model in chosen.models:
             progress(f"{model}")

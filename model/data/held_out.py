@@ -54,11 +54,14 @@ class HeldOut:
     kept: Integers | None = None
 
     @classmethod
-    def open(cls, folder: Path, commonest: Path | None = None) -> "HeldOut":
-        """The held-out part (it may be empty) of a folder of sequences; ValueError for what does not fit."""
+    def open(cls, folder: Path, commonest: Path | None = None, *, seen: Integers | None = None) -> "HeldOut":
+        """The held-out part (it may be empty) of a folder of sequences; ValueError for what does not fit.
+
+        `seen` are the indices, rising, of the sequences that training takes (None: all).
+        """
         corpus = Corpus(folder, HELD_OUT)
         labels = read_commonest(commonest, corpus) if commonest else None
-        return cls(corpus, count_entities(Corpus(folder)), labels)
+        return cls(corpus, count_entities(Corpus(folder), seen), labels)
 
     def __len__(self) -> int:
         return len(self.corpus) if self.kept is None else len(self.kept)

@@ -165,12 +165,19 @@ class Corpus:
             )
 
 
-def count_entities(corpus: Corpus) -> NDArray[np.int64]:
-    """How often each entity of the vocabulary is annotated, (entity_vocab_size,); one block is read at a time."""
+def count_entities(corpus: Corpus, chosen: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """How often each entity of the vocabulary is annotated, (entity_vocab_size,); one block is read at a time.
+
+    Of the `chosen` sequences alone, which are rising indices (None: of all).
+    """
     size = corpus.facts.entity_vocab_size
     counts = np.zeros(size, dtype=np.int64)
-    for batch in corpus.batches:
-        entity_ids = batch.column("entity_ids").flatten().to_numpy()
+    for batch, end in zip(corpus.batches, corpus.ends, strict=True):
+        column = batch.column("entity_ids")
+        if chosen is not None:
+            first, last = np.searchsorted(chosen, (end - batch.num_rows, end))
+            column = column.take(pa.array(chosen[first:last] - (end - batch.num_rows)))
+        entity_ids = column.flatten().to_numpy()
         if len(entity_ids) and not 0 <= entity_ids.min() <= entity_ids.max() < size:
             raise ValueError(
                 f"{corpus.folder}: entity ids from {entity_ids.min()} to {entity_ids.max()}, but "

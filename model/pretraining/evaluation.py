@@ -19,9 +19,11 @@ from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, SequenceFacts
 from model.exchange.load import load_strictly, read_model
+from model.files import PRETRAINING, read_optional
 from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES, LukeConfig
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
+from model.pretraining.loader import choose_sequences
 from model.pretraining.ranking import Answers, Figures, Scores, entity_figures, score, word_figures
 from model.training.ranks import ALONE, Ranks
 
@@ -242,6 +244,13 @@ def answer(
         "of_label": round(float(shares[label - SPECIAL_ENTITIES]), 4),
         "commonest": int(held_out.commonest_of(index, len(masked.entity_ids))[1][place]),
     }
+
+
+def open_held_out(sequences: Path, commonest: Path | None, model: Path) -> HeldOut:
+    """What a finished model is asked: it counts as seen what its pretraining took of the other sequences."""
+    recipe = read_optional(model / PRETRAINING).get("recipe", {})
+    seen = choose_sequences(Corpus(sequences), recipe.get("min_entities", 0))
+    return HeldOut.open(sequences, commonest, seen=seen)
 
 
 def read_pretrained(folder: Path) -> LukeForPretraining:

@@ -88,7 +88,8 @@ def pretrain(
             logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)
         checkpoint = set_out(module, output, run, ranks, recipe)
         with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
-            watched = watch(recipe, HeldOut.open(sequences, commonest), module, ranks, record, evaluate_every)
+            held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
+            watched = watch(recipe, held_out, module, ranks, record, evaluate_every)
             training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
             with on_sigterm() as training.stop:
                 training.train(checkpoint)

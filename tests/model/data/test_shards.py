@@ -133,6 +133,16 @@ def test_entities_are_counted_over_all_shards(tmp_path: Path) -> None:
     assert counts.tolist() == [ids.count(entity) for entity in range(ENTITIES)]
 
 
+@pytest.mark.parametrize("chosen", [[], [0], [3, 17, 18, 39], list(range(40))])
+def test_entities_of_chosen_sequences_are_counted(tmp_path: Path, chosen: list[int]) -> None:
+    rows = random_rows(40)
+    corpus = Corpus(write_sequences(tmp_path, rows))
+    assert len(corpus.batches) > 1
+    ids = [entity for number in chosen for entity in rows[number]["entity_ids"]]
+    counts = count_entities(corpus, np.array(chosen, np.int64))
+    assert counts.tolist() == [ids.count(entity) for entity in range(ENTITIES)]
+
+
 def test_known_entities_are_counted_by_sequence(tmp_path: Path) -> None:
     rows = random_rows(40)
     corpus = Corpus(write_sequences(tmp_path, rows))

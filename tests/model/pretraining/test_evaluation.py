@@ -15,10 +15,11 @@ import torch
 from model import evaluation
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
-from model.files import save_model
+from model.files import PRETRAINING, save_model
 from model.luke.batch import IGNORED, Batch, mention_positions
 from model.luke.heads import LukeForPretraining
 from model.pretraining.evaluation import Schedule, evaluate, show_answers
+from model.pretraining.loader import choose_sequences
 from model.training.ranks import Ranks
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, random_rows, write_arrow, write_sequences
@@ -292,5 +293,11 @@ def test_command_line(
     assert json.loads(capsys.readouterr().out) == evaluate(module, HeldOut.open(folder))
     assert evaluation.main([*arguments, "--rounds", "2"]) == 0
     assert json.loads(capsys.readouterr().out) == evaluate(module, HeldOut.open(folder), rounds=2)
+    # What was left out of training was not seen.
+    (tmp_path / PRETRAINING).write_text('{"recipe": {"min_entities": 3}}')
+    assert evaluation.main(arguments) == 0
+    seen = choose_sequences(Corpus(folder), 3)
+    wanted = evaluate(module, HeldOut.open(folder, seen=seen))
+    assert json.loads(capsys.readouterr().out) == wanted != evaluate(module, HeldOut.open(folder))
     assert evaluation.main([str(tmp_path), str(tmp_path)]) == 2
     assert "manifest.json: no such file" in capsys.readouterr().err
