@@ -1,6 +1,7 @@
 """Which of its text's targets a held-out link leads to: by how common they are, by the words around it, and by LUKE.
 
-    python -m benchmarks.evidence.disambiguation --sequences DIR --mentions DIR --tokenizer DIR --arm NAME DIR...
+    python -m benchmarks.evidence.disambiguation --sequences DIR --links DIR --mentions DIR --tokenizer DIR
+        --arm NAME DIR...
 
 A mention counts whose text links to two known entities or more elsewhere, and whose own entity is known. Each method
 is the logarithm of how often the text links to a candidate, plus weighted scores. Some of the held-out pages choose the
@@ -56,14 +57,14 @@ class Mention:
 
 
 def ambiguous_mentions(
-    corpus: Corpus, *, mentions: str, tokenizer: str
+    corpus: Corpus, *, links: str, mentions: str, tokenizer: str
 ) -> tuple[list[Mention], Counter[str]]:
     """The annotations of known entities whose texts link to two known entities or more, beside held-out links.
 
     Then how many annotations there are, and how many are left out, by reason.
     """
     offsets, places, counts = held_out_counts(
-        sequences=str(corpus.folder), mentions=mentions, tokenizer=tokenizer
+        sequences=str(corpus.folder), links=links, mentions=mentions, tokenizer=tokenizer
     )
     tables = [{label: links for label, links in each.items() if label != UNKNOWN_ENTITY} for each in counts]
     found, annotations = list[Mention](), Counter[str]()
@@ -235,6 +236,7 @@ def main(arguments: list[str]) -> None:
     """Run the probe and write its report."""
     options = Options("evidence.disambiguation", __doc__)
     options.take("sequences", "tokenizer", "threads", "arms")
+    options.add_argument("--links", type=absolute, required=True, help="folder of ResolveLinks")
     options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
     options.add_argument(
         "--chosen-by", type=float, required=True, help="share of all pages, held out, that choose weights"
@@ -243,7 +245,7 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(chosen.threads)
     held_out, training = Corpus(chosen.sequences, HELD_OUT), Corpus(chosen.sequences)
     found, annotations = ambiguous_mentions(
-        held_out, mentions=str(chosen.mentions), tokenizer=str(chosen.tokenizer)
+        held_out, **{name: str(getattr(chosen, name)) for name in ("links", "mentions", "tokenizer")}
     )
     probe = Probe.of(found, chosen.chosen_by)
     progress(f"{len(found):,} mentions; words around links")

@@ -1,6 +1,6 @@
 """Which held-out entities a pretrained model names right, by how often training annotates them.
 
-    python -m benchmarks.evidence.known_entities --sequences DIR --mentions DIR --tokenizer DIR --models DIR
+    python -m benchmarks.evidence.known_entities --sequences DIR --links DIR --mentions DIR --tokenizer DIR --models DIR
 
 Entities are hidden as `model.evaluation` hides them. All known entities compete.
 """
@@ -86,6 +86,7 @@ def main(arguments: list[str]) -> None:
     """Ask all models and write the report."""
     options = Options("evidence.known_entities", __doc__)
     options.take("sequences", "tokenizer", "threads")
+    options.add_argument("--links", type=absolute, required=True, help="folder of ResolveLinks")
     options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
     options.add_argument("--models", type=absolute, nargs="+", required=True, help="folders of pretraining")
     options.add_argument(
@@ -96,7 +97,9 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(chosen.threads)
     with tempfile.TemporaryDirectory() as folder:
         commonest = Path(folder) / "commonest.arrow"
-        folders = {name: str(getattr(chosen, name)) for name in ("sequences", "mentions", "tokenizer")}
+        folders = {
+            name: str(getattr(chosen, name)) for name in ("sequences", "links", "mentions", "tokenizer")
+        }
         write_commonest(str(commonest), **folders)
         held_out = beyond(open_held_out(chosen.sequences, commonest, chosen.models[0]), chosen.beyond)
         found = []

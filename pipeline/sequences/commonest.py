@@ -1,20 +1,23 @@
 """The commonest label of each held-out mention's text: the baseline that a model of masked entities has to beat.
 
 A label is what a sequence holds: an entity's id, or [UNK] for all entities outside the vocabulary together. Links of
-the held-out pages themselves do not count, since no model has seen them. Texts are decoded from word ids. Where these
-have lost case or accents (BERT's), a text stands for all names of the table that become the same: these texts alone
-are held in memory, with a few numbers of each annotation.
+the held-out pages themselves do not count, also those that are in no sequence, since no model has seen them. Texts are
+decoded from word ids. Where these have lost case or accents (BERT's), a text stands for all names of the table that
+become the same. These texts and the held-out pages' links alone are held in memory, with a few numbers of each
+annotation.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline import schemas, storage
+from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.mentions import Candidate, MentionTable
 from pipeline.lookup.names import normalize_mention
 from pipeline.sequences.packing import UNKNOWN_ENTITY
@@ -24,13 +27,12 @@ from pipeline.sequences.tokenizer import WordTokenizer
 COMMONEST = "commonest.arrow"
 NONE = -1
 _ROWS_PER_BATCH = 1024
-_LABEL_BITS = 32
 _NAMES_AT_ONCE = 1 << 14
 
 Numbers = NDArray[np.int64]
 
 
-def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str) -> int:
+def write_commonest(path: str, *, sequences: str, links: str, mentions: str, tokenizer: str) -> int:
     """Write a row for each held-out sequence, in their order: lists parallel to its `entity_ids`.
 
     Column `commonest` is the commonest label of each annotation's text, `commonest_known` the commonest one but
@@ -39,13 +41,16 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
     Args:
         path: the Arrow IPC stream to write.
         sequences: folder of BuildSequences.
+        links: folder of ResolveLinks.
         mentions: folder of BuildMentionTable.
         tokenizer: the folder of the tokenizer that made the sequences.
 
     Returns:
         The number of rows.
     """
-    offsets, places, counts = held_out_counts(sequences=sequences, mentions=mentions, tokenizer=tokenizer)
+    offsets, places, counts = held_out_counts(
+        sequences=sequences, links=links, mentions=mentions, tokenizer=tokenizer
+    )
     labels = np.array([_commonest(each) for each in counts], np.int64).reshape(-1, 2)
     answers = labels[places]
     schema = schemas.COMMONEST.schema.with_metadata({"sequences": storage.manifest_sha256(sequences)})
@@ -59,7 +64,7 @@ def write_commonest(path: str, *, sequences: str, mentions: str, tokenizer: str)
 
 
 def held_out_counts(
-    *, sequences: str, mentions: str, tokenizer: str
+    *, sequences: str, links: str, mentions: str, tokenizer: str
 ) -> tuple[Numbers, Numbers, Iterator[dict[int, int]]]:
     """How often the text of each held-out annotation links to each label, beside the held-out pages' own links.
 
@@ -69,32 +74,39 @@ def held_out_counts(
     """
     words, mention_table = WordTokenizer.load(tokenizer), MentionTable(mentions)
     table = mention_table if words.keeps_spelling else Respelled(mention_table, words, sequences)
-    offsets, names, labels = _annotations(sequences, words, table)
+    offsets, names = _annotations(sequences, words, table)
     known, places = np.unique(names, return_inverse=True)
-    return offsets, places, _counts(table, known, names, labels)
+    share = storage.read_manifest(sequences).parameters["held_out"]
+    own = _own_links(links, share, table, set(known.tolist()) - {NONE})
+    return offsets, places, (_counts(table, number, own) for number in known.tolist())
 
 
 class Respelled:
     """The mention table by texts as a tokenizer leaves them; those of the held-out annotations alone."""
 
     def __init__(self, table: MentionTable, tokenizer: WordTokenizer, sequences: str) -> None:
-        self.table, self.profile = table, table.profile
+        self.table, self.profile, self.tokenizer = table, table.profile, tokenizer
         texts = (text for batch in _batches(sequences) for text in _texts(batch, tokenizer))
         wanted = {_named(text, table.profile) for text in texts}
         self.numbers = {text: place for place, text in enumerate(sorted(wanted))}
         self.rows: list[list[int]] = [[] for _ in wanted]
         names, first = table.names(), 0
         while some := list(islice(names, _NAMES_AT_ONCE)):
-            for row, ids in enumerate(tokenizer.encode(some, [False] * len(some)), first):
-                place = self.numbers.get(_named(tokenizer.decode(ids), table.profile))
+            for row, name in enumerate(self.respell(some), first):
+                place = self.numbers.get(name)
                 if place is not None:
                     self.rows[place].append(row)
             first += len(some)
 
+    def respell(self, texts: Sequence[str]) -> list[str]:
+        """Texts as the tokenizer leaves them."""
+        ids = self.tokenizer.encode(texts, [False] * len(texts))
+        return [_named(self.tokenizer.decode(each), self.profile) for each in ids]
+
     def number(self, name: str) -> int | None:
         """The number of a text, or None where no name becomes it."""
-        place = self.numbers[name]
-        return place if self.rows[place] else None
+        place = self.numbers.get(name)
+        return place if place is not None and self.rows[place] else None
 
     def candidates(self, number: int) -> Iterator[Candidate]:
         """The candidates of all names that become that text."""
@@ -114,19 +126,17 @@ def _batches(folder: str) -> Iterator[pa.RecordBatch]:
 
 def _annotations(
     folder: str, tokenizer: WordTokenizer, table: MentionTable | Respelled
-) -> tuple[Numbers, Numbers, Numbers]:
+) -> tuple[Numbers, Numbers]:
     """Of all held-out sequences where the annotations of each begin, and where the last ones end.
 
-    Then, of each annotation, the number of its name in the table (-1: not there), and its label.
+    Then, of each annotation, the number of its name in the table (-1: not there).
     """
-    lengths, names, labels = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    lengths, names = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)]
     for batch in _batches(folder):
-        entity_ids = batch.column("entity_ids")
-        lengths.append(entity_ids.value_lengths().to_numpy().astype(np.int64))
-        labels.append(entity_ids.flatten().to_numpy().astype(np.int64))
+        lengths.append(batch.column("entity_ids").value_lengths().to_numpy().astype(np.int64))
         found = (table.number(_named(text, table.profile)) for text in _texts(batch, tokenizer))
         names.append(np.array([NONE if number is None else number for number in found], np.int64))
-    return np.cumsum(np.concatenate(lengths)), np.concatenate(names), np.concatenate(labels)
+    return np.cumsum(np.concatenate(lengths)), np.concatenate(names)
 
 
 def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
@@ -139,29 +149,35 @@ def _texts(batch: pa.RecordBatch, tokenizer: WordTokenizer) -> Iterator[str]:
             yield tokenizer.decode(words[start:end]).strip()
 
 
-def _counts(
-    table: MentionTable | Respelled, known: Numbers, names: Numbers, labels: Numbers
-) -> Iterator[dict[int, int]]:
-    """The labels of each name and their links.
+def _own_links(
+    folder: str, share: float, table: MentionTable | Respelled, known: set[int]
+) -> dict[int, Counter[str]]:
+    """How often the held-out pages link to each title, by the number of the link's name, of the known names alone."""
+    found: dict[int, Counter[str]] = {}
+    for path in storage.read_manifest(folder, "ResolveLinks").paths(folder, "links/"):
+        for batch in storage.read_batches(path, ["page_id", "mention", "title"]):
+            pages = [
+                page for page in pc.unique(batch.column("page_id")).to_pylist() if is_held_out(page, share)
+            ]
+            rows = batch.filter(pc.is_in(batch.column("page_id"), pa.array(pages, pa.int64())))
+            texts, titles = (rows.column(name).to_pylist() for name in ("mention", "title"))
+            if isinstance(table, Respelled):
+                texts = table.respell(texts)
+            for text, title in zip(texts, titles, strict=True):
+                number = table.number(_named(text, table.profile))
+                if number in known:
+                    found.setdefault(number, Counter())[title] += 1
+    return found
 
-    Args:
-        table: the mention table.
-        known: the names' numbers in the table, rising; -1 has no label.
-        names: of all held-out annotations, which do not count.
-        labels: theirs.
-    """
-    # A name's number and a label are small enough for one number together.
-    keys, counts = np.unique((names << _LABEL_BITS) | labels, return_counts=True)
-    bounds = (np.searchsorted(keys, each << _LABEL_BITS) for each in (known, known + 1))
-    for number, first, last in zip(known, *bounds, strict=True):
-        left: Counter[int] = Counter()
-        if number != NONE:
-            for candidate in table.candidates(int(number)):
-                label = UNKNOWN_ENTITY if candidate.entity_id is None else candidate.entity_id
-                left[label] += candidate.link_count
-            for key, count in zip(keys[first:last], counts[first:last], strict=True):
-                left[int(key) & ((1 << _LABEL_BITS) - 1)] -= int(count)
-        yield {label: count for label, count in left.items() if count > 0}
+
+def _counts(table: MentionTable | Respelled, number: int, own: Mapping[int, Counter[str]]) -> dict[int, int]:
+    """The labels of the name with that number (-1 has none), and their links but for the held-out pages' own."""
+    left: Counter[int] = Counter()
+    taken = Counter(own.get(number))
+    for candidate in table.candidates(number) if number != NONE else ():
+        label = UNKNOWN_ENTITY if candidate.entity_id is None else candidate.entity_id
+        left[label] += candidate.link_count - taken.pop(candidate.title, 0)
+    return {label: count for label, count in left.items() if count > 0}
 
 
 def _commonest(counts: Mapping[int, int]) -> list[int]:

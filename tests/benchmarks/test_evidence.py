@@ -88,7 +88,7 @@ def test_mentions_are_known_ambiguous_and_counted(folder: Path, monkeypatch: pyt
         for label in range(ENTITIES)
     ]
     monkeypatch.setattr(probe, "held_out_counts", lambda **_: (offsets, labels, iter(counts)))
-    found, annotations = probe.ambiguous_mentions(corpus, mentions="", tokenizer="")
+    found, annotations = probe.ambiguous_mentions(corpus, links="", mentions="", tokenizer="")
     wanted = [label for label in labels.tolist() if label >= SPECIAL_ENTITIES and len(counts[label]) == 3]
     assert [each.label for each in found] == wanted
     assert [sequences[each.index].entity_ids[each.place] for each in found] == wanted

@@ -21,7 +21,7 @@ from workflows.engines import devices, hub, spark
 from workflows.settings.pretraining import LukeSettings, PeakSettings, PretrainingSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
-from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
+from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
 
 # What a pretraining says of itself in a line, of all its figures.
 HEADLINE = (
@@ -148,7 +148,7 @@ class Pretrain(LukeSettings, Pretraining):
     entities = True
 
     def requires(self) -> dict[str, Stage]:
-        return super().requires() | self.cloned(BuildMentionTable) | self.tokenizer_requires()
+        return super().requires() | self.cloned(ResolveLinks, BuildMentionTable) | self.tokenizer_requires()
 
     def has_released_head(self) -> bool:
         """Whether the entity head is that of the public checkpoints, the only one that transformers' LUKE has."""
@@ -162,6 +162,7 @@ class Pretrain(LukeSettings, Pretraining):
         write_commonest(
             path,
             sequences=self.clone(BuildSequences).folder,
+            links=self.clone(ResolveLinks).folder,
             mentions=self.clone(BuildMentionTable).folder,
             tokenizer=self.tokenizer_folder(),
         )

@@ -1,6 +1,7 @@
 """The commonest labels of held-out mentions: whose links count, ties, names that are not there."""
 
 import tracemalloc
+from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from pipeline import schemas, storage
+from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.commonest import held_out_counts, write_commonest
 from pipeline.sequences.packing import Sequence
 from pipeline.sequences.shards import shard
@@ -16,6 +18,9 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tests.support.mentions import finished_table
 
+SHARE = 0.5
+UNSEEN = next(page for page in range(100) if is_held_out(page, SHARE))
+SEEN = next(page for page in range(100) if not is_held_out(page, SHARE))
 # Mention, entity id, title, links to the title, links of the mention, occurrences.
 ROWS = [
     ("Paris", 3, "Paris", 6, 15, 20),
@@ -53,8 +58,20 @@ def write_held_out(folder: Path, tokenizer: Path, *files: list[list[tuple[str, i
                 writer.extend(number, [Sequence(words, [label for _, label in row], starts, ends)])
         entries.append(storage.describe(str(folder), path, len(rows)))
     manifest = storage.Manifest(
-        stage="BuildSequences", version=1, parameters={}, inputs={}, files=tuple(entries)
+        stage="BuildSequences", version=1, parameters={"held_out": SHARE}, inputs={}, files=tuple(entries)
     )
+    storage.write_manifest(str(folder), manifest)
+
+
+def write_links(folder: Path, *links: tuple[int, str, str]) -> None:
+    """A folder of ResolveLinks: the page, the mention and the title of each link, in two files."""
+    files = []
+    for number, rows in enumerate((links[::2], links[1::2])):
+        path = f"links/part-{number}.parquet"
+        with storage.parquet_rows(str(folder / path), schemas.LINKS.schema) as writer:
+            writer.extend((*link, "page") for link in rows)
+        files.append(storage.describe(str(folder), path, len(rows)))
+    manifest = storage.Manifest(stage="ResolveLinks", version=1, parameters={}, inputs={}, files=tuple(files))
     storage.write_manifest(str(folder), manifest)
 
 
@@ -64,16 +81,14 @@ def labels(
     *files: list[list[tuple[str, int]]],
     profile: str = "fixed",
     rows: Any = ROWS,
+    links: SequenceOf[tuple[int, str, str]] = (),
 ) -> pa.Table:
     finished_table(tmp_path / "mentions", profile, rows)
     write_held_out(tmp_path / "sequences", tokenizer, *files)
+    write_links(tmp_path / "links", *links)
     path = tmp_path / "commonest.arrow"
-    count = write_commonest(
-        str(path),
-        sequences=str(tmp_path / "sequences"),
-        mentions=str(tmp_path / "mentions"),
-        tokenizer=str(tokenizer),
-    )
+    folders = {name: str(tmp_path / name) for name in ("sequences", "links", "mentions")}
+    count = write_commonest(str(path), **folders, tokenizer=str(tokenizer))
     table = storage.open_arrow(path)
     assert count == len(table)
     return table
@@ -83,7 +98,7 @@ def test_labels_are_parallel_to_the_annotations(tmp_path: Path, tokenizer: Path)
     table = labels(
         tmp_path, tokenizer, [[("Paris", 5), ("Oslo", 1)], [("Éire", 6)]], [], [[("Paris", 3), ("Paris", 1)]]
     )
-    # Six links of Paris end at 3 and five outside the vocabulary; the held-out pages' own are taken off: 5 and 4.
+    # Six links of Paris end at 3, four at 5, and five outside the vocabulary.
     assert table["commonest"].to_pylist() == [[3, -1], [6], [3, 3]]
     assert table["commonest_known"].to_pylist() == [[3, -1], [6], [3, 3]]
     assert table.schema.metadata == {
@@ -92,8 +107,12 @@ def test_labels_are_parallel_to_the_annotations(tmp_path: Path, tokenizer: Path)
 
 
 def test_counts_are_of_each_text_beside_its_own_links(tmp_path: Path, tokenizer: Path) -> None:
-    labels(tmp_path, tokenizer, [[("Paris", 5), ("Oslo", 1)], [("Éire", 6), ("Rome", 4), ("Paris", 1)]])
-    folders = {name: str(tmp_path / name) for name in ("sequences", "mentions")}
+    own = [("Paris", "Paris (Texas)"), ("Paris", "Paris (plant)"), ("Éire", "Ireland"), ("Rome", "Rome")]
+    own += [("Rome", "Romulus"), ("Oslo", "Oslo")]  # that the table does not have
+    links = [(UNSEEN, *link) for link in own] + [(SEEN, "Éire", "Ireland")]
+    held_out = [[("Paris", 5), ("Oslo", 1)], [("Éire", 6), ("Rome", 4), ("Paris", 1)]]
+    labels(tmp_path, tokenizer, held_out, links=links)
+    folders = {name: str(tmp_path / name) for name in ("sequences", "links", "mentions")}
     offsets, places, counts = held_out_counts(**folders, tokenizer=str(tokenizer))
     tables = list(counts)
     assert offsets.tolist() == [0, 2, 5]
@@ -102,16 +121,19 @@ def test_counts_are_of_each_text_beside_its_own_links(tmp_path: Path, tokenizer:
 
 
 def test_links_of_held_out_pages_do_not_count(tmp_path: Path, tokenizer: Path) -> None:
-    table = labels(tmp_path, tokenizer, [[("Paris", 3)] * 3, [("Rome", 4)]])
+    """Also those that are in no sequence; those of other pages do."""
+    links = [(UNSEEN, "Paris", "Paris")] * 3 + [(SEEN, "Paris", "Paris (Texas)"), (UNSEEN, "Rome", "Rome")]
+    table = labels(tmp_path, tokenizer, [[("Paris", 3)], [("Rome", 4)]], links=links)
     # Three of the six links to Paris are these: Texas has four, the two outside the vocabulary five together.
-    assert table["commonest"].to_pylist() == [[1, 1, 1], [-1]]
-    assert table["commonest_known"].to_pylist() == [[5, 5, 5], [-1]]
+    assert table["commonest"].to_pylist() == [[1], [-1]]
+    assert table["commonest_known"].to_pylist() == [[5], [-1]]
 
 
 def test_of_equals_the_first_in_the_table_wins(tmp_path: Path, tokenizer: Path) -> None:
-    table = labels(tmp_path, tokenizer, [[("Paris", 3)] * 2 + [("Paris", 1)]])
-    assert table["commonest"].to_pylist() == [[3] * 3]
-    assert table["commonest_known"].to_pylist() == [[3] * 3]
+    own = [(UNSEEN, "Paris", title) for title in ("Paris", "Paris", "Paris (hero)")]
+    table = labels(tmp_path, tokenizer, [[("Paris", 3)]], links=own)
+    assert table["commonest"].to_pylist() == [[3]]
+    assert table["commonest_known"].to_pylist() == [[3]]
 
 
 def test_names_are_folded_where_the_table_s_are(tmp_path: Path, tokenizer: Path) -> None:
@@ -148,7 +170,13 @@ def test_texts_without_case_stand_for_all_names_that_become_them(tmp_path: Path)
     rows += [("U.S.", 4, "United States", 2, 2, 2), ("us", 7, "Us", 9, 9, 9), ("Éire", 6, "Ireland", 2, 2, 2)]
     held_out = [[("Paris", 5), ("paris", 3), ("U. S.", 4)], [("EIRE", 6), ("few", 1)]]
     table = labels(tmp_path, tmp_path / "tokenizer", held_out, rows=rows)
-    # Of both spellings six links end at 3 and five at 5; one of each is a held-out page's own.
+    # Of both spellings six links end at 3 and five at 5.
+    assert table["commonest"].to_pylist() == [[3, 3, 4], [6, -1]]
+    own = [(UNSEEN, "Paris", "Paris")] * 2 + [(UNSEEN, "PARIS", "Paris (Texas)"), (UNSEEN, "a", "A")]
+    own += [(UNSEEN, "Paris", "Paris (Texas)")]
+    table = labels(tmp_path / "own", tmp_path / "tokenizer", held_out, rows=rows, links=own[:2])
+    assert table["commonest"].to_pylist() == [[5, 5, 4], [6, -1]]
+    table = labels(tmp_path / "more", tmp_path / "tokenizer", held_out, rows=rows, links=own)
     assert table["commonest"].to_pylist() == [[3, 3, 4], [6, -1]]
     paper = [("paris", 5, "Paris (Texas)", 4, 4, 4), ("eire", 6, "Ireland", 2, 2, 2)]
     table = labels(tmp_path / "paper", tmp_path / "tokenizer", held_out, rows=paper, profile="paper")
@@ -170,12 +198,15 @@ def test_texts_are_not_held(tmp_path: Path, tokenizer: Path) -> None:
         (tmp_path / "many" / entry.path).hardlink_to(tmp_path / "many" / files[0].path)
     storage.write_manifest(str(tmp_path / "many"), replace(manifest, files=tuple(files)))
     paths = {"mentions": str(tmp_path / "mentions"), "tokenizer": str(tokenizer)}
+    own = [("Paris", "Paris")] * 5 + [("Rome", "Rome"), ("Éire", "Ireland"), ("Éire", "Ireland")]
+    write_links(tmp_path / "own", *((UNSEEN, *link) for link in own))
     tracemalloc.start()
-    count = write_commonest(str(tmp_path / "commonest"), sequences=str(tmp_path / "many"), **paths)
+    folders = {"sequences": str(tmp_path / "many"), "links": str(tmp_path / "own")}
+    count = write_commonest(str(tmp_path / "commonest"), **folders, **paths)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     table = storage.open_arrow(tmp_path / "commonest")
-    # The held-out pages link more often than the whole table, but not to all that it has.
+    # All links to Rome and Ireland are the held-out pages' own.
     assert table["commonest"].to_pylist() == [[1, -1, -1, -1]] * count
     assert table["commonest_known"].to_pylist() == [[5, -1, -1, -1]] * count
     assert count == 8 * len(rows)
