@@ -152,7 +152,7 @@ def weights_folder(given: str) -> Path:
 def write_luke(words: Path, mentions: Path, folder: Path) -> None:
     """Write a LUKE around a word encoder with the entities of a mention table, each the mean of its title's words.
 
-    For the rest, entities start as words do (`model.exchange.load.start_entities_as_words`).
+    For the rest, entities start as words do (`model.luke.new_entities.start_entities_as_words`).
     """
     tokenizer, table = WordTokenizer.load(words), MentionTable(str(mentions))
     start = load_luke(str(words), use_entity_aware_attention=False, mask_word=tokenizer.mask_id)

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from model.exchange import keys, original
 from model.files import CONFIG, INDEX, OLD_WEIGHTS, WEIGHTS, read_json, read_optional, read_weights
 from model.luke.attention import ENTITY_AWARE_QUERIES, EntityAwareAttention, copy_missing_queries
-from model.luke.config import BASE, PAD_ENTITY, SPECIAL_ENTITIES, LukeConfig
+from model.luke.config import BASE, SPECIAL_ENTITIES, LukeConfig
 from model.luke.encoder import LukeModel
+from model.luke.new_entities import start_entities_as_words
 
 logger = logging.getLogger(__name__)
 
@@ -56,36 +56,6 @@ def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int | N
     elif not has_entities(weights):
         logger.info("%s: no entity side in the weights; it is drawn at random", path)
     return module.eval()
-
-
-def start_entities_as_words(module: LukeModel, mask_word: int, source: str) -> None:
-    """Give every special entity but [PAD] the input of the word [MASK] at the place of its mention.
-
-    [MASK]'s word embedding, for which entities are as wide as words (no U), and words' positions, type and layer
-    norm. Drawn at random, an entity would look like no word that the layers were trained on, and its position
-    would say nothing of the words that stand there.
-    """
-    words, entities = module.word_embeddings, module.entity_embeddings
-    if mask_word >= module.config.vocab_size:
-        raise ValueError(
-            f"{source}: {module.config.vocab_size} word embeddings, but [MASK] is word {mask_word}; give the "
-            "tokenizer that the weights were trained with"
-        )
-    with torch.no_grad():
-        entities.token.weight[PAD_ENTITY + 1 :] = words.token.weight[mask_word]
-    copy_places(module)
-    logger.info(
-        "%s: no entity side in the weights; entities start as the word [MASK] at their mention", source
-    )
-
-
-@torch.no_grad()
-def copy_places(module: LukeModel) -> None:
-    """Give entities the positions, the type and the layer norm of words."""
-    words, entities, config = module.word_embeddings, module.entity_embeddings, module.config
-    entities.position.weight[: config.max_words] = words.position.weight[config.first_position :]
-    entities.token_type.weight.copy_(words.token_type.weight)
-    entities.norm.load_state_dict(words.norm.state_dict())
 
 
 def has_entities(weights: Mapping[str, Tensor]) -> bool:

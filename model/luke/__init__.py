@@ -7,5 +7,6 @@ flat          the input without padding
 embeddings    words and entities: token, position, type
 attention     entity-aware self-attention
 encoder       the layers
+new_entities  entities around words that have seen none
 heads         masked words, masked entities, their loss
 """

@@ -73,6 +73,7 @@ class LukeModel(nn.Module):
         self.entity_embeddings = EntityEmbeddings(config)
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.num_hidden_layers))
         self.gradient_checkpointing = False
+        self.entities_are_new = False  # whether they began as words (`model.luke.new_entities`)
         for module in self.modules():
             initialise(module, config.initializer_range)
 

@@ -8,9 +8,10 @@ import torch
 from torch.nn import functional
 
 from model.data.shards import SequenceFacts, Titles, TitleWords
-from model.exchange.load import copy_places, is_entity_aware_query, load_strictly, read_model
+from model.exchange.load import is_entity_aware_query, load_strictly, read_model
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, LukeConfig, preset
 from model.luke.heads import LukeForPretraining, PaperEntityHead
+from model.luke.new_entities import copy_places
 from model.pretraining.configuration import Configuration
 from model.pretraining.recipes import SCRATCH
 

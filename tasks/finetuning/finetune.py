@@ -70,7 +70,7 @@ def finetune(
 
     `weights` is our pretraining folder or a transformers LUKE, RoBERTa or BERT directory, as the variant wants;
     `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
-    word [MASK] (`model.exchange.load.start_entities_as_words`). Writes model.safetensors, config.json,
+    word [MASK] (`model.luke.new_entities.start_entities_as_words`). Writes model.safetensors, config.json,
     metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
     into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
     with bias correction, keeps the best epoch on dev, and moves the classifier's bias as `Task.bias_shift` says;

@@ -11,6 +11,7 @@ import torch
 from model.exchange.load import entity_vocabulary, load_luke
 from model.luke.config import PAD_ENTITY
 from model.luke.encoder import LukeModel
+from model.luke.new_entities import hide_entities
 from pipeline.lookup.entities import PAD, SPECIAL_ENTITIES
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotations import Annotate
@@ -21,6 +22,7 @@ from tasks.questions.extractive_format import annotated
 from tasks.task import Classifier, Features, Hyperparameters, InputSettings, Task
 from tasks.typing_and_relations.markers import add_word_markers
 
+SOME_INPUTS = 32  # by which the attention of words to new entities is set
 OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
 
 
@@ -103,7 +105,11 @@ def prepare(
         )
     module = task.head(luke, len(labels), entities=variant.entities)
     if profile == "fixed":
-        start_at_frequencies(task, module, features["train"].items)
+        train = features["train"].items
+        start_at_frequencies(task, module, train)
+        if luke.entities_are_new and variant.entities:
+            some = train[:: -(-len(train) // SOME_INPUTS)]
+            hide_entities(luke, task.collate(some, entities=True, pad_id=words.pad_id).inputs)
     run = Run(
         task=task,
         variant=variant,

@@ -1,4 +1,4 @@
-"""The classifier's bias before the first step: it answers with the frequencies of the training data."""
+"""A model before the first step: it answers with the frequencies of train, and its words ignore new entities."""
 
 from collections import Counter
 from pathlib import Path
@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.luke.attention import EntityAwareAttention
 from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
-from tests.support.fine_tuned import EXAMPLES, QUICK, pretrained
+from tests.support.fine_tuned import EXAMPLES, QUICK, bert, pretrained
 
 
 @pytest.fixture(scope="module")
@@ -61,3 +62,26 @@ def test_the_published_profile_starts_at_zero_and_is_else_the_same(folder: Path,
     assert not theirs["classifier.bias"].any()
     assert ours.pop("classifier.bias").any()
     assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+
+
+@pytest.mark.parametrize(
+    ("weights", "profile", "are_hidden"),
+    [("bert", "fixed", True), ("bert", "paper", False), ("weights", "fixed", False)],
+)
+@pytest.mark.parametrize("task", sorted(TASKS.keys() - {"cloze_qa"}))  # the small vocabulary lacks its marker
+def test_words_begin_without_the_entities_that_the_weights_lack(
+    folder: Path, task: str, weights: str, profile: str, are_hidden: bool
+) -> None:
+    if not (folder / "bert").is_dir():
+        bert(folder / "bert")
+    tokenizer = folder / ("bert" if weights == "bert" else "tokenizer")
+    run = prepare(
+        TASKS[task], VARIANTS["luke"], QUICK, EXAMPLES / task, folder / weights, tokenizer,
+        seed=1, device="cpu", profile=profile, progress=False,
+    )  # fmt: skip
+    [attention] = [part for part in run.module.modules() if isinstance(part, EntityAwareAttention)]
+    has_entities = task != "extractive_qa"  # whose entities a mention table finds
+    hidden = torch.zeros_like(attention.query.weight)
+    wanted = hidden if are_hidden and has_entities else attention.query.weight
+    assert torch.equal(attention.word_to_entity_query.weight, wanted)
+    assert torch.equal(attention.entity_to_word_query.weight, attention.query.weight)
