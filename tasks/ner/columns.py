@@ -225,7 +225,8 @@ def check_column_count(lines: Iterable[Line], allowed: Sequence[int] = ()) -> No
             raise ValueError(f"{line.where}: {found} columns; expected {choices}, the tag last{hint}")
         first = first or line
         if found != len(first.columns):
-            hint = f"; if {first.where} is a comment, remove it" * first.columns[0].startswith("#")
+            comments = [each.where for each in (first, line) if each.columns[0].startswith("#")]
+            hint = f"; if {comments[0]} is a comment, remove it and others" if comments else ""
             raise ValueError(
                 f"{line.where}: {found} columns; the lines above have {len(first.columns)}{hint}"
             )
@@ -252,6 +253,10 @@ def _tag(line: Line) -> Tag:
     try:
         return parse_tag(line.tag)
     except ValueError as error:
+        if line.columns[0].startswith("#"):
+            raise ValueError(
+                f"{line.where}: {error}; if the line is a comment, remove it and others"
+            ) from None
         raise ValueError(
             f"{line.where}: {error}; --tag-column (of predictions --predicted-column) names another column by its "
             "number, or by its name where the first line has names"

@@ -15,6 +15,7 @@ from tasks.ner.columns import (
     column_place,
     file_of_blocks,
 )
+from tasks.ner.spans import parse_tag
 
 CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 TAG_KEYS = ("NER", "NE", "Entity")  # in MISC, in any letters
@@ -83,7 +84,7 @@ def read_numbered(path: Path, *, tag_column: str = "", strict: bool = True) -> C
     elif header is None and len(words[0].columns) == len(CONLLU):
         layout = conllu_layout(words, CONLLU, tag_column)
     else:
-        layout = plain_layout(words[0], tag_column, has_header=header is not None)
+        layout = plain_layout(words, tag_column, has_header=header is not None)
     numbered = word_lines([line for line in lines if line is not header], layout)
     return file_of_blocks(path, list(blocks_of(numbered)), "\t", strict=strict)
 
@@ -98,16 +99,33 @@ def split_lines(path: Path, text: str) -> Iterator[Line]:
             yield Line(f"{path}:", number, tuple(columns) if line.strip() else ())
 
 
-def plain_layout(first: Line, tag_column: str, *, has_header: bool) -> Layout:
-    """A number, the word, and the tag in the last column or where `tag_column` says."""
+def plain_layout(words: Sequence[Line], tag_column: str, *, has_header: bool) -> Layout:
+    """A number, the word, and the tag in the last column or where `tag_column` says.
+
+    Raises: ValueError where two columns have tags, as those of nested entities do, and it says nothing.
+    """
+    first, last = words[0], len(words[0].columns) - 1
     if not tag_column:
-        return Layout(1, len(first.columns) - 1)
+        if last > 2 and all(is_tag(line.columns[last - 1]) for line in words[has_header:]):
+            raise ValueError(
+                f"{first.where}: columns {last} and {last + 1} both have tags; say which (--tag-column {last})"
+            )
+        return Layout(1, last)
     place, is_name = column_place(first, tag_column)
     if is_name and not has_header:
         raise ValueError(
             f"{first.where}: no line names the columns; give --tag-column a number, not {tag_column}"
         )
     return Layout(1, place)
+
+
+def is_tag(text: str) -> bool:
+    """Whether a column may be a tag."""
+    try:
+        parse_tag(text)
+    except ValueError:
+        return False
+    return True
 
 
 def conllu_layout(words: Sequence[Line], names: Sequence[str], tag_column: str) -> Layout:

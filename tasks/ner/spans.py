@@ -65,8 +65,10 @@ def parse_tag(text: str) -> Tag:
         return OUTSIDE
     prefix = SAME_PREFIXES.get(prefix, prefix)
     if prefix not in ("B", "I", "E", "S") or not label:
+        hint = "nested entities in brackets are not read; give B- and I- of one level" if "(" in text else ""
+        hint = hint or "where tags are bare types, write I- before each"
         raise ValueError(
-            f"tag {text!r} is neither O nor B-, I-, E- or S- (or L-, U-, M-) followed by an entity type"
+            f"tag {text!r} is neither O nor B-, I-, E- or S- (or L-, U-, M-) followed by an entity type; {hint}"
         )
     return Tag(prefix, label)
 

@@ -1,15 +1,16 @@
 """Sentences with `tokens` and `ner_tags`: JSON lines, and the tables of Hugging Face's `datasets`."""
 
 import re
+from itertools import chain
 from pathlib import Path
 
 from tasks.io.data_folder import ClassNames
 from tasks.io.records import Record, read_records, read_text
 from tasks.io.tables import is_table
-from tasks.ner.columns import ColumnFile, Line, file_of_blocks
+from tasks.ner.columns import ColumnFile, Line, blocks_of, file_of_blocks
 from tasks.ner.spans import parse_tag
 
-BLANK = re.compile(r"[ \t\n]")
+BLANK = re.compile(r"[ \t\n\r\f\v]")
 TAGS = "ner_tags"
 
 
@@ -27,11 +28,12 @@ def read_token_records(path: Path, *, strict: bool = True, tag_column: str = "")
     if tag_column.lstrip("-").isdecimal():
         raise ValueError(f"{path}: --tag-column {tag_column}: its fields have names; give that of the tags")
     names = ClassNames(path)
-    blocks = [_lines(record, names, tag_column or TAGS) for record in read_records(path)]
-    return file_of_blocks(path, [block for block in blocks if block], " ", strict=strict)
+    lines = chain.from_iterable(_lines(record, names, tag_column or TAGS) for record in read_records(path))
+    return file_of_blocks(path, list(blocks_of(lines)), " ", strict=strict)
 
 
 def _lines(record: Record, names: ClassNames, field: str) -> list[Line]:
+    """A line for each word, and an empty one that ends the sentence."""
     words = record.texts("tokens")
     tags = record.field(
         field,
@@ -45,7 +47,8 @@ def _lines(record: Record, names: ClassNames, field: str) -> list[Line]:
             raise record.error(f"tokens[{place}] is {word!r}; wanted a word without blanks; join or split it")
     texts = [_tag(record, names, f"{field}[{place}]", tag) for place, tag in enumerate(tags)]
     source = record.where.removesuffix(str(record.line))
-    return [Line(source, record.line, row, row[1]) for row in zip(words, texts, strict=True)]
+    rows = [*zip(words, texts, strict=True), ()]
+    return [Line(source, record.line, row, row[-1] if row else "O") for row in rows]
 
 
 def _tag(record: Record, names: ClassNames, where: str, tag: object) -> str:
@@ -54,4 +57,8 @@ def _tag(record: Record, names: ClassNames, where: str, tag: object) -> str:
         parse_tag(text)
     except ValueError as error:
         raise record.error(f"{where}: {error}") from None
+    if BLANK.search(text):
+        raise record.error(
+            f"{where} is {text!r}; predictions are columns, which blanks part: wanted a type without any"
+        )
     return text

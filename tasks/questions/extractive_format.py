@@ -65,7 +65,7 @@ def read(path: Path) -> Dataset:
     Raises: ValueError naming an impossible question of version 2.0, or the place and field of what is wrong.
     """
     rows = [] if is_one_object(path) else read_records(path)
-    if rows and (is_table(path) or "context" in rows[0].values):
+    if len(rows) > 1 or (rows and (is_table(path) or "context" in rows[0].values)):
         examples = tuple(parse(row, filled_text(row, "context"), row) for row in rows)
     else:
         examples = tuple(

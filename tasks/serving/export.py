@@ -118,6 +118,8 @@ def rows_of_titles(predictor: Predictor, folder: Path, entity_vocab: Path | None
     """The titles that are exported, in order, and the row of the model's entity table that each is given."""
     size = predictor.module.luke.config.entity_vocab_size
     if predictor.task.ENTITY_ROWS is None:
+        if entity_vocab is None and size == len(SPECIAL_TITLES):
+            return {title: row for row, title in enumerate(SPECIAL_TITLES)}
         if entity_vocab is None:
             raise ValueError(
                 f"{folder}: the model takes Wikipedia's entities; give their titles (--entity-vocab), the "

@@ -56,17 +56,17 @@ with open("this folder/entity_vocab.json", encoding="utf-8") as file:
 MENTIONS = """
 @torch.inference_mode()
 def logits(text, spans):
-    ids, places, last = [], {}, 0
-    for span, marker in sorted(zip(spans, ("<ent>", "<ent2>"))):
-        for place in span:
-            place -= text[:place].endswith(" ")
-            ids += encode(text[last:place])
-            places.setdefault(marker, []).append(len(ids))
-            ids.append(tokenizer.convert_tokens_to_ids(marker))
-            last = place
+    marks = [((start, 1, -end, n), start, n) for n, (start, end) in enumerate(spans)]
+    marks += [((end, 0, -start, -n), end, n) for n, (start, end) in enumerate(spans)]
+    ids, places, last = [], [[] for _ in spans], 0
+    for _, place, n in sorted(marks):  # of nested mentions the outer one opens first and closes last
+        place -= text[:place].endswith(" ")
+        ids += encode(text[last:place])
+        places[n].append(len(ids))
+        ids.append(tokenizer.convert_tokens_to_ids(("<ent>", "<ent2>")[n]))
+        last = place
     ids += encode(text[last:])
-    found = [places[marker] for marker in ("<ent>", "<ent2>") if marker in places]
-    return classify(ids, [(first, close + 1) for first, close in found])
+    return classify(ids, [(first, close + 1) for first, close in places])
 """
 WORDS_OF_SPANS = """
 @torch.inference_mode()
@@ -179,6 +179,8 @@ def usage(architecture: str, name: str, profile: str, *, is_bert: bool, has_enti
     """
     program = program_of(architecture, name, is_bert=is_bert, has_entities=has_entities)
     given = f"Give it {GIVEN[architecture]}. {blanks(architecture, profile)}"
+    if architecture == "LukeForEntityPairClassification" and has_entities and not is_bert:
+        given += " But LukeTokenizer marks mentions that share words in another way, so that answers to these differ."
     return f"```python\n{program}```\n\n{given}\n{CALIBRATED}"
 
 

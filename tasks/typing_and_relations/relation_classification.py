@@ -57,8 +57,14 @@ def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple
     """The relations `listed` (a label file) or else those of all splits, in alphabetical order.
 
     Those of dev and test that are not listed count as misses. Raises: ValueError naming file and line for one
-    of train.
+    of train, and file where train has one relation alone.
     """
+    train = {each.relation for each in datasets["train"].examples}
+    if len(train) == 1:
+        raise ValueError(
+            f"{datasets['train'].path}: all examples have the relation {next(iter(train))!r}, so that there is nothing "
+            "to learn; where the file is sorted by relation, shuffle it before it is split"
+        )
     if not listed:
         return tuple(sorted({each.relation for dataset in datasets.values() for each in dataset.examples}))
     for example in datasets["train"].examples:

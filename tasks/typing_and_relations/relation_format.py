@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,12 +106,13 @@ def parse(record: Record, names: ClassNames | None) -> Example:
     TACRED: `token`, `subj_start`, `subj_end`, `obj_start`, `obj_end` (the ends are included): the subject is
     the head. OpenNRE: `token`, `h.pos`, `t.pos` (half open). FewRel: `tokens`, and `h` and `t` of a name, an id and
     the places of its mentions, of which the first is taken. SemEval-2010: `sentence` with <e1> and <e2>. Or `text`,
-    `head`, `tail`: half-open spans of characters. Raises: ValueError naming file, line and field.
+    `head`, `tail` (in OpenNRE `h.pos`, `t.pos`): half-open spans of characters. Raises: ValueError naming file, line
+    and field.
     """
     if "text" in record.values:
         text = record.text("text")
         head, tail = (
-            record.span(name, record.values.get(name), len(text), "characters") for name in ("head", "tail")
+            record.span(name, characters(record, name), len(text), "characters") for name in ("head", "tail")
         )
     elif "sentence" in record.values and not TOKENS & record.values.keys():
         text, head, tail = marked_sentence(record)
@@ -123,6 +124,16 @@ def parse(record: Record, names: ClassNames | None) -> Example:
     check_mention(record, "tail", text, tail)
     relation = relation_of(record, names) if names else ""
     return Example(text, head, tail, relation, record)
+
+
+def characters(record: Record, name: str) -> object:
+    """What a record with a `text` says of the place of its `head` or `tail`."""
+    mention = record.values.get(name[0])
+    if name not in record.values and isinstance(mention, Mapping) and "pos" in mention:
+        return mention["pos"]
+    if name not in record.values:
+        raise record.error(f"no field {name!r}; found {', '.join(record.values)}")
+    return record.values[name]
 
 
 def relation_of(record: Record, names: ClassNames, field: str = "relation") -> str:

@@ -48,6 +48,7 @@ CLOZE, QUESTIONS = "cloze_qa", "extractive_qa"
 
 DEEP = "[" * 100_000
 TOKENS: dict[str, Any] = {"tokens": ["Ada", "met"], "ner_tags": ["B-PER", "O"]}
+DOCUMENT = [{"tokens": ["-DOCSTART-", "Ada"], "ner_tags": ["O", "B-X"]}, TOKENS]
 TYPED: dict[str, Any] = {"sent": "Ada met Bob.", "start": 0, "end": 3, "labels": ["person"]}
 RELATED: dict[str, Any] = {
     "token": ["Ada", "met", "Bob"],
@@ -148,6 +149,11 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (NER, {"train.x": "# id 1\nAda B-X\n"}, "train.x:2: 2 columns; the lines above have 3; if "),
     (NER, {"train.x": "Ada B-X\nBob B-O\n"}, "train.x:2: an entity of type 'O', which means none; rename the type"),
     (NER, {"train.x": "Ada PER\n"}, "train.x:1: tag 'PER' is neither O nor"),
+    (NER, {"train.x": "Ada PER\n"}, "; where tags are bare types, write I- before each; --tag-column"),
+    (NER, {"train.x": "# id 1\nAda _ B-X\n"}, "train.x:1: tag '1' is neither O nor"),
+    (NER, {"train.x": "# id 1\nAda _ B-X\n"}, "; if the line is a comment, remove it and others"),
+    (NER, {"train.x": "Ada _ B-X\n\n# id 1 2\nBob _ O\n"}, "train.x:3: 4 columns; the lines above have 3; if "),
+    (NER, {"train.x": "1 Ada B-X O\n2 met O B-X\n"}, "train.x:1: columns 3 and 4 both have tags; say which"),
     (NER, {"train.x": "Ada b-per\n"}, "train.x:1: tag 'b-per' is neither O nor"),
     (NER, {"train.x": "a B-X\n\nb O\nc I-X\n"}, "train.x:4: tag 'I-X' does not follow IOB2, as "),
     (NER, {"train.x": "a S-X\n\nb L-X\n"}, "train.x:3: tag 'L-X' does not follow IOBES"),
@@ -168,11 +174,14 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (NER, {"train.x": [{**TOKENS, "ner_tags": "O"}]}, 'train.x:1: ner_tags is "O"; wanted a list with a tag'),
     (NER, {"train.x": [{**TOKENS, "tokens": ["New York", ""]}]}, "tokens[0] is 'New York'; wanted a word without"),
     (NER, {"train.x": [{**TOKENS, "tokens": ["", "met"]}]}, "tokens[0] is ''; wanted a word without blanks"),
+    (NER, {"train.x": [{**TOKENS, "tokens": ["Ada\r", "met"]}]}, "tokens[0] is 'Ada\\r'; wanted a word without blanks"),
+    (NER, {"train.x": [{**TOKENS, "ner_tags": ["B-New York", "O"]}]}, "ner_tags[0] is 'B-New York'; predictions are"),
     (NER, {"train.x": [{"tokens": ["Ada"], "tags": ["O"]}]}, "; found [\"tokens\", \"tags\"]"),
     # CoNLL-U
     (NER, {"train.x": WORD % (1, "NER=B-X") + WORD % (3, "_")}, "train.x:2: word 3 follows 1; number the words"),
     (NER, {"train.x": WORD % (1, "Case=Nom")}, "train.x: no tags: NER or NE or Entity is no key in MISC (there: Case)"),
     (NER, {"train.x": WORD % (1, "Entity=(1-person")}, "train.x:1: tag '(1-person' is neither O nor"),
+    (NER, {"train.x": WORD % (1, "Entity=(1-person")}, "; nested entities in brackets are not read; give B- and I-"),
     (NER, {"train.x": WORD % (1, "NER=O") + "2\tAda\tO\n"}, "train.x:2: 3 columns; the lines above have 10"),
     (NER, {"train.x": "# global.columns = ID FORM\n1\tAda\tO\n"}, "train.x:2: 3 columns; wanted those of global"),
     (NER, {"train.x": "1\t \tO\n2\tx\tO\n"}, "train.x:1: no word in column 2; write it there"),
@@ -187,6 +196,8 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (TYPING, {"train.x": [{"sent": "Ada"}]}, "train.x:1: no field 'start'"),
     # relations
     (RELATIONS, {"dev.x": [{**RELATED, "h": {"pos": [1, 0]}}]}, "dev.x:1: h.pos spans 1 to 0; wanted a start below"),
+    (RELATIONS, {"train.x": [RELATED, RELATED]}, "train.x: all examples have the relation 'x', so that there is"),
+    (RELATIONS, {"dev.x": [{"text": "Ada met Bob.", "h": {"id": 1}}]}, "dev.x:1: no field 'head'; found text, h"),
     (RELATIONS, {"dev.x": [{**RELATED, "h": 3}]}, "dev.x:1: h is 3; wanted an object with pos, or a list"),
     (RELATIONS, {"dev.x": [{**RELATED, "relation": ""}]}, "dev.x:1: relation is empty; wanted the name"),
     (RELATIONS, {"dev.x": [{**RELATED, "relation": 2}]}, "dev.x:1: relation is 2, a number without a name"),
@@ -220,6 +231,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (QUESTIONS, {"dev.x": [{**ASKED, "answers": {"text": ["Ada"]}}]}, "dev.x:1: answers: no field 'answer_start'"),
     (QUESTIONS, {"dev.x": [{**ASKED, "answers": None}]}, "dev.x:1: answers is null; wanted a list of objects"),
     (QUESTIONS, {"dev.x": squad(id=None)}, "qas[0]: id is null; wanted a text"),
+    (QUESTIONS, {"dev.x": [{"passage": "x"}, ASKED]}, "dev.x:1: no field 'context'; wanted a text; found"),
     (QUESTIONS, {"dev.x": [ASKED, ASKED]}, "dev.x:2: id '1' is that of "),
     (QUESTIONS, {"dev.x": [{**ASKED, "context": " "}]}, "dev.x:1: context is empty; wanted a text"),
     (QUESTIONS, {"train.x": squad(answers=[{"text": "Ada", "answer_start": 5}])}, "train.x: no question has an answer"),
@@ -392,6 +404,7 @@ SCORED: list[tuple[str, Content, Content, dict[str, Any]]] = [
     (NER, "a B-X\nb O\nc O\n", "a I-X\nb I-Y\nc E-Z\n", {"correct": 1, "predicted": 3}),
     (NER, [TOKENS], "Ada B-PER\nmet O\n", {"f1": 1.0}),
     (NER, table([TOKENS]), [{"tokens": [], "ner_tags": []}, TOKENS], {"f1": 1.0}),
+    (NER, DOCUMENT, DOCUMENT, {"f1": 1.0, "gold": 2}),
     (TYPING, [{**TYPED, "labels": ["person", "x"]}], [TYPED], {"labels_left_out": {"gold": 1, "predicted": 0}}),
     (TYPING, [TYPED], [{**TYPED, "labels": []}], {"predicted": 0, "recall": 0.0}),
     (RELATIONS, [RELATED], [{**RELATED, "prediction": "never seen"}], {"correct": 0, "predicted": 1}),

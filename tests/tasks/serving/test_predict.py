@@ -315,7 +315,7 @@ def test_wrong_lines_are_named(
     for bad, message in (
         ("{", r"^error: stdin:3: not JSON"),
         ("[]", r"^error: stdin:3: found \[\]; wanted a JSON object"),
-        ('{"text": "Ada"}', r"^error: stdin:3: head is null; wanted two whole numbers \[start, end\]"),
+        ('{"text": "Ada"}', r"^error: stdin:3: no field 'head'; found text"),
         (
             '{"text": "Ada", "head": [0, 4], "tail": [0, 1]}',
             r"^error: stdin:3: head spans 0 to 4; wanted a start",
