@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline import schemas, storage
-from pipeline.lookup.names import alike, fold_in_place, longest_names, write_alike
+from pipeline.lookup.names import alike, compose_in_place, fold_in_place, longest_names, write_alike
 from pipeline.lookup.page_names import PageNames
 from pipeline.lookup.targets import NUMBERS as TARGETS
 from pipeline.lookup.targets import Targets
@@ -158,9 +158,10 @@ class MentionTable:
     def as_named(self, text: str) -> tuple[str, Sequence[int]]:
         """A text as the table writes names, and the place in the text of each of its positions and its end.
 
-        In the profile `paper` that is without case and accents, so that these do not matter.
+        That is composed (NFC) and with one blank for blanks and a line end at most; in the profile `paper` without case
+        and accents instead, so that these do not matter.
         """
-        return fold_in_place(text) if self.profile == "paper" else (text, range(len(text) + 1))
+        return fold_in_place(text) if self.profile == "paper" else compose_in_place(text)
 
     def find(self, text: str) -> Iterator[tuple[int, int, Mention]]:
         """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping."""

@@ -29,6 +29,13 @@ _END = "\x1f"  # of the letters of a name, behind which stands the name; tries e
 # What stands in brackets at the end of a title, and a comma, in Latin and in Chinese writing.
 _BRACKETS = re.compile(r"(?<=\S)\s*[(\uff08][^()\uff08\uff09]*[)\uff09]$")
 _COMMA = re.compile(r"(?<=\S)(?:, |\uff0c)")
+_ODD_BLANKS = re.compile(r"\s{2}|[^\S ]")
+_PARTS = re.compile(
+    r"\s{2,}|[^\S ]|(?:\S| (?!\s))+"
+)  # blanks that are not one blank, and what stands between them
+_LINE_END = re.compile(r"\r\n|[\n\v\f\r\x85\u2028\u2029]")
+# With its marks; of Korean, which Unicode has in parts, a syllable.
+_LETTER = regex.compile(r"[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|\P{M}?\p{M}+|\P{M}")
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]+|[^\sA-Za-z0-9]")
 
 
@@ -132,3 +139,30 @@ def alike(names: TextMap, name: str) -> list[int]:
     """The numbers of the names that `write_alike` wrote with the same letters, by name."""
     letters = letters_of(name)
     return [number for _, number in sorted(names.beginning_with(letters + _END))] if letters else []
+
+
+def compose_in_place(text: str) -> tuple[str, Sequence[int]]:
+    """A text as names are spelled, and for each of its positions (and its end) the position in the text.
+
+    Letters and their marks are composed (NFC). A run of blanks is one blank, also where a line ends in it; of a run in
+    which more lines end it is the end of a line, which stands in no name.
+    """
+    if not _ODD_BLANKS.search(text) and unicodedata.is_normalized("NFC", text):
+        return text, range(len(text) + 1)
+    parts: list[str] = []
+    places: list[int] = []
+    for match in _PARTS.finditer(text):
+        part, start = match[0], match.start()
+        if part.isspace():
+            parts.append(" " if len(_LINE_END.findall(part)) < 2 else "\n")
+            places.append(start)
+        elif unicodedata.is_normalized("NFC", part):
+            parts.append(part)
+            places += range(start, match.end())
+        else:
+            for letter in _LETTER.finditer(part):
+                composed, place = unicodedata.normalize("NFC", letter[0]), start + letter.start()
+                parts.append(composed)
+                is_same = composed == letter[0]
+                places += range(place, place + len(composed)) if is_same else [place] * len(composed)
+    return "".join(parts), [*places, len(text)]

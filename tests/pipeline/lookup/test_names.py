@@ -1,11 +1,15 @@
 """Finding names, against brute force."""
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.lookup.names import (
     alike,
+    compose_in_place,
     fold,
     letters_of,
     longest_names,
@@ -112,3 +116,37 @@ def test_names_are_found_by_their_letters(
         letters = oracle.letters_of(text)
         expected = [name for name in names if letters and oracle.letters_of(name) == letters]
         assert [names[number] for number in alike(TextMap(path), text)] == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "composed", "places"),
+    [
+        ("a bc", "a bc", [0, 1, 2, 3, 4]),
+        ("a\nb", "a b", [0, 1, 2, 3]),
+        ("a \r\n b", "a b", [0, 1, 5, 6]),
+        ("a\u00a0\u00a0b", "a b", [0, 1, 3, 4]),
+        ("a\n \nb", "a\nb", [0, 1, 4, 5]),
+        (" a  b ", " a b ", [0, 1, 2, 4, 5, 6]),
+        ("e\u0301t e\u0301", "ét é", [0, 2, 3, 4, 6]),
+        ("\u1112\u1161\u11ab\u1100\u1173\u11af.", "한글.", [0, 3, 6, 7]),
+        ("\u0301e\u0323\u0301", "\u0301ẹ\u0301", [0, 1, 1, 4]),
+    ],
+)
+def test_texts_are_composed_in_place(text: str, composed: str, places: list[int]) -> None:
+    found, where = compose_in_place(text)
+    assert (found, list(where)) == (composed, places)
+
+
+@given(
+    st.text(
+        st.sampled_from("ab e\u0301\u0323é\n\r\t\u00a0\u2028\u1112\u1161\u11ab한क़\u0915\u093c\u200d"),
+        max_size=12,
+    )
+)
+def test_composing_changes_nothing_but_spelling_and_blanks(text: str) -> None:
+    composed, places = compose_in_place(text)
+    assert len(places) == len(composed) + 1
+    assert list(places) == sorted(places)
+    assert places[-1] == len(text)
+    plain = re.sub(r"\s+", " ", composed)
+    assert plain == re.sub(r"\s+", " ", unicodedata.normalize("NFC", text))
