@@ -145,7 +145,7 @@ def compose_in_place(text: str) -> tuple[str, Sequence[int]]:
     """A text as names are spelled, and for each of its positions (and its end) the position in the text.
 
     Letters and their marks are composed (NFC). A run of blanks is one blank, also where a line ends in it; of a run in
-    which more lines end it is the end of a line, which stands in no name.
+    which more lines end two ends of lines are left, which stand in no name.
     """
     if not _ODD_BLANKS.search(text) and unicodedata.is_normalized("NFC", text):
         return text, range(len(text) + 1)
@@ -154,8 +154,9 @@ def compose_in_place(text: str) -> tuple[str, Sequence[int]]:
     for match in _PARTS.finditer(text):
         part, start = match[0], match.start()
         if part.isspace():
-            parts.append(" " if len(_LINE_END.findall(part)) < 2 else "\n")
-            places.append(start)
+            blank = " " if len(_LINE_END.findall(part)) < 2 else "\n\n"
+            parts.append(blank)
+            places += range(start, start + len(blank))
         elif unicodedata.is_normalized("NFC", part):
             parts.append(part)
             places += range(start, match.end())

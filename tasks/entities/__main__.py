@@ -206,6 +206,8 @@ def at_once(options: argparse.Namespace) -> int:
 def run_link(options: argparse.Namespace) -> int:
     """Link the inputs, one after another; the status."""
     check_inputs(options.inputs)
+    if sys.stdout is None:
+        raise ValueError("stdout is closed, to which answers go; open it")
     linker = open_linker(options)
     errors = answer_stream(
         linker.answer,

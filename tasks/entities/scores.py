@@ -58,15 +58,23 @@ class Pair:
             end = resolve(title) if title else None
             return None if end in without.alone else end
 
-        first, last = gold.annotated
-        inside = [each for each in found if first <= each.start and each.end <= last]
+        answered = annotated(gold, found)
         return cls(
-            [Mention(m.start, m.end, known(m.title)) for m in gold.mentions or ()],
-            [Mention(m.start, m.end, m.title and (resolve(m.title) or page_title(m.title))) for m in inside],
+            [Mention(m.start, m.end, known(m.title)) for m in annotated(gold, gold.mentions or ())],
+            [
+                Mention(m.start, m.end, m.title and (resolve(m.title) or page_title(m.title)))
+                for m in answered
+            ],
             gold.text,
             probabilities or {},
             without,
         )
+
+
+def annotated(gold: Document, mentions: Sequence[Mention]) -> list[Mention]:
+    """Those of some mentions that stand in the part of a document where mentions are annotated."""
+    first, last = gold.annotated
+    return [each for each in mentions if first <= each.start and each.end <= last]
 
 
 def score_files(
@@ -105,11 +113,11 @@ def score_files(
     unknown = Counter(
         page_title(m.title)
         for each, pair in zip(kept, pairs, strict=True)
-        for m, known in zip(each.mentions or (), pair.gold, strict=True)
+        for m, known in zip(annotated(each, each.mentions or ()), pair.gold, strict=True)
         if m.title and not known.title
     )
     mentions = [(pair, mention) for pair in pairs for mention in pair.gold]
-    titled = sum(bool(m.title) for each in kept for m in each.mentions or ())
+    titled = sum(bool(m.title) for each in kept for m in annotated(each, each.mentions or ()))
     return {
         "documents": len(kept),
         "documents_of_pages": len(documents) - len(kept),

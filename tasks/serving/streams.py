@@ -63,7 +63,7 @@ class Given:
                 return self.content.read_bytes().removeprefix(codecs.BOM_UTF8).decode()
             return self.content.decode()
         except UnicodeDecodeError as error:
-            if isinstance(self.content, Path) and error.object.startswith(GZIP):
+            if error.object.startswith(GZIP):
                 raise ValueError(f"{self.where}: packed (gzip); unpack it") from None
             raise ValueError(
                 f"{self.where}: byte {error.start} is not UTF-8; convert the input to UTF-8"

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tasks.entities.documents.document import Document, Mention, page_title, title_of_address
+from tasks.entities.documents.document import NO_ENTITY, Document, Mention, page_title, title_of_address
 from tasks.io.records import read_text
 
 START = "-DOCSTART-"
-NO_ENTITY = ("", "--NME--", "null")
 
 
 @dataclass
@@ -53,7 +52,7 @@ def read_aida(path: Path) -> Iterator[Document]:
             reading = _Reading(
                 where, name[1] if name else columns[0].removeprefix(START).strip() or str(number)
             )
-        elif reading is None and columns != [""]:
+        elif reading is None and line.strip():
             raise ValueError(f"{where}: found {line[:40]!r}; wanted {START} before the first token")
         elif reading:
             _read_line(reading, columns, where)
@@ -63,7 +62,7 @@ def read_aida(path: Path) -> Iterator[Document]:
 
 def _read_line(reading: _Reading, columns: list[str], where: str) -> None:
     word, tag = columns[0], columns[1] if len(columns) > 1 else "O"
-    if columns == [""]:
+    if not any(column.strip() for column in columns):
         reading.close()
         if reading.text and reading.text[-1] != "\n":
             reading.text += "\n"
@@ -92,7 +91,13 @@ def _title(columns: list[str], where: str) -> str | None:
     if entity in NO_ENTITY:
         return None
     if not address:
-        return page_title(re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), entity))
+        name = re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), entity)
+        try:  # signs beyond four digits are two
+            return page_title(name.encode("utf-16", "surrogatepass").decode("utf-16"))
+        except UnicodeDecodeError:
+            raise ValueError(
+                f"{where}: {entity!r} has half of a sign, \\ud800 to \\udfff; wanted both"
+            ) from None
     if not (title := title_of_address(address)):
         raise ValueError(
             f"{where}: the address is {address!r}; wanted one of Wikipedia, with /wiki/ and a title"

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
+NO_ENTITY = ("", "NIL", "--NME--", "null")  # titles that mean none, in one format or another
+
 
 @dataclass(frozen=True)
 class Mention:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tasks.entities.documents.document import Document, Mention
+from tasks.entities.documents.document import NO_ENTITY, Document, Mention
 from tasks.io.records import Record, children
 
 CHARACTERS = "characters"
@@ -50,7 +50,7 @@ def _mentions(found: Iterator[Found], text: str, left_out: list[str] | None) -> 
             place = each.record.span(each.span_field, each.span, len(text), CHARACTERS)
             if each.title is not None and not isinstance(each.title, str):
                 raise each.record.error(f"{each.title_field} is {each.title!r}; wanted a title, or null")
-            mentions.append(Mention(*place, each.title or None))
+            mentions.append(Mention(*place, None if each.title in NO_ENTITY else each.title))
         except ValueError as error:
             if left_out is None:
                 raise

@@ -51,7 +51,7 @@ def _read(path: Path, left_out: list[str] | None) -> Iterator[Document]:
         with path.open("rb") as stream:
             beginning = stream.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
     if beginning.startswith(b"<"):
-        yield from read_wned(path)
+        yield from read_wned(path, left_out)
     elif beginning.startswith(START.encode()):
         yield from read_aida(path)
     elif beginning.startswith((b"{", b"[")):

@@ -1,16 +1,16 @@
 """WNED's XML: an element for each document with its annotations; texts are files of the folder RawText beside it."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from tasks.entities.documents.document import Document, Mention, page_title
+from tasks.entities.documents.document import NO_ENTITY, Document, Mention, page_title
 from tasks.io.records import read_text
 
 TEXTS = "RawText"
 FIELDS = ("mention", "wikiName", "offset", "length")
-NO_ENTITY = ("", "NIL")
 NEAR = 20  # characters by which a place may be wrong
 
 
@@ -23,11 +23,12 @@ class _Annotated:
     annotations: list[tuple[int, dict[str, str]]] = field(default_factory=list)
 
 
-def read_wned(path: Path) -> Iterator[Document]:
+def read_wned(path: Path, left_out: list[str] | None = None) -> Iterator[Document]:
     """The documents of a file.
 
     Places are counted as Java does, in units of UTF-16. Where the mention does not stand at its place, the nearest one
-    is taken that is at most 20 characters away. Raises: ValueError naming the line.
+    is taken that is at most 20 characters away. Raises: ValueError naming the line. Where `left_out` is given, a
+    mention that is nowhere near is left out instead, and what is wrong with it is added there.
     """
     for each in _parse(path):
         where = f"{path}:{each.line}"
@@ -36,8 +37,15 @@ def read_wned(path: Path) -> Iterator[Document]:
         text_path = path.parent / TEXTS / each.name
         # As it is in the file: places count the ends of lines.
         text = read_text(text_path, f"the text of docName {each.name!r} ({where})", keeps_ends=True)
-        mentions = tuple(_mention(text, values, f"{path}:{line}") for line, values in each.annotations)
-        yield Document(where, each.name, text, mentions, (0, len(text)))
+        mentions = []
+        for line, values in each.annotations:
+            try:
+                mentions.append(_mention(text, values, f"{path}:{line}"))
+            except ValueError as error:
+                if left_out is None:
+                    raise
+                left_out.append(str(error))
+        yield Document(where, each.name, text, tuple(mentions), (0, len(text)))
 
 
 def _mention(text: str, values: dict[str, str], where: str) -> Mention:
@@ -48,14 +56,16 @@ def _mention(text: str, values: dict[str, str], where: str) -> Mention:
             raise ValueError(f"{where}: {name} is {values[name]!r}; wanted a whole number")
     words, start = values["mention"], _code_points(text, int(values["offset"]))
     places = sorted(range(max(0, start - NEAR), start + NEAR + 1), key=lambda place: abs(place - start))
-    found = next((place for place in places if words and text.startswith(words, place)), None)
+    # XML has one blank or line end where the text may have others.
+    pattern = re.compile(r"\s+".join(map(re.escape, words.split())))
+    found = next((match for place in places if words.strip() and (match := pattern.match(text, place))), None)
     if found is None:
         there = text[start : start + int(values["length"])]
         raise ValueError(
             f"{where}: {there!r} stands at the offset {values['offset']}; wanted the mention {words!r}"
         )
     name = page_title(values["wikiName"])
-    return Mention(found, found + len(words), None if name in NO_ENTITY else name)
+    return Mention(*found.span(), None if name in NO_ENTITY else name)
 
 
 def _code_points(text: str, units: int) -> int:

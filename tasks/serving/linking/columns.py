@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
-from tasks.entities.documents.aida import NO_ENTITY, START
+from tasks.entities.documents.aida import START
+from tasks.entities.documents.document import NO_ENTITY
 from tasks.ner.words import split_words
 from tasks.serving.linking.addresses import address, underscored
 from tasks.serving.linking.spans import LinkedMention, ordered
@@ -86,7 +87,12 @@ def tokens(text: str, mentions: Sequence[LinkedMention]) -> Iterator[list[Token]
                 inside = number < len(mentions) and mentions[number]["start"] <= first
                 token = (text[first:last], number if inside else -1)
                 check(token[0])
-                if not place and sentence and (token[1] < 0 or token[1] != sentence[-1][1]):
+                if (
+                    not place
+                    and first == start
+                    and sentence
+                    and (token[1] < 0 or token[1] != sentence[-1][1])
+                ):
                     yield sentence
                     sentence = []
                 sentence.append(token)

@@ -48,9 +48,10 @@ LINK = {
             "The documents with their links", _object(documents=_list(_object(mentions=_list(MENTION))))
         ),
         "400": _json("What is wrong with the request, in a line", ERROR),
+        "408": _json("The request did not come in time", ERROR),
         "413": _json("The request is too long, or has too many documents", ERROR),
         "500": _json("The service failed", ERROR),
-        "503": _json("Too many requests are being answered", ERROR),
+        "503": _json("Too many requests are being answered, or the service ends", ERROR),
     },
 }
 HEALTH = {

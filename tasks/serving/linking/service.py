@@ -26,17 +26,19 @@ from tasks.serving.linking.schema import HEALTH, LINK
 PORT = 8765
 MOST_BYTES, MOST_DOCUMENTS, MOST_REQUESTS = 1 << 20, 64, 64
 SHUTDOWN = 30  # seconds that requests have which are not answered yet
+READING = 20.0  # seconds that a request's body may take
 FIELDS = ("documents", "candidates")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a request's body and its documents; of requests that are read or wait; of documents computed at once."""
+    """Of a request's body, its documents and its seconds; of open requests; of documents computed at once."""
 
     bytes: int = MOST_BYTES
     documents: int = MOST_DOCUMENTS
     requests: int = MOST_REQUESTS
     at_once: int = 256
+    reading: float = READING
 
 
 class Refused(Exception):
@@ -112,8 +114,16 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
             raise Refused(503, f"{open_requests} requests are being answered; ask again later")
         open_requests += 1
         try:
-            question = read_question(await body_of(request, limits.bytes), limits.documents)
+            async with asyncio.timeout(limits.reading):
+                body = await body_of(request, limits.bytes)
+            question = read_question(body, limits.documents)
             answers = await batches.ask(question) if question.records else []
+        except TimeoutError:
+            raise Refused(
+                408, f"the request was not there after {limits.reading:g} seconds; send it at once"
+            ) from None
+        except asyncio.CancelledError:
+            raise Refused(503, "the service ends; ask again later") from None
         except ValueError as error:
             raise Refused(400, str(error)) from None
         finally:

@@ -1,6 +1,7 @@
 """Entities found in texts, against brute force on real articles and on small vocabularies."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
 from pipeline.lookup.entities import UNK_ID, EntityVocab
+from pipeline.lookup.names import compose_in_place
 from pipeline.storage.files import file_sha256
 from tasks.entities.annotations import open_annotator
 from tasks.entities.annotator import Annotation, Annotator
@@ -72,7 +74,8 @@ def test_real_articles_are_annotated_as_by_force(shared: Path, tmp_path: Path, p
     assert any(row["link_probability"] < 0.05 for row in table.mentions)
 
 
-TEXTS = st.text(alphabet="ab A.日é\u0301", min_size=1, max_size=24)
+SPELLED = st.text(alphabet="ab A.日é\u0301", min_size=1, max_size=24)
+TEXTS = SPELLED.map(lambda text: compose_in_place(text)[0])  # as a dump's are
 LINKS = st.lists(
     st.tuples(st.integers(0, 23), st.integers(1, 4), st.sampled_from(["A", "B", "To a", "None"])), max_size=6
 )
@@ -103,6 +106,24 @@ def test_small_vocabularies_are_used_as_by_force(
             expected = annotate_by_force(each, table, page, link_probability, commonness)
             assert annotator.annotate(each, page) == expected
         assert annotator.annotate(each, "To_a") == annotator.annotate(each, "A")
+
+
+ODD = ["Ann\u00a0met ab\na and  Bob.", "\n ab\ta\r\nAnn", "ab\n\na", "e\u0301 Ann"]
+
+
+@pytest.mark.parametrize("text", ODD)
+@pytest.mark.parametrize("page", [None, "B"])
+def test_names_are_found_however_they_are_spelled(
+    tmp_path: Path, table: Table, text: str, page: str | None
+) -> None:
+    annotator = Annotator.open(tmp_path / "mentions")
+    composed, places = compose_in_place(text)
+    found = [
+        replace(each, start=places[each.start], end=places[each.end])
+        for each in annotator.annotate(composed, page)
+    ]
+    assert annotator.annotate(text, page) == found
+    assert found or page
 
 
 @pytest.fixture

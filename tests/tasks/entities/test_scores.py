@@ -161,6 +161,13 @@ def test_documents_of_pages_can_be_left_out(tmp_path: Path, finder: CandidateFin
     assert (scores["documents"], scores["documents_of_pages"]) == (2, 2)
 
 
+def test_gold_outside_of_the_annotated_part_does_not_count(tmp_path: Path, finder: CandidateFinder) -> None:
+    both = [((0, 3), "A"), ((8, 11), "B")]
+    gold = write(tmp_path / "gold", [both], annotated=[0, 4])
+    found = score_files(gold, write(tmp_path / "found", [both]), finder)["linking"]["micro"]
+    assert (found["gold"], found["recall"]) == (1, 1.0)
+
+
 def test_answers_outside_of_the_annotated_part_do_not_count(tmp_path: Path, finder: CandidateFinder) -> None:
     gold = write(tmp_path / "gold", [[((0, 3), "A")]], annotated=[0, 4])
     found = write(tmp_path / "found", [[((0, 3), "A"), ((4, 7), "B")]])

@@ -78,6 +78,43 @@ def test_places_of_wned_are_units_of_utf_16(tmp_path: Path) -> None:
     assert document.mentions == (Mention(39, 42, "Ada Lovelace"),)
 
 
+def test_blanks_of_wned_are_alike_and_a_wrong_mention_may_be_left_out(tmp_path: Path) -> None:
+    """XML makes the ends of lines of Windows plain ones, so that no mention could have the text's."""
+    (tmp_path / "RawText").mkdir()
+    (tmp_path / "RawText/a.txt").write_bytes(b"He rode\r\nfrom New\r\nYork to Troy.")
+    fields = "<mention>{}</mention><wikiName>X</wikiName><offset>{}</offset><length>9</length>"
+    told = [
+        fields.format(*each) for each in (("New\r\nYork", 14), ("New York", 14), ("Rome", 14), ("Troy", 900))
+    ]
+    content = "".join(f"<annotation>{each}</annotation>" for each in told)
+    path = tmp_path / "a.xml"
+    path.write_text(f'<x><document docName="a.txt">{content}</document></x>', newline="")
+    left_out: list[str] = []
+    [document] = read_documents(path, left_out)
+    assert named(document) == [("New\r\nYork", "X")] * 2
+    assert [re.search(r"wanted the mention '(\w+)'", each)[1] for each in left_out] == ["Rome", "Troy"]  # type: ignore[index]
+    with pytest.raises(ValueError, match="wanted the mention 'Rome'"):
+        read_documents(path)
+
+
+def test_signs_of_yago_are_joined_and_a_line_of_blanks_ends_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "aida.tsv"
+    rows = ["x\tB\tx\t\\ud83d\\ude00_smile", " ", "y\tB\ty\t\\u00e9t\\u00e9", "\t", "z"]
+    path.write_text("\n".join(["-DOCSTART- (1)", *rows]))
+    [document] = read_documents(path)
+    assert (document.text, named(document)) == ("x\ny\nz", [("x", "😀 smile"), ("y", "été")])
+    path.write_text("-DOCSTART- (1)\nx\tB\tx\t\\ud83d_smile\n")
+    with pytest.raises(ValueError, match=r"aida.tsv:2: '.*smile' has half of a sign"):
+        read_documents(path)
+
+
+@pytest.mark.parametrize("title", ["", "NIL", "--NME--", "null", None])
+def test_some_titles_mean_none(title: str | None) -> None:
+    mentions = [{"start": 0, "end": 1, "title": title}]
+    document = read_document(Record("x:1", {"text": "a", "mentions": mentions}), 1)
+    assert document.mentions == (Mention(0, 1),)
+
+
 def test_another_mention_in_columns_is_a_mention_of_its_own(tmp_path: Path) -> None:
     """AIDA-CoNLL marks its first token with B; where a file does not, the third column tells."""
     path = tmp_path / "aida.tsv"

@@ -1,12 +1,15 @@
 """What comes together is computed together, and nobody pays for another's mistake."""
 
 import asyncio
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from tasks.io.records import Record
 from tasks.serving.linking.batching import Answer, Batches, Question, answers_of
+from tests.support import ROOT
 
 
 class Linker:
@@ -106,3 +109,17 @@ def test_who_waits_no_more_holds_nobody_up() -> None:
         return answers
 
     assert mentions(asyncio.run(run())) == ["b"]
+
+
+def test_a_process_ends_though_something_is_computed() -> None:
+    """An executor's thread would be waited for."""
+    program = """
+import asyncio, time
+from tasks.serving.linking.batching import Thread
+async def main():
+    task = asyncio.create_task(Thread().run(lambda: time.sleep(120)))
+    await asyncio.sleep(0.2)
+    task.cancel()
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=60, check=True)

@@ -105,6 +105,14 @@ def test_columns_are_read_again(facts: dict[str, Any], tmp_path: Path) -> None:
     assert first.text.split("\n")[1].startswith("Alan Turing 's 😀 [ [ friend ] ]")
 
 
+def test_a_sentence_goes_on_behind_a_mention_inside_a_word() -> None:
+    document = linked(
+        "China-based firms\nAthens_Troy x", ("China", "China"), ("Athens", "Athens"), ("Troy", "Troy")
+    )
+    words = [line.split("\t")[0] for line in written(find_format("conll", {}), document).split("\n")]
+    assert words == ["-DOCSTART- (a)", "China", "-based", "firms", "", "Athens", "_", "Troy", "x", "", ""]
+
+
 def test_columns_are_those_of_aida() -> None:
     document = linked("Ada Byron met Bob", ("Ada Byron", "Ada (x)"), ("Bob", None), page_id=7)
     name = "Ada Byron\tAda_\\u0028x\\u0029"

@@ -1,5 +1,6 @@
 """The service through its real application, and once as a process on a port of its own."""
 
+import asyncio
 import json
 import os
 import signal
@@ -169,6 +170,43 @@ def test_too_many_requests_are_refused(linker: Linker) -> None:
     assert answer.json() == {"error": "0 requests are being answered; ask again later"}
 
 
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (None, 408, "the request was not there after 0.05 seconds; send it at once"),
+        (asyncio.CancelledError(), 503, "the service ends; ask again later"),
+    ],
+)
+def test_a_slow_client_is_not_waited_for(
+    linker: Linker, raised: BaseException | None, status: int, said: str
+) -> None:
+    """Its place is free again, so that a second one is told the same."""
+    app = make_app(linker, Limits(requests=1, reading=0.05))
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/link",
+        "headers": [],
+        "query_string": b"",
+        "http_version": "1.1",
+    }
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        if raised:
+            raise raised
+        await asyncio.sleep(60)
+        return {}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    for _ in range(2):
+        asyncio.run(app({**scope}, receive, send))
+    assert [each["status"] for each in sent if each["type"] == "http.response.start"] == [status] * 2
+    assert [json.loads(each["body"]) for each in sent if each.get("body")] == [{"error": said}] * 2
+
+
 def test_the_service_describes_itself(client: TestClient, linker: Linker) -> None:
     """All fields of an answer are described, and nothing but the page on request comes from elsewhere."""
     made = client.get("/openapi.json").json()
@@ -179,7 +217,7 @@ def test_the_service_describes_itself(client: TestClient, linker: Linker) -> Non
     link = made["paths"]["/link"]["post"]
     example = link["requestBody"]["content"]["application/json"]["example"]
     assert client.post("/link", json=example).status_code == 200
-    assert {"200", "400", "413", "500", "503"} == link["responses"].keys()
+    assert {"200", "400", "408", "413", "500", "503"} == link["responses"].keys()
     answered = link["responses"]["200"]["content"]["application/json"]["schema"]["properties"]["documents"]
     mention = answered["items"]["properties"]["mentions"]["items"]["properties"]
     request = {"documents": [{"text": "ab"}], "candidates": True}
