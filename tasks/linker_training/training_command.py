@@ -7,8 +7,11 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+from model.files import CONFIG
 from model.pretraining.recipes import PRECISIONS
 from tasks.entities.disambiguation.entity_model import model_folder
+from tasks.finetuning.finetune import CHECKPOINTS
+from tasks.finetuning.results import METRICS
 from tasks.io.arguments import positive, share, weight
 from tasks.linker_training.training import LinkerSettings, train_linker
 
@@ -71,6 +74,7 @@ def run_train(options: argparse.Namespace) -> int:
     options.skips_wrong = options.on_error == "skip"
     values = {field.name: getattr(options, field.name) for field in fields(LinkerSettings)}
     model = model_folder(options.model)
+    check_output(options.output)
     metrics = train_linker(
         options.train,
         options.dev,
@@ -86,3 +90,11 @@ def run_train(options: argparse.Namespace) -> int:
     )
     print(json.dumps(metrics, indent=2))
     return 0
+
+
+def check_output(output: Path) -> None:
+    """Raises: ValueError for a folder with a model that no training of a linker has left there, which would be lost."""
+    if (output / CONFIG).exists() and not any((output / name).exists() for name in (METRICS, CHECKPOINTS)):
+        raise ValueError(
+            f"{output}: holds another model ({CONFIG}); give a new folder for what training writes"
+        )

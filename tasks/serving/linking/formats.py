@@ -14,13 +14,18 @@ FORMATS = ("json", "conll", "html", "wikitext")
 def find_format(name: str, facts: Mapping[str, Any]) -> Format:
     """One of FORMATS, for answers by a mention table with these facts.
 
-    Columns and wikitext have no place for what is wrong: that is told on stderr, and nothing is written.
+    Columns name a document without an id by its line or file. They and wikitext have no place for what is wrong: that is
+    told on stderr, and nothing is written.
     """
     wiki = wiki_of(facts)
     if name == "html":
         return page(wiki)
     if name == "conll":
-        return Format(lambda _, values: columns.document(values, wiki), lambda *_: "", says_errors=False)
+        return Format(
+            lambda place, values: columns.document({"id": next(iter(place.values())), **values}, wiki),
+            lambda *_: "",
+            says_errors=False,
+        )
     if name == "wikitext":
         return Format(lambda _, values: wikitext.document(values), lambda *_: "", says_errors=False)
     return JSON_LINES

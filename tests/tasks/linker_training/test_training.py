@@ -375,6 +375,15 @@ def test_what_training_begins_with_is_not_written_over(work: Path) -> None:
     assert contents(work) == before
 
 
+def test_another_model_is_not_written_over(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    given = [f"--{name}={work / 'documents'}" for name in ("train", "dev")]
+    given += [f"--model={work / 'weights'}", f"--mentions={work / 'mentions'}", f"--output={tmp_path}"]
+    with pytest.raises(SystemExit, match=r"holds another model \(config\.json\); give a new folder"):
+        main(["train", *given])
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
 def test_goes_on_after_an_interruption_with_the_same_bytes(
     work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,12 @@ def test_a_sentence_goes_on_behind_a_mention_inside_a_word() -> None:
     assert words == ["-DOCSTART- (a)", "China", "-based", "firms", "", "Athens", "_", "Troy", "x", "", ""]
 
 
+def test_a_document_without_id_is_named_by_its_place() -> None:
+    form = find_format("conll", {})
+    for place, name in (({"line": 3}, "3"), ({"file": "a/b.txt"}, "a/b.txt")):
+        assert form.answer(place, {"text": "x", "mentions": []}).startswith(f"-DOCSTART- ({name})\n")
+
+
 def test_columns_are_those_of_aida() -> None:
     document = linked("Ada Byron met Bob", ("Ada Byron", "Ada (x)"), ("Bob", None), page_id=7)
     name = "Ada Byron\tAda_\\u0028x\\u0029"
