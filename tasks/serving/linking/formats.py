@@ -14,8 +14,8 @@ FORMATS = ("json", "conll", "html", "wikitext")
 def find_format(name: str, facts: Mapping[str, Any]) -> Format:
     """One of FORMATS, for answers by a mention table with these facts.
 
-    Columns name a document without an id by its line or file. They and wikitext have no place for what is wrong: that is
-    told on stderr, and nothing is written.
+    Columns name a document without an id by its line or file. They and wikitext have no place for what is wrong: stderr
+    tells it, and nothing is written.
     """
     wiki = wiki_of(facts)
     if name == "html":
