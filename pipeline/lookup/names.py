@@ -30,9 +30,8 @@ _END = "\x1f"  # of the letters of a name, behind which stands the name; tries e
 _BRACKETS = re.compile(r"(?<=\S)\s*[(\uff08][^()\uff08\uff09]*[)\uff09]$")
 _COMMA = re.compile(r"(?<=\S)(?:, |\uff0c)")
 _ODD_BLANKS = re.compile(r"\s{2}|[^\S ]")
-_PARTS = re.compile(
-    r"\s{2,}|[^\S ]|(?:\S| (?!\s))+"
-)  # blanks that are not one blank, and what stands between them
+# Blanks that are not one blank, and what stands between them.
+_PARTS = re.compile(r"\s{2,}|[^\S ]|(?:\S| (?!\s))+")
 _LINE_END = re.compile(r"\r\n|[\n\v\f\r\x85\u2028\u2029]")
 # With its marks; of Korean, which Unicode has in parts, a syllable.
 _LETTER = regex.compile(r"[\u1100-\u115f][\u1160-\u11a7]?[\u11a8-\u11ff]?|\P{M}?\p{M}+|\P{M}")
