@@ -50,10 +50,9 @@ def copy_places(module: LukeModel) -> None:
 def hide_entities(luke: LukeModel, inputs: Batch) -> None:
     """Set the query of words for entities (Q_w2e) so that words hardly see these; training may change it.
 
-    A sentence has up to 128 spans, each of which is an entity. As copies of Q the queries would give these most of the
-    words' attention, and the words' states would be none that the encoder was trained on. The query of each head is
-    the constant whose scores with the entities of `inputs` are nearest to SCORE, by least squares; one layer after the
-    other, since the entities' states follow from those before.
+    A sentence has up to 128 spans, each of which is an entity. Words that see these have states on which the encoder
+    was not trained. The query of each head is the constant whose scores with the entities of `inputs` are nearest to
+    SCORE, by least squares; one layer after the other, since the entities' states follow from those before.
     """
 
     def set_query(attention: nn.Module, arguments: tuple[Tensor, Layout]) -> None:

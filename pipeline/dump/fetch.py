@@ -84,6 +84,7 @@ def download_parts(dump: str, folder: str, progress: Progress) -> list[Source]:
     sources, wanted = [], {os.path.basename(source.name): source for source in remote_sources(dump)}
     for name in storage.list_files(storage.join(folder, "parts")):
         if name.removesuffix(".version").removesuffix(".part") not in wanted:
+            logger.info("%s: of another download, removed", storage.join(folder, "parts", name))
             storage.remove(storage.join(folder, "parts", name))
     for name, source in wanted.items():
         path = os.path.join(folder, "parts", name)

@@ -105,11 +105,9 @@ def prepare(
         )
     module = task.head(luke, len(labels), entities=variant.entities)
     if profile == "fixed":
-        train = features["train"].items
-        start_at_frequencies(task, module, train)
+        start_at_frequencies(task, module, features["train"].items)
         if luke.entities_are_new and variant.entities:
-            some = train[:: -(-len(train) // SOME_INPUTS)]
-            hide_entities(luke, task.collate(some, entities=True, pad_id=words.pad_id).inputs)
+            hide_new_entities(task, module, features["train"].items, words.pad_id)
     run = Run(
         task=task,
         variant=variant,
@@ -139,6 +137,12 @@ def start_at_frequencies(task: Task[Any, Any], module: Classifier, train: Sequen
     bias = task.starting_bias(train, module.classifier.out_features)
     if bias is not None:
         module.classifier.bias.copy_(torch.from_numpy(bias))
+
+
+def hide_new_entities(task: Task[Any, Any], module: Classifier, train: Sequence[Any], pad_id: int) -> None:
+    """Lets words start as if there were no entities, by some inputs from all over train."""
+    some = train[:: -(-len(train) // SOME_INPUTS)]
+    hide_entities(module.luke, task.collate(some, entities=True, pad_id=pad_id).inputs)
 
 
 def check_parts(run: Run) -> None:

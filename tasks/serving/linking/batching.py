@@ -1,10 +1,10 @@
 """Requests that come together are computed together, by one thread, in the order in which they came."""
 
 import asyncio
-import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -44,51 +44,49 @@ class Batches:
         """Answers until it is cancelled."""
         thread = Thread()
         kept: list[tuple[Question, asyncio.Future[list[Answer]]]] = []
-        while True:
-            batch = [kept.pop() if kept else await self._waiting.get()]
-            room = self.most - len(batch[0][0].records)
-            while not self._waiting.empty() and not kept:
-                following = self._waiting.get_nowait()
-                room -= len(following[0].records)
-                (batch if room >= 0 else kept).append(following)
-            questions = [question for question, _ in batch]
-            replies = await thread.run(partial(answers_of, self.link, questions))
-            for (_, answers), reply in zip(batch, replies, strict=True):
-                if answers.done():  # nobody waits any more
-                    continue
-                if isinstance(reply, Exception):
-                    answers.set_exception(reply)
-                else:
-                    answers.set_result(reply)
+        try:
+            while True:
+                batch = [kept.pop() if kept else await self._waiting.get()]
+                room = self.most - len(batch[0][0].records)
+                while not self._waiting.empty() and not kept:
+                    following = self._waiting.get_nowait()
+                    room -= len(following[0].records)
+                    (batch if room >= 0 else kept).append(following)
+                questions = [question for question, _ in batch]
+                replies = await thread.run(partial(answers_of, self.link, questions))
+                for (_, answers), reply in zip(batch, replies, strict=True):
+                    if answers.done():  # nobody waits any more
+                        continue
+                    if isinstance(reply, Exception):
+                        answers.set_exception(reply)
+                    else:
+                        answers.set_result(reply)
+        finally:
+            thread.end()
 
 
 class Thread:
     """A thread that calls one function after the other; unlike an executor's it lets the process end."""
 
     def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Callable[[Any], object]]] = (
-            queue.SimpleQueue()
-        )
+        self._calls: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
         threading.Thread(target=self._work, daemon=True).start()
 
     async def run(self, function: Callable[[], Any]) -> Any:
         """What the function returns; it may raise nothing."""
-        loop = asyncio.get_running_loop()
-        result = loop.create_future()
+        result: Future[Any] = Future()
+        self._calls.put((function, result))
+        return await asyncio.wrap_future(result)
 
-        def give(value: Any) -> None:
-            if not result.done():
-                result.set_result(value)
-
-        self._calls.put((function, lambda value: loop.call_soon_threadsafe(give, value)))
-        return await result
+    def end(self) -> None:
+        """End it after what it has to call."""
+        self._calls.put(None)
 
     def _work(self) -> None:
-        while True:
-            function, give = self._calls.get()
-            value = function()
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                give(value)
+        while call := self._calls.get():
+            function, result = call
+            if result.set_running_or_notify_cancel():
+                result.set_result(function())
 
 
 def answers_of(link: Link, questions: Sequence[Question]) -> list[list[Answer] | Exception]:

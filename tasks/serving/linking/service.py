@@ -114,14 +114,8 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
             raise Refused(503, f"{open_requests} requests are being answered; ask again later")
         open_requests += 1
         try:
-            async with asyncio.timeout(limits.reading):
-                body = await body_of(request, limits.bytes)
-            question = read_question(body, limits.documents)
+            question = read_question(await body_of(request, limits), limits.documents)
             answers = await batches.ask(question) if question.records else []
-        except TimeoutError:
-            raise Refused(
-                408, f"the request was not there after {limits.reading:g} seconds; send it at once"
-            ) from None
         except asyncio.CancelledError:
             raise Refused(503, "the service ends; ask again later") from None
         except ValueError as error:
@@ -152,21 +146,26 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
     return app
 
 
-async def body_of(request: Any, most: int) -> bytes:
-    """The body of a request, of which no more is read than is taken. Raises: Refused for a longer one."""
+async def body_of(request: Any, limits: Limits) -> bytes:
+    """The body of a request, of which no more is read than is taken. Raises: Refused for a longer or a slower one."""
     from starlette.requests import ClientDisconnect
 
-    too_long = Refused(413, f"the request has more than {most:,} bytes; send fewer documents at once")
+    too_long = Refused(413, f"the request has more than {limits.bytes:,} bytes; send fewer documents at once")
     length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > most:
+    if length.isdecimal() and int(length) > limits.bytes:
         raise too_long
-    parts, room = [], most
+    parts, room = [], limits.bytes
     try:
-        async for part in request.stream():
-            room -= len(part)
-            if room < 0:
-                raise too_long
-            parts.append(part)
+        async with asyncio.timeout(limits.reading):
+            async for part in request.stream():
+                room -= len(part)
+                if room < 0:
+                    raise too_long
+                parts.append(part)
+    except TimeoutError:
+        raise Refused(
+            408, f"the request was not there after {limits.reading:g} seconds; send it at once"
+        ) from None
     except ClientDisconnect:
         raise Refused(400, "the request ended before its body") from None
     return b"".join(parts)
