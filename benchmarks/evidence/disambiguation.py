@@ -1,7 +1,7 @@
 """Which of its text's targets a held-out link leads to: by how common they are, by the words around it, and by LUKE.
 
     python -m benchmarks.evidence.disambiguation --sequences DIR --links DIR --mentions DIR --tokenizer DIR
-        --arm NAME DIR...
+        --arm NAME DIR... [--found FILE] [--device cuda]
 
 A mention counts whose text links to two known entities or more elsewhere, and whose own entity is known. Each method
 is the logarithm of how often the text links to a candidate, plus weighted scores. Some of the held-out pages choose the
@@ -10,7 +10,6 @@ weights; the others are asked. Intervals are of resampled pages, for the mean ov
 
 import itertools
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from benchmarks.evidence.ambiguous import Floats, Integers, Mention, mentions_of
 from benchmarks.evidence.words_around import around_links, around_mentions
 from benchmarks.harness.options import Options, absolute
 from benchmarks.harness.report import Record, Report, progress
@@ -25,71 +25,21 @@ from model.data.collation import collate
 from model.data.masking import Masker
 from model.data.shards import HELD_OUT, Corpus
 from model.luke.batch import IGNORED
-from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import evaluating, read_pretrained
 from model.pretraining.ranking import candidate_logits
 from pipeline.lookup.held_out import is_held_out
-from pipeline.sequences.commonest import held_out_counts
 
 WEIGHTS = (0.0, *(round(2.0 ** (power / 2), 4) for power in range(-10, 11)))
 SAMPLES, SEED = 10_000, 20_201_116
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Scores = list[Floats]  # of the candidates of each mention
-
-
-@dataclass(frozen=True)
-class Mention:
-    """An annotation of a held-out sequence, its known candidates, and the logarithm of each one's share of links."""
-
-    page_id: int
-    index: int
-    place: int
-    label: int
-    candidates: Integers
-    log_prior: Floats
-
-    @property
-    def is_reachable(self) -> bool:
-        """Whether its entity is among the candidates."""
-        return self.label in self.candidates
-
-
-def ambiguous_mentions(
-    corpus: Corpus, *, links: str, mentions: str, tokenizer: str
-) -> tuple[list[Mention], Counter[str]]:
-    """The annotations of known entities whose texts link to two known entities or more, beside held-out links.
-
-    Then how many annotations there are, and how many are left out, by reason.
-    """
-    offsets, places, counts = held_out_counts(
-        sequences=str(corpus.folder), links=links, mentions=mentions, tokenizer=tokenizer
-    )
-    tables = [{label: links for label, links in each.items() if label != UNKNOWN_ENTITY} for each in counts]
-    found, annotations = list[Mention](), Counter[str]()
-    for index in range(len(corpus)):
-        sequence = corpus[index]
-        for place, label in enumerate(sequence.entity_ids.tolist()):
-            table = tables[places[offsets[index] + place]]
-            annotations["held-out annotations"] += 1
-            if label < SPECIAL_ENTITIES:
-                annotations["left out: their entity is not in the vocabulary"] += 1
-            elif len(table) < 2:
-                annotations["left out: their text has one known target or none"] += 1
-            else:
-                links = np.array(list(table.values()), np.float64)
-                prior = np.log(links / links.sum())
-                candidates = np.array(list(table), np.int64)
-                found.append(Mention(sequence.page_id, index, place, label, candidates, prior))
-    return found, annotations
 
 
 @torch.no_grad()
 def model_scores(
     module: LukeForPretraining, corpus: Corpus, mentions: Sequence[Mention], *, batch_size: int = 32
 ) -> Scores:
-    """The logit of each candidate where all known entities of a sequence are hidden."""
+    """The logit of each candidate where all known entities of a sequence are hidden; computed where the model is."""
     facts = corpus.facts
     masker = Masker(
         facts,
@@ -106,12 +56,13 @@ def model_scores(
     found: Scores = [np.zeros(0)] * len(mentions)
     indices = sorted(of_sequence)
     head, table = module.heads[ENTITY_LOSS]
+    device = table.weight.device
     with evaluating(module):
         for first in range(0, len(indices), batch_size):
             chosen = indices[first : first + batch_size]
             masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen]
             batch = collate(masked, max_mention_words=facts.max_mention_words, entities=True)
-            states, labels = module.asked(batch)[ENTITY_LOSS]
+            states, labels = module.asked(batch.to(device))[ENTITY_LOSS]
             rows, counter = dict[int, int](), itertools.count()
             for index, each in zip(chosen, masked, strict=True):
                 hidden = np.flatnonzero(each.entity_labels != IGNORED).tolist()
@@ -202,14 +153,22 @@ def methods(
     `models` are the scores of each model, by what they are called.
     """
     bag = max(bags, key=lambda each: probe.weighed(each)[2])
-    right: Record = {"the prior": probe.weighed()[0], "prior + bag of words": probe.weighed(bag)[0]}
-    choices = [{"method": "prior + bag of words", "weights": probe.weighed(bag)[1]}]
+    right, choices = dict[str, Floats](), list[Record]()
+
+    def weigh(name: str, models: Sequence[Sequence[Scores]]) -> None:
+        """Add the mean of what these models, each a few scores, have right."""
+        found = [probe.weighed(*parts) for parts in models]
+        right[name] = np.mean([each for each, _, _ in found], axis=0)
+        for _, weights, count in found:
+            share = 100 * count / len(probe.choosing)
+            choices.append({"method": name, "weights": weights, "accuracy where chosen": share})
+
+    weigh("the prior", [()])
+    weigh("prior + bag of words", [(bag,)])
     for kind, scores in models.items():
         right[kind] = np.mean([probe.alone(each) for each in scores], axis=0)
-        for name, others in ((f"prior + {kind}", ()), (f"prior + {kind} + bag of words", (bag,))):
-            found = [probe.weighed(each, *others) for each in scores]
-            choices += [{"method": name, "weights": weights} for _, weights, _ in found]
-            right[name] = np.mean([each for each, _, _ in found], axis=0)
+        weigh(f"prior + {kind}", [(each,) for each in scores])
+        weigh(f"prior + {kind} + bag of words", [(each, bag) for each in scores])
     return right, choices
 
 
@@ -235,18 +194,24 @@ def tables(
 def main(arguments: list[str]) -> None:
     """Run the probe and write its report."""
     options = Options("evidence.disambiguation", __doc__)
-    options.take("sequences", "tokenizer", "threads", "arms")
-    options.add_argument("--links", type=absolute, required=True, help="folder of ResolveLinks")
-    options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
+    options.take("sequences", "tokenizer", "threads", "arms", "device")
+    options.add_argument("--links", type=absolute, help="folder of ResolveLinks")
+    options.add_argument("--mentions", type=absolute, help="folder of BuildMentionTable")
+    options.add_argument(
+        "--found",
+        type=absolute,
+        help="file.npz of the mentions, written where it is not there; else no --links and --mentions are needed",
+    )
     options.add_argument(
         "--chosen-by", type=float, required=True, help="share of all pages, held out, that choose weights"
     )
     chosen = options.read(arguments)
     torch.set_num_threads(chosen.threads)
     held_out, training = Corpus(chosen.sequences, HELD_OUT), Corpus(chosen.sequences)
-    found, annotations = ambiguous_mentions(
-        held_out, **{name: str(getattr(chosen, name)) for name in ("links", "mentions", "tokenizer")}
-    )
+    try:
+        found, annotations = mentions_of(held_out, chosen)
+    except ValueError as error:
+        options.error(str(error))
     probe = Probe.of(found, chosen.chosen_by)
     progress(f"{len(found):,} mentions; words around links")
     around = around_mentions(held_out, [(each.index, each.place) for each in found])
@@ -255,7 +220,9 @@ def main(arguments: list[str]) -> None:
     arms: dict[str, list[Scores]] = {}
     for name, folders in chosen.arms.items():
         progress(name)
-        arms[name] = [model_scores(read_pretrained(each), held_out, found) for each in folders]
+        arms[name] = [
+            model_scores(read_pretrained(each).to(chosen.device), held_out, found) for each in folders
+        ]
     right, choices = methods(probe, bags, arms)
     accuracies, differences = tables(probe, right)
     report = Report(

@@ -90,11 +90,16 @@ def variant_of(folder: Path) -> str:
     return WITH_ENTITIES if config.get("entity_vocab_size", 0) > SPECIAL_ENTITIES else WORDS_ALONE
 
 
-def fine_tuned(job: Job, folder: Path, weights: Path, shared: Path) -> Record:
+def fine_tuned(job: Job, folder: Path, *, weights: Path, shared: Path, device: str) -> Record:
     """What came of a cell, or its failure."""
     changes = NARROW | ({"epochs": job.probe.epochs} if job.probe.epochs else {})
     cell = Cell(job.probe.data, job.probe.task, job.variant, job.seed, changes=changes)
-    given = {"cell": asdict(cell) | {"name": "cell"}, "weights": str(weights), "shared": str(shared)}
+    given = {
+        "cell": asdict(cell) | {"name": "cell"},
+        "weights": str(weights),
+        "shared": str(shared),
+        "device": device,
+    }
     found = run("tasks.splits", "fine_tune", given | {"pretrained": str(folder)}, threads=1)
     record = {"name": job.name, "arm": job.arm, "pretraining": job.pretraining, "data": job.probe.data}
     return record | {"seed": job.seed, "variant": job.variant, "commit": commit()} | found
@@ -189,7 +194,7 @@ def fill(report: Report, records: list[Record], arms: Sequence[str], total: int)
 def main(arguments: list[str]) -> None:
     """Run the cells that are not done, and write the report after each."""
     options = Options("evidence.fine_tuning", __doc__)
-    options.take("arms")
+    options.take("arms", "device")
     add = options.add_argument
     add("--weights", type=absolute, required=True, help="folder of the encoder and its tokenizer")
     add("--data", nargs="+", choices=[each.data for each in PROBES], help="these data sets alone")
@@ -204,11 +209,9 @@ def main(arguments: list[str]) -> None:
     jobs, done = jobs_of(arms, probes), {each["name"] for each in records}
     report = Report("What entities bring to fine-tuning", chosen, PACKAGES)
     waiting = [job for job in jobs if job.name not in done]
+    given = {name: getattr(chosen, name) for name in ("weights", "shared", "device")}
     with ThreadPoolExecutor(chosen.jobs) as pool:
-        asked = [
-            pool.submit(fine_tuned, job, arms[job.arm][job.pretraining], chosen.weights, chosen.shared)
-            for job in waiting
-        ]
+        asked = [pool.submit(fine_tuned, job, arms[job.arm][job.pretraining], **given) for job in waiting]
         for future in as_completed(asked):
             records.append(future.result())
             fill(report, records, [*arms], len(jobs))

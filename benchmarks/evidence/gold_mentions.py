@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from benchmarks.evidence.disambiguation import Integers, Mention, Scores
+from benchmarks.evidence.ambiguous import Integers, Mention
+from benchmarks.evidence.disambiguation import Scores
 from benchmarks.evidence.words_around import WordsAround, word_counts
 from pipeline import storage
 from pipeline.sequences.tokenizer import WordTokenizer

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.evidence.disambiguation import SAMPLES, Floats, Probe, Scores, tables
+from benchmarks.evidence.ambiguous import Floats
+from benchmarks.evidence.disambiguation import SAMPLES, Probe, Scores, tables
 from benchmarks.evidence.gold_mentions import Documents, bags_of_words
 from benchmarks.harness.options import DATA, Options, absolute, count
 from benchmarks.harness.report import Record, Report, progress, target

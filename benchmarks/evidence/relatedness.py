@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from benchmarks.evidence.disambiguation import SAMPLES, SEED, Floats
+from benchmarks.evidence.ambiguous import Floats
+from benchmarks.evidence.disambiguation import SAMPLES, SEED
 from benchmarks.harness.options import DATA, Options, absolute
 from benchmarks.harness.report import Record, Report, progress
 from model.pretraining.evaluation import read_pretrained
-from pipeline.lookup.mentions import MentionTable
+from pipeline.lookup.targets import Targets
 
 SETS = DATA / "entity-relatedness"
 LEAST = 5  # covered pairs of a group
@@ -165,7 +166,7 @@ def main(arguments: list[str]) -> None:
         "WikiSim-353": read_wikisim(chosen.sets / "WikiSim-353.txt"),
         "KORE": read_kore(chosen.sets / "KORE.txt"),
     }
-    targets = MentionTable(str(chosen.mentions)).targets
+    targets = Targets(str(chosen.mentions))
     titles = {title for pairs in sets.values() for each in pairs for title in (each.first, each.second)}
     found = {title: target for title in titles if (target := targets.get(title))}
     ids = {title: each.entity_id for title, each in found.items() if each.entity_id is not None}

@@ -183,6 +183,7 @@ def fine_tune(
     output: str = "",
     mentions: str = "",
     pretrained: str = "",
+    device: str = "cpu",
 ) -> Record:
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics, without those of each type.
 
@@ -196,7 +197,7 @@ def fine_tune(
         sys.exit("no --mentions: the folder of BuildMentionTable, whose entities the questions are given")
     table = Path(mentions) if cell["entities_from_titles"] else None
     settings = {"variant": cell["variant"], "seed": cell["seed"], "preset": "benchmark", "profile": "fixed"}
-    settings |= {"device": "cpu", "progress": False, "allow_no_predictions": min(cell["shares"]) < 1}
+    settings |= {"device": device, "progress": False, "allow_no_predictions": min(cell["shares"]) < 1}
     with tempfile.TemporaryDirectory() as scratch:
         data, folder = Path(scratch) / "data", Path(output or scratch) / cell["name"]
         data.mkdir()

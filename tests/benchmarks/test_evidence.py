@@ -1,6 +1,7 @@
 """What decides the meaning of the figures of `benchmarks.evidence`, beside plain loops."""
 
 import math
+from argparse import Namespace
 from collections import Counter
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.evidence import ambiguous, known_entities
 from benchmarks.evidence import disambiguation as probe
-from benchmarks.evidence import known_entities
 from benchmarks.evidence.words_around import around_links, around_mentions
 from model.data.collation import collate
 from model.data.held_out import HeldOut
@@ -32,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def mentions(folder: Path) -> list[probe.Mention]:
+def mentions(folder: Path) -> list[ambiguous.Mention]:
     """Every known entity of the held-out sequences, among all known ones or some."""
     corpus, generator, found = Corpus(folder, HELD_OUT), np.random.default_rng(3), []
     for index in range(len(corpus)):
@@ -42,12 +43,12 @@ def mentions(folder: Path) -> list[probe.Mention]:
                 known = np.arange(SPECIAL_ENTITIES, ENTITIES)
                 candidates = generator.permutation(known)[: generator.integers(2, len(known))]
                 prior = np.log(generator.dirichlet(np.ones(len(candidates))))
-                found.append(probe.Mention(sequence.page_id, index, place, label, candidates, prior))
+                found.append(ambiguous.Mention(sequence.page_id, index, place, label, candidates, prior))
     assert len(found) > 20
     return found
 
 
-def test_the_words_around_a_link_beside_loops(folder: Path, mentions: list[probe.Mention]) -> None:
+def test_the_words_around_a_link_beside_loops(folder: Path, mentions: list[ambiguous.Mention]) -> None:
     """tf-idf as scikit-learn defines it: idf = ln((1 + n) / (1 + df)) + 1, vectors of length 1."""
     training, held_out = Corpus(folder), Corpus(folder, HELD_OUT)
     texts = [training[index] for index in range(len(training))]
@@ -87,8 +88,8 @@ def test_mentions_are_known_ambiguous_and_counted(folder: Path, monkeypatch: pyt
         else {label: 3, UNKNOWN_ENTITY: 9}
         for label in range(ENTITIES)
     ]
-    monkeypatch.setattr(probe, "held_out_counts", lambda **_: (offsets, labels, iter(counts)))
-    found, annotations = probe.ambiguous_mentions(corpus, links="", mentions="", tokenizer="")
+    monkeypatch.setattr(ambiguous, "held_out_counts", lambda **_: (offsets, labels, iter(counts)))
+    found, annotations = ambiguous.ambiguous_mentions(corpus, links="", mentions="", tokenizer="")
     wanted = [label for label in labels.tolist() if label >= SPECIAL_ENTITIES and len(counts[label]) == 3]
     assert [each.label for each in found] == wanted
     assert [sequences[each.index].entity_ids[each.place] for each in found] == wanted
@@ -102,8 +103,26 @@ def test_mentions_are_known_ambiguous_and_counted(folder: Path, monkeypatch: pyt
     assert len(annotations) == 2
 
 
+def test_mentions_that_were_kept_are_the_same(
+    folder: Path, mentions: list[ambiguous.Mention], tmp_path: Path
+) -> None:
+    """Without a mention table; those of other sequences are refused."""
+    corpus, counted = Corpus(folder, HELD_OUT), Counter({"held-out annotations": 99, "left out": 3})
+    chosen = Namespace(found=tmp_path / "found.npz", links=None, mentions=None)
+    with pytest.raises(ValueError, match=r"^there are no mentions yet: give --links and --mentions"):
+        ambiguous.mentions_of(corpus, chosen)
+    ambiguous.write_mentions(chosen.found, (mentions, counted), corpus)
+    found, annotations = ambiguous.mentions_of(corpus, chosen)
+    assert annotations == counted
+    for own, wanted in zip(found, mentions, strict=True):
+        np.testing.assert_equal(vars(own), vars(wanted))
+    other = Corpus(write_sequences(tmp_path / "other", random_rows(3), held_out=random_rows(2)), HELD_OUT)
+    with pytest.raises(ValueError, match=r"found.npz: its mentions are not of .*other; give another --found"):
+        ambiguous.mentions_of(other, chosen)
+
+
 def test_scores_of_a_model_are_those_of_each_sequence_alone(
-    folder: Path, mentions: list[probe.Mention]
+    folder: Path, mentions: list[ambiguous.Mention]
 ) -> None:
     torch.manual_seed(0)
     module = LukeForPretraining(TINY)
@@ -132,7 +151,7 @@ def test_scores_of_a_model_are_those_of_each_sequence_alone(
         np.testing.assert_allclose(scores, logits[mention.candidates], atol=1e-5)
 
 
-def test_pages_that_choose_are_not_asked(mentions: list[probe.Mention]) -> None:
+def test_pages_that_choose_are_not_asked(mentions: list[ambiguous.Mention]) -> None:
     found = probe.Probe.of(mentions, 0.5)
     assert sorted([*found.choosing, *found.asked]) == list(range(len(mentions)))
     assert all(is_held_out(mentions[n].page_id, 0.5) for n in found.choosing)
@@ -141,7 +160,7 @@ def test_pages_that_choose_are_not_asked(mentions: list[probe.Mention]) -> None:
         probe.Probe.of(mentions, 1.0)
 
 
-def test_a_score_that_knows_and_one_that_does_not(mentions: list[probe.Mention]) -> None:
+def test_a_score_that_knows_and_one_that_does_not(mentions: list[ambiguous.Mention]) -> None:
     """The weight of what knows is above 0, that of what is always wrong is 0, and each adds what it can."""
     knows = [(each.candidates == each.label).astype(float) * 30 for each in mentions]
     errs = [-each for each in knows]
@@ -157,7 +176,7 @@ def test_a_score_that_knows_and_one_that_does_not(mentions: list[probe.Mention])
     table, choices = probe.methods(found, [errs, knows], {"LUKE": [errs, knows]})
     assert np.array_equal(table["prior + bag of words"] == 1, reachable), "the better bag is chosen"
     np.testing.assert_allclose(table["prior + LUKE"], (prior + reachable) / 2)
-    assert len(choices) == 1 + 2 + 2
+    assert len(choices) == 1 + 1 + 2 + 2
     accuracies, differences = probe.tables(found, table)
     assert [row["method"] for row in accuracies] == list(table)
     assert {row["method"]: row["mean"] for row in differences} == pytest.approx(
