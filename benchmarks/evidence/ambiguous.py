@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from model.data.shards import Corpus
 from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
-from pipeline.sequences.commonest import held_out_counts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -46,6 +45,9 @@ def ambiguous_mentions(
 
     Then how many annotations there are, and how many are left out, by reason.
     """
+    # Imported here: it wants packages of the pipeline, which a machine with a GPU need not have.
+    from pipeline.sequences.commonest import held_out_counts
+
     offsets, places, counts = held_out_counts(
         sequences=str(corpus.folder), links=links, mentions=mentions, tokenizer=tokenizer
     )

@@ -21,6 +21,7 @@ from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, UNKNOWN_ENTITY
 from model.luke.heads import ENTITY_LOSS, LukeForPretraining
 from model.pretraining.evaluation import evaluate
 from pipeline.lookup.held_out import is_held_out
+from pipeline.sequences import commonest
 from tests.support.models import TINY
 from tests.support.shards import ENTITIES, WORDS, random_rows, write_sequences
 
@@ -88,7 +89,7 @@ def test_mentions_are_known_ambiguous_and_counted(folder: Path, monkeypatch: pyt
         else {label: 3, UNKNOWN_ENTITY: 9}
         for label in range(ENTITIES)
     ]
-    monkeypatch.setattr(ambiguous, "held_out_counts", lambda **_: (offsets, labels, iter(counts)))
+    monkeypatch.setattr(commonest, "held_out_counts", lambda **_: (offsets, labels, iter(counts)))
     found, annotations = ambiguous.ambiguous_mentions(corpus, links="", mentions="", tokenizer="")
     wanted = [label for label in labels.tolist() if label >= SPECIAL_ENTITIES and len(counts[label]) == 3]
     assert [each.label for each in found] == wanted
