@@ -76,24 +76,43 @@ def model_scores(
     return found
 
 
-def is_right(mentions: Sequence[Mention], scores: Scores) -> NDArray[np.bool_]:
-    """Whether the best candidate is the mention's entity; of equals the first counts."""
-    best = [each.candidates[int(np.argmax(score))] for each, score in zip(mentions, scores, strict=True)]
-    return np.array(best) == np.array([each.label for each in mentions])
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates of mentions, one mention's after the other's."""
+
+    starts: Integers  # of each mention
+    mentions: Integers  # of each candidate the number of its mention
+    are_right: NDArray[np.bool_]
+    log_prior: Floats
+
+    @classmethod
+    def of(cls, mentions: Sequence[Mention]) -> "Candidates":
+        """Those of these mentions, none of which is without candidates."""
+        sizes = [len(each.candidates) for each in mentions]
+        assert all(sizes)
+        return cls(
+            np.cumsum([0, *sizes[:-1]]),
+            np.repeat(np.arange(len(mentions)), sizes),
+            np.concatenate([each.candidates == each.label for each in mentions]),
+            np.concatenate([each.log_prior for each in mentions]),
+        )
+
+    def is_right(self, scores: Floats) -> NDArray[np.bool_]:
+        """Whether the best candidate of each mention is its entity; of equals the first counts."""
+        best = np.flatnonzero(scores == np.maximum.reduceat(scores, self.starts)[self.mentions])
+        _, first = np.unique(self.mentions[best], return_index=True)
+        return self.are_right[best[first]]
 
 
-def combined(mentions: Sequence[Mention], parts: Sequence[Scores], weights: Sequence[float]) -> Scores:
-    """The logarithm of the prior plus the weighted parts."""
-    total = [each.log_prior for each in mentions]
-    for part, weight in zip(parts, weights, strict=True):
-        total = [left + weight * right for left, right in zip(total, part, strict=True)]
-    return total
+def weighted(log_prior: Floats, parts: Sequence[Floats], weights: Sequence[float]) -> Floats:
+    """(candidates): the logarithm of the prior plus the weighted parts."""
+    return sum((weight * part for part, weight in zip(parts, weights, strict=True)), log_prior)
 
 
-def choose_weights(mentions: Sequence[Mention], parts: Sequence[Scores]) -> tuple[int, tuple[float, ...]]:
+def choose_weights(candidates: Candidates, parts: Sequence[Floats]) -> tuple[int, tuple[float, ...]]:
     """How many mentions are right with the best weights, and these; of equals the smallest."""
     found = [
-        (int(is_right(mentions, combined(mentions, parts, weights)).sum()), weights)
+        (int(candidates.is_right(weighted(candidates.log_prior, parts, weights)).sum()), weights)
         for weights in itertools.product(WEIGHTS, repeat=len(parts))
     ]
     return max(found, key=lambda each: (each[0], -sum(each[1])))
@@ -129,20 +148,22 @@ class Probe:
             )
         return found
 
-    def part(self, numbers: list[int], parts: Sequence[Scores]) -> tuple[list[Mention], list[Scores]]:
-        """The mentions and scores of these numbers."""
-        return [self.mentions[n] for n in numbers], [[each[n] for n in numbers] for each in parts]
+    def part(self, numbers: list[int], parts: Sequence[Scores]) -> tuple[Candidates, list[Floats]]:
+        """The candidates of the mentions of these numbers, and their scores."""
+        candidates = Candidates.of([self.mentions[n] for n in numbers])
+        return candidates, [np.concatenate([each[n] for n in numbers]) for each in parts]
 
     def alone(self, scores: Scores) -> Floats:
         """Which of the asked are right by these scores without the prior."""
-        mentions, (part,) = self.part(self.asked, [scores])
-        return is_right(mentions, part).astype(np.float64)
+        candidates, (part,) = self.part(self.asked, [scores])
+        return candidates.is_right(part).astype(np.float64)
 
     def weighed(self, *parts: Scores) -> tuple[Floats, tuple[float, ...], int]:
         """Which of the asked are right with the best weights of the others, these, and how many others are right."""
         count, weights = choose_weights(*self.part(self.choosing, parts))
-        mentions, scores = self.part(self.asked, parts)
-        return is_right(mentions, combined(mentions, scores, weights)).astype(np.float64), weights, count
+        candidates, scores = self.part(self.asked, parts)
+        right = candidates.is_right(weighted(candidates.log_prior, scores, weights))
+        return right.astype(np.float64), weights, count
 
 
 def methods(

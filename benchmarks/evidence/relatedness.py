@@ -1,6 +1,6 @@
 """How alike two entities are: cosines of their vectors, held against what people say.
 
-    python -m benchmarks.evidence.relatedness --mentions DIR --arm NAME DIR... --vectors FILE
+    python -m benchmarks.evidence.relatedness --mentions DIR --arm NAME DIR... --vectors FILE [--found FILE]
 
 Probe 2 of docs/explanation/evidence.md. WikiSim-353 has a number for each of its pairs. KORE has 21 entities with 20
 others each, the most related first: its figure is the mean over those that have five covered others or more. A pair is
@@ -8,6 +8,7 @@ covered where both titles, after the dump's redirects, are entities of the model
 Intervals are of resampled pairs, within each entity of KORE, for the mean over the models of an arm.
 """
 
+import argparse
 import csv
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ from pipeline.lookup.targets import Targets
 SETS = DATA / "entity-relatedness"
 LEAST = 5  # covered pairs of a group
 PEER = "wikipedia2vec"
+TITLES = "titles"  # in a file of vectors; no arm can have that name
 Vectors = NDArray[np.float32]
 
 
@@ -69,13 +71,20 @@ def read_kore(path: Path) -> list[Pair]:
 
 
 def read_vectors(path: Path, titles: Sequence[str]) -> dict[str, Vectors]:
-    """The vectors that wikipedia2vec wrote as text (`save-text`) of those of these titles that it knows."""
+    """The vectors that wikipedia2vec wrote as text (`save-text --out-format word2vec`) of these titles.
+
+    Raises: ValueError where it has none of them, as in its other formats.
+    """
     wanted, found = {f"ENTITY/{title.replace(' ', '_')}": title for title in titles}, {}
     with path.open(encoding="utf-8") as stream:
         for line in stream:
             name, _, numbers = line.partition(" ")
             if name in wanted:
                 found[wanted[name]] = np.array(numbers.split(), np.float32)
+    if not found:
+        raise ValueError(
+            f"{path}: no line begins with an entity that is asked; save it with --out-format word2vec"
+        )
     return found
 
 
@@ -83,6 +92,39 @@ def vectors_of(folder: Path, ids: Mapping[str, int]) -> dict[str, Vectors]:
     """The rows of a pretrained model's entity table, by title."""
     table = read_pretrained(folder).luke.entity_embeddings.token.weight.detach().float().numpy()
     return {title: table[number] for title, number in ids.items()}
+
+
+def keep_vectors(
+    path: Path, arms: Mapping[str, Sequence[Mapping[str, Vectors]]], ids: Mapping[str, int]
+) -> None:
+    """Keep the vectors of all titles in a file of NumPy's: an array (models, titles, width) for each arm."""
+    tables = {
+        name: np.stack([[own[title] for title in ids] for own in models]) for name, models in arms.items()
+    }
+    np.savez_compressed(path, **tables, **{TITLES: np.array([*ids])})
+
+
+def kept_vectors(path: Path) -> dict[str, list[dict[str, Vectors]]]:
+    """What `keep_vectors` kept."""
+    with np.load(path, allow_pickle=False) as kept:
+        titles = kept[TITLES].tolist()
+        return {
+            name: [dict(zip(titles, table, strict=True)) for table in kept[name]]
+            for name in kept.files
+            if name != TITLES
+        }
+
+
+def vectors_of_arms(
+    chosen: argparse.Namespace, ids: Mapping[str, int]
+) -> dict[str, list[dict[str, Vectors]]]:
+    """By arm the vectors of each model: those that were kept, or else those of its folders."""
+    if chosen.found and chosen.found.is_file():
+        return kept_vectors(chosen.found)
+    arms = {name: [vectors_of(folder, ids) for folder in folders] for name, folders in chosen.arms.items()}
+    if chosen.found:
+        keep_vectors(chosen.found, arms, ids)
+    return arms
 
 
 def cosines(first: Vectors, second: Vectors) -> Floats:
@@ -158,10 +200,17 @@ def main(arguments: list[str]) -> None:
     options.take("arms")
     options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
     options.add_argument("--vectors", type=absolute, help="of wikipedia2vec, as text, of the same dump")
+    options.add_argument(
+        "--found",
+        type=absolute,
+        help="file.npz of the arms' vectors, written where it is not there; else no --arm is needed",
+    )
     options.add_argument("--sets", type=absolute, default=SETS, help="folder of WikiSim-353.txt and KORE.txt")
     chosen = options.read(arguments)
-    if not chosen.arms and not chosen.vectors:
+    if not chosen.arms and not chosen.vectors and not chosen.found:
         options.error("there is nothing to compare; give --arm, --vectors or both")
+    if TITLES in chosen.arms:
+        options.error(f"--arm {TITLES}: another name is wanted")
     sets = {
         "WikiSim-353": read_wikisim(chosen.sets / "WikiSim-353.txt"),
         "KORE": read_kore(chosen.sets / "KORE.txt"),
@@ -170,12 +219,13 @@ def main(arguments: list[str]) -> None:
     titles = {title for pairs in sets.values() for each in pairs for title in (each.first, each.second)}
     found = {title: target for title in titles if (target := targets.get(title))}
     ids = {title: each.entity_id for title, each in found.items() if each.entity_id is not None}
-    arms: dict[str, list[dict[str, Vectors]]] = {}
-    for name, folders in chosen.arms.items():
-        progress(name)
-        arms[name] = [vectors_of(folder, ids) for folder in folders]
+    arms = vectors_of_arms(chosen, ids)
+    names = [*arms]
     if chosen.vectors:
-        own = read_vectors(chosen.vectors, [each.title for each in found.values()])
+        try:
+            own = read_vectors(chosen.vectors, [each.title for each in found.values()])
+        except ValueError as error:
+            options.error(str(error))
         arms[PEER] = [{title: own[each.title] for title, each in found.items() if each.title in own}]
     shared = set.intersection(*(set(each) for models in arms.values() for each in models))
     coverage, samples = list[Record](), dict[str, dict[str, Floats]]()
@@ -197,7 +247,7 @@ def main(arguments: list[str]) -> None:
     report.head.append(f"Models: {counts}. Intervals of 95 % are of {SAMPLES:,} samples of pairs.\n")
     report.add("Pairs", coverage)
     report.add("Spearman's rank correlation", [row_of(name, own) for name, own in samples.items()])
-    report.add("Differences", differences(samples, [*chosen.arms][:1] * (len(chosen.arms) > 1) + [PEER]))
+    report.add("Differences", differences(samples, names[:1] * (len(names) > 1) + [PEER]))
     report.finish()
 
 

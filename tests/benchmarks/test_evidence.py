@@ -1,5 +1,6 @@
 """What decides the meaning of the figures of `benchmarks.evidence`, beside plain loops."""
 
+import itertools
 import math
 from argparse import Namespace
 from collections import Counter
@@ -159,6 +160,35 @@ def test_pages_that_choose_are_not_asked(mentions: list[ambiguous.Mention]) -> N
     assert not any(is_held_out(mentions[n].page_id, 0.5) for n in found.asked)
     with pytest.raises(ValueError, match=r"^--chosen-by 1.0: \d+ mentions choose and 0 are asked"):
         probe.Probe.of(mentions, 1.0)
+
+
+def test_what_is_right_and_the_weights_beside_loops(mentions: list[ambiguous.Mention]) -> None:
+    """Of equal scores the first counts, of equal weights the smallest."""
+    generator, candidates = np.random.default_rng(5), probe.Candidates.of(mentions)
+    parts = [[generator.integers(0, 3, len(each.candidates)) / 2 for each in mentions] for _ in range(2)]
+    flat = [np.concatenate(part) for part in parts]
+
+    def right(*weights: float) -> list[bool]:
+        found = []
+        for place, mention in enumerate(mentions):
+            scores = mention.log_prior.tolist()
+            for weight, part in zip(weights, parts, strict=True):
+                scores = [
+                    score + weight * each for score, each in zip(scores, part[place].tolist(), strict=True)
+                ]
+            found.append(mention.candidates[scores.index(max(scores))] == mention.label)
+        return found
+
+    first = [
+        bool(m.candidates[p.tolist().index(max(p))] == m.label)
+        for m, p in zip(mentions, parts[0], strict=True)
+    ]
+    assert candidates.is_right(flat[0]).tolist() == first
+    assert any(first)
+    totals = {weights: sum(right(*weights)) for weights in itertools.product(probe.WEIGHTS, repeat=2)}
+    count, chosen = probe.choose_weights(candidates, flat)
+    assert count == max(totals.values()) == totals[chosen]
+    assert sum(chosen) == min(sum(weights) for weights, total in totals.items() if total == count)
 
 
 def test_a_score_that_knows_and_one_that_does_not(mentions: list[ambiguous.Mention]) -> None:

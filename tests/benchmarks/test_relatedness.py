@@ -102,8 +102,13 @@ def test_the_report_is_of_pairs_that_all_know(corpus: Path, tmp_path: Path) -> N
         "--output",
         str(output),
     ]
-    probe.main([*given, "--arm", "ours", *folders, "--vectors", str(tmp_path / "vectors.txt")])
+    given += ["--vectors", str(tmp_path / "vectors.txt"), "--found", str(tmp_path / "found.npz")]
+    probe.main([*given, "--arm", "ours", *folders])
     report = json.loads(output.read_text())
+    probe.main(given)  # by the vectors that were kept
+    again = json.loads(output.read_text())
+    tables = ("pairs", "spearman's rank correlation", "differences")
+    assert [again[name] for name in tables] == [report[name] for name in tables]
     assert [row["asked"] for row in report["pairs"]] == [5, 5]
     assert [row["entities of the models"] for row in report["pairs"]] == [6, 7]
     ours, peer = report["spearman's rank correlation"]
@@ -114,11 +119,20 @@ def test_the_report_is_of_pairs_that_all_know(corpus: Path, tmp_path: Path) -> N
     assert [row["method"] for row in report["differences"]] == ["ours less wikipedia2vec"]
 
 
-def test_what_cannot_be_compared_is_said(capsys: pytest.CaptureFixture[str], corpus: Path) -> None:
-    mentions = str(next(corpus.glob("mentions-*")))
-    with pytest.raises(SystemExit):
-        probe.main(["--mentions", mentions])
-    assert "there is nothing to compare; give --arm, --vectors or both" in capsys.readouterr().err
+def test_what_cannot_be_compared_is_said(
+    capsys: pytest.CaptureFixture[str], corpus: Path, tmp_path: Path
+) -> None:
+    """wikipedia2vec writes a tab behind a name unless it is told another format."""
+    given = ["--mentions", str(next(corpus.glob("mentions-*")))]
+    (tmp_path / "vectors.txt").write_text("ENTITY/Love\t0.1 0.2\n")
+    for more, said in (
+        ([], "there is nothing to compare; give --arm, --vectors or both"),
+        (["--arm", "titles", "a"], "--arm titles: another name is wanted"),
+        (["--vectors", str(tmp_path / "vectors.txt")], "save it with --out-format word2vec"),
+    ):
+        with pytest.raises(SystemExit):
+            probe.main([*given, *more])
+        assert said in capsys.readouterr().err
 
 
 def test_an_arm_needs_a_name_of_its_own_and_folders(capsys: pytest.CaptureFixture[str]) -> None:
