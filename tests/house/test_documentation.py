@@ -553,7 +553,7 @@ def test_what_large_needs_is_computed_as_the_page_says() -> None:
     from model.sizes import parameter_counts
 
     text = (DOCS / "explanation" / "needs.md").read_text(encoding="utf-8")
-    config, rate, entities = PRESETS["large"], 790e12 * 0.45, 20
+    config, rate, entities = PRESETS["large"], 790e12 * 0.35, 20
     masked = round(MASKED_SHARE * 510), round(PAPER_RECIPE.masked_entity_share * entities)
     one = Work(1, 512, entities, (512 + entities) ** 2, *masked)
     step = sum((one for _ in range(PAPER_RECIPE.batch_size)), Work())
