@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.harness.arrays import read_arrays, write_arrays
 from model.data.shards import Corpus
 from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
 
@@ -73,11 +74,16 @@ def ambiguous_mentions(
 def mentions_of(corpus: Corpus, chosen: argparse.Namespace) -> Found:
     """The mentions of the file `found`, or else those that are found and, where a file is named, kept in it.
 
-    Raises: ValueError where neither is given, or the file is of other sequences.
+    Raises: ValueError where both or neither are given, or the file is of other sequences.
     """
-    if chosen.found and chosen.found.is_file():
+    folders, is_kept = (chosen.links, chosen.mentions), bool(chosen.found and chosen.found.is_file())
+    if is_kept and any(folders):
+        raise ValueError(
+            f"{chosen.found}: is there; leave --links and --mentions out, or give another --found"
+        )
+    if is_kept:
         return read_mentions(chosen.found, corpus)
-    if not chosen.links or not chosen.mentions:
+    if not all(folders):
         raise ValueError(
             "there are no mentions yet: give --links and --mentions, or --found of a run that had them"
         )
@@ -90,27 +96,29 @@ def mentions_of(corpus: Corpus, chosen: argparse.Namespace) -> Found:
 
 
 def write_mentions(path: Path, found: Found, corpus: Corpus) -> None:
-    """Keep mentions, and what was counted, in a file of NumPy's."""
+    """Keep mentions, and what was counted, in a file."""
     mentions, annotations = found
-    np.savez_compressed(
-        path,
-        numbers=np.array([(m.page_id, m.index, m.place, m.label) for m in mentions], np.int64).reshape(-1, 4),
-        sizes=np.array([len(m.candidates) for m in mentions], np.int64),
-        candidates=np.concatenate([np.zeros(0, np.int64), *(m.candidates for m in mentions)]),
-        log_prior=np.concatenate([np.zeros(0), *(m.log_prior for m in mentions)]),
-        annotations=np.array(json.dumps(annotations)),
-        sequences=np.array(manifest_sha256(corpus)),
-    )
+    arrays = {
+        "numbers": np.array([(m.page_id, m.index, m.place, m.label) for m in mentions], np.int64).reshape(
+            -1, 4
+        ),
+        "sizes": np.array([len(m.candidates) for m in mentions], np.int64),
+        "candidates": np.concatenate([np.zeros(0, np.int64), *(m.candidates for m in mentions)]),
+        "log_prior": np.concatenate([np.zeros(0), *(m.log_prior for m in mentions)]),
+        "annotations": np.array(json.dumps(annotations)),
+        "sequences": np.array(manifest_sha256(corpus)),
+    }
+    write_arrays(path, arrays)
 
 
 def read_mentions(path: Path, corpus: Corpus) -> Found:
     """What `write_mentions` kept. Raises: ValueError where it is of other sequences."""
-    with np.load(path, allow_pickle=False) as kept:
-        if str(kept["sequences"]) != manifest_sha256(corpus):
-            raise ValueError(f"{path}: its mentions are not of {corpus.folder}; give another --found")
-        ends = np.cumsum(kept["sizes"])[:-1]
-        candidates, log_priors = np.split(kept["candidates"], ends), np.split(kept["log_prior"], ends)
-        numbers, annotations = kept["numbers"].tolist(), Counter[str](json.loads(str(kept["annotations"])))
+    kept = read_arrays(path, "numbers", "sizes", "candidates", "log_prior", "annotations", "sequences")
+    if str(kept["sequences"]) != manifest_sha256(corpus):
+        raise ValueError(f"{path}: its mentions are not of {corpus.folder}; give another --found")
+    ends = np.cumsum(kept["sizes"])[:-1]
+    candidates, log_priors = np.split(kept["candidates"], ends), np.split(kept["log_prior"], ends)
+    numbers, annotations = kept["numbers"].tolist(), Counter[str](json.loads(str(kept["annotations"])))
     mentions = [Mention(*own, *both) for own, *both in zip(numbers, candidates, log_priors, strict=True)]
     return mentions, annotations
 

@@ -8,6 +8,7 @@ is the logarithm of how often the text links to a candidate, plus weighted score
 weights; the others are asked. Intervals are of resampled pages, for the mean over all models.
 """
 
+import argparse
 import itertools
 import sys
 from collections.abc import Mapping, Sequence
@@ -212,28 +213,45 @@ def tables(
     return [row(name, values) for name, values in right.items()], differences
 
 
-def main(arguments: list[str]) -> None:
-    """Run the probe and write its report."""
+def read_options(arguments: list[str]) -> tuple[Options, argparse.Namespace]:
+    """The command line."""
     options = Options("evidence.disambiguation", __doc__)
     options.take("sequences", "tokenizer", "threads", "arms", "device")
-    options.add_argument("--links", type=absolute, help="folder of ResolveLinks")
-    options.add_argument("--mentions", type=absolute, help="folder of BuildMentionTable")
-    options.add_argument(
+    add = options.add_argument
+    add("--links", type=absolute, help="folder of ResolveLinks")
+    add("--mentions", type=absolute, help="folder of BuildMentionTable")
+    add(
         "--found",
         type=absolute,
-        help="file.npz of the mentions, written where it is not there; else no --links and --mentions are needed",
+        help="file.npz of the mentions: written where it is not there, else read instead of --links and --mentions",
     )
-    options.add_argument(
-        "--chosen-by", type=float, required=True, help="share of all pages, held out, that choose weights"
+    add("--chosen-by", type=float, required=True, help="share of all pages, held out, that choose weights")
+    return options, options.read(arguments)
+
+
+def summary(probe: Probe, arms: Mapping[str, Sequence[Scores]]) -> str:
+    """What was asked of which models."""
+    asked = [probe.mentions[n] for n in probe.asked]
+    reachable = sum(each.is_reachable for each in asked) / len(asked)
+    pages = len({each.page_id for each in asked})
+    models = ", ".join(f"{len(own)} of {name}" for name, own in arms.items()) or "none"
+    return (
+        f"{len(asked):,} mentions of {pages:,} pages are asked; the right entity is among the candidates of "
+        f"{reachable:.1%}. {len(probe.choosing):,} mentions on other pages choose the weights. "
+        f"Models: {models}. Accuracies are in per cent, intervals of 95 % are of {SAMPLES:,} samples of pages.\n"
     )
-    chosen = options.read(arguments)
+
+
+def main(arguments: list[str]) -> None:
+    """Run the probe and write its report."""
+    options, chosen = read_options(arguments)
     torch.set_num_threads(chosen.threads)
     held_out, training = Corpus(chosen.sequences, HELD_OUT), Corpus(chosen.sequences)
     try:
         found, annotations = mentions_of(held_out, chosen)
+        probe = Probe.of(found, chosen.chosen_by)
     except ValueError as error:
         options.error(str(error))
-    probe = Probe.of(found, chosen.chosen_by)
     progress(f"{len(found):,} mentions; words around links")
     around = around_mentions(held_out, [(each.index, each.place) for each in found])
     candidates = [each.candidates for each in found]
@@ -241,23 +259,13 @@ def main(arguments: list[str]) -> None:
     arms: dict[str, list[Scores]] = {}
     for name, folders in chosen.arms.items():
         progress(name)
-        arms[name] = [
-            model_scores(read_pretrained(each).to(chosen.device), held_out, found) for each in folders
-        ]
+        models = (read_pretrained(each).to(chosen.device) for each in folders)
+        arms[name] = [model_scores(each, held_out, found) for each in models]
     right, choices = methods(probe, bags, arms)
     accuracies, differences = tables(probe, right)
-    report = Report(
-        "Which entity a held-out link leads to", chosen, ["torch", "numpy", "scipy", "scikit-learn"]
-    )
-    asked = [found[n] for n in probe.asked]
-    reachable = sum(each.is_reachable for each in asked) / len(asked)
-    pages = len({each.page_id for each in asked})
-    models = ", ".join(f"{len(own)} of {name}" for name, own in arms.items()) or "none"
-    report.head.append(
-        f"{len(asked):,} mentions of {pages:,} pages are asked; the right entity is among the candidates of "
-        f"{reachable:.1%}. {len(probe.choosing):,} mentions on other pages choose the weights. "
-        f"Models: {models}. Accuracies are in per cent, intervals of 95 % are of {SAMPLES:,} samples of pages.\n"
-    )
+    packages = ["torch", "numpy", "scipy", "scikit-learn"]
+    report = Report("Which entity a held-out link leads to", chosen, packages)
+    report.head.append(summary(probe, arms))
     report.add("Accuracy", accuracies)
     report.add("Mentions", [{"what": what, "count": number} for what, number in annotations.items()])
     report.add("What LUKE adds", differences, "In points.")

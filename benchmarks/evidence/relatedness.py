@@ -21,6 +21,7 @@ from scipy.stats import rankdata
 
 from benchmarks.evidence.ambiguous import Floats
 from benchmarks.evidence.disambiguation import SAMPLES, SEED
+from benchmarks.harness.arrays import read_arrays, write_arrays
 from benchmarks.harness.options import DATA, Options, absolute
 from benchmarks.harness.report import Record, Report, progress
 from model.pretraining.evaluation import read_pretrained
@@ -94,37 +95,34 @@ def vectors_of(folder: Path, ids: Mapping[str, int]) -> dict[str, Vectors]:
     return {title: table[number] for title, number in ids.items()}
 
 
-def keep_vectors(
-    path: Path, arms: Mapping[str, Sequence[Mapping[str, Vectors]]], ids: Mapping[str, int]
-) -> None:
-    """Keep the vectors of all titles in a file of NumPy's: an array (models, titles, width) for each arm."""
-    tables = {
-        name: np.stack([[own[title] for title in ids] for own in models]) for name, models in arms.items()
-    }
-    np.savez_compressed(path, **tables, **{TITLES: np.array([*ids])})
-
-
-def kept_vectors(path: Path) -> dict[str, list[dict[str, Vectors]]]:
-    """What `keep_vectors` kept."""
-    with np.load(path, allow_pickle=False) as kept:
-        titles = kept[TITLES].tolist()
-        return {
-            name: [dict(zip(titles, table, strict=True)) for table in kept[name]]
-            for name in kept.files
-            if name != TITLES
-        }
-
-
 def vectors_of_arms(
     chosen: argparse.Namespace, ids: Mapping[str, int]
 ) -> dict[str, list[dict[str, Vectors]]]:
-    """By arm the vectors of each model: those that were kept, or else those of its folders."""
-    if chosen.found and chosen.found.is_file():
-        return kept_vectors(chosen.found)
+    """By arm the vectors of each model: those of the file `found`, or else those of its folders, which are kept there.
+
+    Raises: ValueError where arms and a file that is there are given, or the file is of other titles.
+    """
+    is_kept = bool(chosen.found and chosen.found.is_file())
+    if is_kept and chosen.arms:
+        raise ValueError(f"{chosen.found}: is there; leave --arm out, or give another --found")
+    if chosen.found and not is_kept and not chosen.arms:
+        raise ValueError(f"{chosen.found}: is not there; give --arm, whose vectors it will have")
+    if is_kept:
+        return kept_vectors(chosen.found, ids)
     arms = {name: [vectors_of(folder, ids) for folder in folders] for name, folders in chosen.arms.items()}
     if chosen.found:
-        keep_vectors(chosen.found, arms, ids)
+        tables = {name: np.stack([np.stack([own[t] for t in ids]) for own in arms[name]]) for name in arms}
+        write_arrays(chosen.found, {TITLES: np.array([*ids])} | tables)
     return arms
+
+
+def kept_vectors(path: Path, ids: Mapping[str, int]) -> dict[str, list[dict[str, Vectors]]]:
+    """What `vectors_of_arms` kept: an array (models, titles, width) for each arm."""
+    kept = read_arrays(path, TITLES)
+    titles: list[str] = kept.pop(TITLES).tolist()
+    if set(titles) != ids.keys():
+        raise ValueError(f"{path}: its titles are not those of the mention table; give another --found")
+    return {name: [dict(zip(titles, each, strict=True)) for each in table] for name, table in kept.items()}
 
 
 def cosines(first: Vectors, second: Vectors) -> Floats:
@@ -194,23 +192,54 @@ def differences(samples: Mapping[str, Mapping[str, Floats]], bases: Sequence[str
     ]
 
 
-def main(arguments: list[str]) -> None:
-    """Measure and write the report."""
+def compare(
+    sets: Mapping[str, Sequence[Pair]],
+    arms: Mapping[str, Sequence[Mapping[str, Vectors]]],
+    ids: Mapping[str, int],
+) -> tuple[list[Record], dict[str, dict[str, Floats]]]:
+    """Of each set how many pairs are asked, and by arm the samples of its figure.
+
+    Raises: ValueError where too few pairs of a set are known to all arms.
+    """
+    shared = set.intersection(*(set(each) for models in arms.values() for each in models))
+    coverage, samples = list[Record](), dict[str, dict[str, Floats]]()
+    for kind, pairs in sets.items():
+        asked = large_groups([each for each in pairs if {each.first, each.second} <= shared])
+        if not asked:
+            raise ValueError(f"{kind}: too few of its pairs are known to all; leave one of them out")
+        known = sum({each.first, each.second} <= ids.keys() for each in pairs)
+        counts = {"pairs": len(pairs), "entities of the models": known, "asked": len(asked)}
+        coverage.append({"set": kind} | counts)
+        progress(f"{kind}: {len(asked)} pairs")
+        for name, models in arms.items():
+            samples.setdefault(name, {})[kind] = sampled(asked, [cosines_of(asked, each) for each in models])
+    return coverage, samples
+
+
+def read_options(arguments: list[str]) -> tuple[Options, argparse.Namespace]:
+    """The command line."""
     options = Options("evidence.relatedness", __doc__)
     options.take("arms")
-    options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
-    options.add_argument("--vectors", type=absolute, help="of wikipedia2vec, as text, of the same dump")
-    options.add_argument(
+    add = options.add_argument
+    add("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
+    add("--vectors", type=absolute, help="of wikipedia2vec, as text, of the same dump")
+    add(
         "--found",
         type=absolute,
-        help="file.npz of the arms' vectors, written where it is not there; else no --arm is needed",
+        help="file.npz of the arms' vectors: written where it is not there, else read instead of --arm",
     )
-    options.add_argument("--sets", type=absolute, default=SETS, help="folder of WikiSim-353.txt and KORE.txt")
+    add("--sets", type=absolute, default=SETS, help="folder of WikiSim-353.txt and KORE.txt")
     chosen = options.read(arguments)
     if not chosen.arms and not chosen.vectors and not chosen.found:
         options.error("there is nothing to compare; give --arm, --vectors or both")
     if TITLES in chosen.arms:
         options.error(f"--arm {TITLES}: another name is wanted")
+    return options, chosen
+
+
+def main(arguments: list[str]) -> None:
+    """Measure and write the report."""
+    options, chosen = read_options(arguments)
     sets = {
         "WikiSim-353": read_wikisim(chosen.sets / "WikiSim-353.txt"),
         "KORE": read_kore(chosen.sets / "KORE.txt"),
@@ -219,29 +248,15 @@ def main(arguments: list[str]) -> None:
     titles = {title for pairs in sets.values() for each in pairs for title in (each.first, each.second)}
     found = {title: target for title in titles if (target := targets.get(title))}
     ids = {title: each.entity_id for title, each in found.items() if each.entity_id is not None}
-    arms = vectors_of_arms(chosen, ids)
-    names = [*arms]
-    if chosen.vectors:
-        try:
+    try:
+        arms = vectors_of_arms(chosen, ids)
+        names = [*arms]
+        if chosen.vectors:
             own = read_vectors(chosen.vectors, [each.title for each in found.values()])
-        except ValueError as error:
-            options.error(str(error))
-        arms[PEER] = [{title: own[each.title] for title, each in found.items() if each.title in own}]
-    shared = set.intersection(*(set(each) for models in arms.values() for each in models))
-    coverage, samples = list[Record](), dict[str, dict[str, Floats]]()
-    for kind, pairs in sets.items():
-        covered = [each for each in pairs if {each.first, each.second} <= shared]
-        asked = large_groups(covered)
-        if not asked:
-            options.error(f"{kind}: too few of its pairs are known to all; leave one of them out")
-        known = sum({each.first, each.second} <= ids.keys() for each in pairs)
-        coverage.append(
-            {"set": kind, "pairs": len(pairs), "entities of the models": known, "asked": len(asked)}
-        )
-        progress(f"{kind}: {len(asked)} pairs")
-        for name, models in arms.items():
-            own_cosines = [cosines_of(asked, each) for each in models]
-            samples.setdefault(name, {})[kind] = sampled(asked, own_cosines)
+            arms[PEER] = [{title: own[each.title] for title, each in found.items() if each.title in own}]
+        coverage, samples = compare(sets, arms, ids)
+    except ValueError as error:
+        options.error(str(error))
     report = Report("How alike entities are", chosen, ["torch", "numpy", "scipy"])
     counts = ", ".join(f"{len(models)} of {name}" for name, models in arms.items())
     report.head.append(f"Models: {counts}. Intervals of 95 % are of {SAMPLES:,} samples of pairs.\n")

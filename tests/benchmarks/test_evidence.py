@@ -118,6 +118,14 @@ def test_mentions_that_were_kept_are_the_same(
     assert annotations == counted
     for own, wanted in zip(found, mentions, strict=True):
         np.testing.assert_equal(vars(own), vars(wanted))
+    with pytest.raises(ValueError, match=r"found.npz: is there; leave --links and --mentions out"):
+        ambiguous.mentions_of(corpus, Namespace(found=chosen.found, links=tmp_path, mentions=tmp_path))
+    np.savez(tmp_path / "vectors.npz", titles=np.array(["Love"]))
+    with pytest.raises(ValueError, match=r"vectors.npz: has no numbers, so --found of another benchmark"):
+        ambiguous.read_mentions(tmp_path / "vectors.npz", corpus)
+    (tmp_path / "half.npz").write_bytes(chosen.found.read_bytes()[:-100])
+    with pytest.raises(ValueError, match=r"half.npz: no file that --found has written"):
+        ambiguous.read_mentions(tmp_path / "half.npz", corpus)
     other = Corpus(write_sequences(tmp_path / "other", random_rows(3), held_out=random_rows(2)), HELD_OUT)
     with pytest.raises(ValueError, match=r"found.npz: its mentions are not of .*other; give another --found"):
         ambiguous.mentions_of(other, chosen)

@@ -67,7 +67,9 @@ def test_a_figure_is_the_mean_over_groups_and_models() -> None:
     assert perfect.mean() > 0.99
 
 
-def test_the_report_is_of_pairs_that_all_know(corpus: Path, tmp_path: Path) -> None:
+def test_the_report_is_of_pairs_that_all_know(
+    capsys: pytest.CaptureFixture[str], corpus: Path, tmp_path: Path
+) -> None:
     """The rows of the tables are those of the entities; wikipedia2vec's vectors have the titles' own names."""
     titles = EntityVocab.load(str(next(corpus.glob("entity_vocab-*")))).titles
     known = [title for title in titles[3:] if title.isascii()][:8]
@@ -109,6 +111,11 @@ def test_the_report_is_of_pairs_that_all_know(corpus: Path, tmp_path: Path) -> N
     again = json.loads(output.read_text())
     tables = ("pairs", "spearman's rank correlation", "differences")
     assert [again[name] for name in tables] == [report[name] for name in tables]
+    with pytest.raises(SystemExit):
+        probe.main([*given, "--arm", "ours", *folders])
+    assert "found.npz: is there; leave --arm out" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="its titles are not those of the mention table"):
+        probe.kept_vectors(tmp_path / "found.npz", {"Nobody": 1})
     assert [row["asked"] for row in report["pairs"]] == [5, 5]
     assert [row["entities of the models"] for row in report["pairs"]] == [6, 7]
     ours, peer = report["spearman's rank correlation"]
@@ -128,6 +135,11 @@ def test_what_cannot_be_compared_is_said(
     for more, said in (
         ([], "there is nothing to compare; give --arm, --vectors or both"),
         (["--arm", "titles", "a"], "--arm titles: another name is wanted"),
+        (
+            ["--found", str(tmp_path / "none.npz")],
+            "none.npz: is not there; give --arm, whose vectors it will have",
+        ),
+        (["--found", str(tmp_path / "vectors.txt")], "vectors.txt: no file that --found has written"),
         (["--vectors", str(tmp_path / "vectors.txt")], "save it with --out-format word2vec"),
     ):
         with pytest.raises(SystemExit):
