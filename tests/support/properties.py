@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 try:
-    from hypothesis import given, settings
+    from hypothesis import example, given, settings
     from hypothesis import strategies as st
 except ModuleNotFoundError:
 
@@ -38,6 +38,7 @@ except ModuleNotFoundError:
         """Leaves a test as it is."""
         return lambda test: test
 
+    example = settings
     st = Absent()
 
-__all__ = ["given", "settings", "st"]
+__all__ = ["example", "given", "settings", "st"]
