@@ -164,7 +164,7 @@ class Storm:
                 assert process.returncode == 0, output()
                 return ""
             members = family(process)
-            assert self.left()
+            assert self.left() or process.poll() is not None
             is_struck = self.strike(kind, process, members)
             status = process.wait(_LONGEST)
             for path in self.workdir.glob("filler"):
