@@ -31,7 +31,7 @@ from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watch
 from model.pretraining.recipes import RANDOM, SCRATCH, TITLES, Recipe
 from model.pretraining.start import begin_with_titles, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
-from model.training.checkpoints import Checkpoint, latest_checkpoint
+from model.training.checkpoints import Checkpoint, hold, latest_checkpoint
 from model.training.loop import resolve_device
 from model.training.metrics_log import METRICS, Record, Tracker, find_tracker, last_figures
 from model.training.ranks import Ranks, join
@@ -64,7 +64,8 @@ def pretrain(
     `profile` "paper" masks sub-words, and its optimiser and its mean loss are those of the authors' code. Called again
     it resumes from its last checkpoint. Held-out sequences, where there are any, are evaluated every `evaluate_every`
     steps (None: whenever a checkpoint is due; 0: never) and at the end, beside the labels of the file `commonest`; the
-    model does not depend on it. Returns the last figures. Raises ValueError for what does not fit together.
+    model does not depend on it. Returns the last figures. Raises ValueError for what does not fit together, and where
+    another run trains in `output`.
     """
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
@@ -86,15 +87,16 @@ def pretrain(
         if loader.left_out and ranks.is_first:
             message = "%s: %d of %d sequences have fewer than %d known entities and are left out"
             logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)
-        checkpoint = set_out(module, output, run, ranks, recipe)
-        with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
-            held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
-            watched = watch(recipe, held_out, module, ranks, record, evaluate_every)
-            training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
-            with on_sigterm() as training.stop:
-                training.train(checkpoint)
-        if ranks.is_first:
-            write_result(training, configuration, base_name)
+        with hold(output / CHECKPOINTS) if ranks.is_first else nullcontext():
+            checkpoint = set_out(module, output, run, ranks, recipe)
+            with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
+                held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
+                watched = watch(recipe, held_out, module, ranks, record, evaluate_every)
+                training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
+                with on_sigterm() as training.stop:
+                    training.train(checkpoint)
+            if ranks.is_first:
+                write_result(training, configuration, base_name)
         ranks.wait()
         return last_figures(output)
 
@@ -197,8 +199,6 @@ def set_out(
         logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
         checkpoint.restore_model(module)
     ranks.wait()  # all have looked at the checkpoints that the first one may now remove
-    if ranks.is_first:
-        output.mkdir(parents=True, exist_ok=True)
     module.to(ranks.device)
     ranks.share(module.state_dict().values())
     return checkpoint

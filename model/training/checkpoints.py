@@ -5,13 +5,15 @@ tensors the run goes on with, and state.json, which is the promise: the finished
 figures that are in no line yet, and the size of each file.
 """
 
+import contextlib
+import fcntl
 import json
 import logging
 import os
 import platform
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from torch import Tensor, nn
 from model.files import Configured, read_tensors, save_model, write_aside, write_tensors
 
 logger = logging.getLogger(__name__)
-MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+MODEL, OPTIMIZER, STATE, LOCK = "model.safetensors", "optimizer.safetensors", "state.json", ".lock"
 PREFIX, PARTIAL, REMOVED = "step-", ".partial-", ".removed-"
 KEPT = 2
 NOTHING: Mapping[str, Mapping[str, Tensor]] = {}
@@ -53,6 +55,28 @@ class Checkpoint:
             number, name = key.split(".", 1)
             state.setdefault(int(number), {})[name] = tensor
         optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+@contextlib.contextmanager
+def hold(folder: Path) -> Iterator[None]:
+    """Hold a folder of checkpoints against other runs, until this one ends, however it ends.
+
+    Raises:
+        ValueError: another run holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOCK, "a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(
+                f"{folder.parent}: another run trains there; wait for it, or choose another folder"
+            ) from None
+        except OSError as error:
+            logger.warning(
+                "%s: cannot be locked (%s); see that no other run trains there", folder, error.strerror
+            )
+        yield
 
 
 def save_checkpoint(
@@ -107,7 +131,7 @@ def save_checkpoint(
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what an interruption left half-written or half-removed; no other process may write there."""
+    """Remove what an interruption left half-written or half-removed; `hold` keeps other runs away."""
     for name in (PARTIAL, REMOVED):
         for path in folder.glob(f"{name}*"):
             shutil.rmtree(path, ignore_errors=True)

@@ -12,6 +12,7 @@ import torch
 
 from model.exchange.fine_tuned import TEMPERATURE
 from model.exchange.load import fingerprint_model
+from model.training.checkpoints import hold
 from model.training.loop import resolve_device
 from model.training.metrics_log import find_tracker
 from pipeline.sequences.tokenizer import tokenizer_contents
@@ -82,8 +83,9 @@ def finetune(
 
     A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
     or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
-    what is unknown or cannot be read, where the checkpoint is another run's and, after all is written, for a model
-    that predicts nothing at all on dev and test, unless `allow_no_predictions`; Stopped after SIGTERM.
+    what is unknown or cannot be read, where another run trains in `output` or has left a checkpoint there and, after
+    all is written, for a model that predicts nothing at all on dev and test, unless `allow_no_predictions`; Stopped
+    after SIGTERM.
     """
     chosen = _choose("task", task, TASKS)
     row = _choose("variant", variant, VARIANTS)
@@ -96,6 +98,7 @@ def finetune(
     identity = {"version": VERSION, **values, **fingerprints(data, weights, tokenizer, mentions)}
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
+        shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)  # of a run that ended before it could
     else:
         kept = tokenizer_contents(tokenizer)  # one that cannot be kept is refused before the work
         track = find_tracker(tracker)
@@ -106,8 +109,11 @@ def finetune(
         )  # fmt: skip
         training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
-        metrics = train_and_write(training, output, names, table, tokenizer=kept, keeps_weights=keeps_weights)
-    shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
+        with hold(output / CHECKPOINTS):
+            metrics = train_and_write(
+                training, output, names, table, tokenizer=kept, keeps_weights=keeps_weights
+            )
+            shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
     report_little(f"{task}, variant {variant}", metrics, hyperparameters)
     report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
     return metrics

@@ -28,6 +28,7 @@ from model.pretraining.loader import Loader, MicroBatch, Step
 from model.pretraining.phases import PhaseTraining, Settings, moved
 from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
 from model.pretraining.start import begin_with_titles, build_model
+from model.training.checkpoints import hold
 from model.training.metrics_log import read_lines
 from model.training.optimizer import UncorrectedAdamW, linear_schedule
 from model.training.ranks import Ranks
@@ -81,6 +82,17 @@ def make_roberta(folder: Path, **changes: Any) -> torch.nn.Module:
     module = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**values))
     module.save_pretrained(folder)
     return module
+
+
+@pytest.mark.usefixtures("short")
+def test_two_runs_in_one_folder_are_refused(sequences: Path, tmp_path: Path) -> None:
+    with (
+        hold(tmp_path / "checkpoints"),
+        pytest.raises(ValueError, match=f"{tmp_path}: another run trains there"),
+    ):
+        run(sequences, tmp_path)
+    run(sequences, tmp_path)
+    assert sorted(contents(tmp_path)) == FILES
 
 
 @pytest.mark.usefixtures("short")
@@ -342,7 +354,7 @@ def test_checkpoints_by_the_clock_and_how_many_are_kept(
         run(sequences, tmp_path, settings=Settings(checkpoint_minutes=1e-9, checkpoints_kept=3))
     undo()
     kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
-    assert kept == ["step-00000004", "step-00000005", "step-00000006"]
+    assert kept == [".lock", "step-00000004", "step-00000005", "step-00000006"]
 
 
 @pytest.mark.usefixtures("short")
@@ -386,7 +398,7 @@ def test_damaged_checkpoint_is_passed_over(
         run(sequences, tmp_path / "broken")
     undo()
     checkpoints = tmp_path / "broken" / "checkpoints"
-    assert sorted(path.name for path in checkpoints.iterdir()) == ["step-00000002", "step-00000004"]
+    assert sorted(path.name for path in checkpoints.iterdir()) == [".lock", "step-00000002", "step-00000004"]
     damaged = checkpoints / "step-00000004" / "optimizer.safetensors"
     damaged.write_bytes(damaged.read_bytes()[:100])
     run(sequences, tmp_path / "broken")
@@ -447,7 +459,7 @@ def test_a_file_that_cannot_grow_is_an_error_for_people_and_the_last_good_checkp
     assert "checkpoints: the checkpoint after step 6 cannot be written (" in error
     assert error.endswith("make room, and the same call goes on from the last one\n")
     kept = sorted(path.name for path in (tmp_path / "broken/checkpoints").iterdir())
-    assert kept == ["step-00000002", "step-00000004"]
+    assert kept == [".lock", "step-00000002", "step-00000004"]
     monkeypatch.setattr(resume, "optimizer_tensors", original)
     assert pretrain.main(call) == 0
     assert contents(tmp_path / "broken") == whole()

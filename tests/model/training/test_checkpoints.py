@@ -1,6 +1,9 @@
 """Checkpoints know where they were made."""
 
+import errno
+import fcntl
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from model.training.checkpoints import (
     STATE,
     checkpoint_folders,
     environment,
+    hold,
     latest_checkpoint,
     save_checkpoint,
 )
@@ -83,3 +87,27 @@ def test_what_another_run_has_left_does_not_count(tmp_path: Path) -> None:
     found = latest_checkpoint(tmp_path, {})
     assert found is not None
     assert found.step == 200
+
+
+def test_a_folder_is_held_against_other_runs_until_the_end(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    with (
+        hold(folder),
+        pytest.raises(ValueError, match=f"{tmp_path}: another run trains there; wait for it"),
+        hold(folder),
+    ):
+        pass
+    with hold(folder):
+        pass
+
+
+def test_where_there_are_no_locks_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    with hold(tmp_path):
+        pass
+    assert "cannot be locked (No locks available); see that no other run trains there" in caplog.text

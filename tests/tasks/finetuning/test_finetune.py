@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from model.files import save_model
 from model.luke.config import PRESETS as MODEL_PRESETS
 from model.luke.heads import LukeForPretraining
+from model.training.checkpoints import hold
 from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.entities.annotations import Mention
@@ -91,6 +92,15 @@ def test_same_seed_same_bytes_other_seed_other_bytes(folder: Path, tmp_path: Pat
     assert all(first[name] != third[name] for name in ("model.safetensors", "training.jsonl"))
     assert json.loads(first["metrics.json"]) == json.loads(json.dumps(metrics))
     assert str(tmp_path).encode() not in b"".join(first.values())
+
+
+@pytest.mark.usefixtures("quick")
+def test_two_runs_in_one_folder_are_refused(folder: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with hold(output / "checkpoints"), pytest.raises(ValueError, match=f"{output}: another run trains there"):
+        run(folder, output)
+    run(folder, output)
+    assert sorted(contents(output)) == FILES
 
 
 @pytest.mark.usefixtures("quick")
