@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 11
+    VERSION = 12
 
     corpus = parameters.OneOf(
         "auto",

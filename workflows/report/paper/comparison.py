@@ -51,7 +51,7 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class OurFigure:
-    """The mean over the seeds that are done, in percent; None where none is. `deviation` needs two of them.
+    """The mean over the seeds that are done, in percent; None where none is. `deviation` and `best` need two of them.
 
     `difference` is the mean less the paper's figure of the same row, None where it would compare unlike things.
     `state` is "done", the state of all cells ("failed", "no data", ...), or says how many seeds of how many are done.
@@ -59,6 +59,7 @@ class OurFigure:
 
     mean: float | None
     deviation: float | None
+    best: float | None
     seeds: int
     difference: float | None
     state: str
@@ -69,6 +70,10 @@ class OurFigure:
             return self.state
         deviation = "" if self.deviation is None else f" ± {self.deviation:.1f}"
         return f"{self.mean:.1f}{deviation}" + f" ({self.state})" * (self.state != DONE)
+
+    @property
+    def best_text(self) -> str:
+        return "-" if self.best is None else f"{self.best:.1f}"
 
     @property
     def difference_text(self) -> str:
@@ -94,6 +99,11 @@ class OurRow:
     def has_results(self) -> bool:
         """Whether any experiment of this row is done."""
         return any(figure.mean is not None for figure in self.figures)
+
+    @property
+    def has_bests(self) -> bool:
+        """Whether a figure has two seeds or more."""
+        return any(figure.best is not None for figure in self.figures)
 
     @property
     def made_with(self) -> str:
@@ -215,15 +225,16 @@ def our_row(table: Table, row: Row, cells: Sequence[Cell]) -> OurRow | None:
 
 
 def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> OurFigure:
-    """Mean, deviation and difference to `paper` (percent) of the cells that differ in their seeds alone."""
+    """Mean, deviation, best and difference to `paper` (percent) of the cells that differ in their seeds alone."""
     done = [_percent(cell, measure) for cell in cells if cell["state"] == DONE]
     if not done:
         states = Counter(cell["state"] for cell in cells)
-        return OurFigure(None, None, 0, None, ", ".join(states) or "not run")
+        return OurFigure(None, None, None, 0, None, ", ".join(states) or "not run")
     mean = statistics.fmean(done)
     return OurFigure(
         mean=mean,
         deviation=statistics.stdev(done) if len(done) > 1 else None,
+        best=max(done) if len(done) > 1 else None,
         seeds=len(done),
         difference=None if paper is None else mean - paper,
         state=DONE if len(done) == len(cells) else f"{len(done)} of {len(cells)} seeds",
@@ -247,7 +258,8 @@ def _name(cell: Cell) -> str:
 def _notes(tables: Sequence[ResultTable]) -> list[str]:
     notes = [
         "Each row of ours stands below the paper's row of the same name: mean ± sample standard deviation over the "
-        "seeds, in percent. Bold is bold in the paper. Differences are ours less the paper's."
+        "seeds, in percent. Bold is bold in the paper. Differences are those of the mean, ours less the paper's. "
+        "The best of the seeds is that of each column by itself, chosen after the fact."
     ]
     ours = [row.ours for table in tables for row in table.rows if row.ours]
     if any(row.is_problem for row in ours):
