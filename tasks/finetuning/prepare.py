@@ -106,8 +106,8 @@ def prepare(
     module = task.head(luke, len(labels), entities=variant.entities)
     if profile == "fixed":
         start_at_frequencies(task, module, features["train"].items)
-        if luke.entities_are_new and variant.entities:
-            hide_new_entities(task, module, features["train"].items, words.pad_id)
+        if variant.entities and (luke.entities_are_new or task.BEGINS_WITHOUT_ENTITIES):
+            begin_without_entities(task, module, features["train"].items, words.pad_id)
     run = Run(
         task=task,
         variant=variant,
@@ -139,7 +139,9 @@ def start_at_frequencies(task: Task[Any, Any], module: Classifier, train: Sequen
         module.classifier.bias.copy_(torch.from_numpy(bias))
 
 
-def hide_new_entities(task: Task[Any, Any], module: Classifier, train: Sequence[Any], pad_id: int) -> None:
+def begin_without_entities(
+    task: Task[Any, Any], module: Classifier, train: Sequence[Any], pad_id: int
+) -> None:
     """Lets words start as if there were no entities, by some inputs from all over train."""
     some = train[:: -(-len(train) // SOME_INPUTS)]
     hide_entities(module.luke, task.collate(some, entities=True, pad_id=pad_id).inputs)

@@ -65,6 +65,7 @@ class Disambiguation:
     softmax_weight: float = 0.0
     DEV_METRIC = "accuracy"
     BEST_EPOCH_IN_PAPER = True
+    BEGINS_WITHOUT_ENTITIES = False
 
     def feature_size(self, feature: Input) -> int:
         """Words and entities of an input."""

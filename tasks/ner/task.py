@@ -26,6 +26,7 @@ PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
+BEGINS_WITHOUT_ENTITIES = True  # of which each span is one
 WORD_MARKERS: Mapping[str, str] = {}
 PREDICTIONS_SUFFIX = ".txt"
 FIRST_CLASS: Sequence[str] = ("o", "nil")

@@ -22,6 +22,7 @@ WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[E
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "exact_match"
 BEST_EPOCH_IN_PAPER = True
+BEGINS_WITHOUT_ENTITIES = False
 PREDICTIONS_SUFFIX = ".json"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = None

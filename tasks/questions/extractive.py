@@ -22,6 +22,7 @@ ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all ro
 WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
+BEGINS_WITHOUT_ENTITIES = False
 PREDICTIONS_SUFFIX = ".json"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForQuestionAnswering"

@@ -33,6 +33,7 @@ ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained enti
 ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
+BEGINS_WITHOUT_ENTITIES = False
 PREDICTIONS_SUFFIX = ".jsonl"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForEntityClassification"

@@ -29,6 +29,7 @@ ENTITY_ROWS: tuple[int, ...] = (0, 2, 2)  # [PAD]; [HEAD] and [TAIL] both start 
 ENTITIES = (1, 2)  # where [HEAD] and [TAIL] stand once only ENTITY_ROWS are kept
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = True
+BEGINS_WITHOUT_ENTITIES = False
 PREDICTIONS_SUFFIX = ".jsonl"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForEntityPairClassification"
