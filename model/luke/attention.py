@@ -70,6 +70,11 @@ class EntityAwareAttention(SelfAttention):
         self.entity_to_word_query = nn.Linear(config.hidden_size, config.hidden_size)
         self.entity_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
 
+    def words_query_all_alike(self) -> bool:
+        """Whether Q_w2e is a copy of Q, as it starts."""
+        pairs = zip(self.word_to_entity_query.parameters(), self.query.parameters(), strict=True)
+        return all(torch.equal(ours, other) for ours, other in pairs)
+
     def attend_on_gpu(self, states: Tensor, layout: Packed, dropout: float) -> Tensor:
         """Attention over packed states (tokens, hidden): a product for words, one for entities, and the four cases."""
         words, entities = states.split([layout.word_count, layout.entity_count])

@@ -53,6 +53,7 @@ def hide_entities(luke: LukeModel, inputs: Batch) -> None:
     A sentence has up to 128 spans, each of which is an entity. Words that see these have states on which the encoder
     was not trained. The query of each head is the constant whose scores with the entities of `inputs` are nearest to
     SCORE, by least squares; one layer after the other, since the entities' states follow from those before.
+    A query that is no copy of Q any more was trained, and stays.
     """
 
     def set_query(attention: nn.Module, arguments: tuple[Tensor, Layout]) -> None:
@@ -69,7 +70,9 @@ def hide_entities(luke: LukeModel, inputs: Batch) -> None:
     if inputs.entity_mask is None or not inputs.entity_mask.any():
         return
     parts = [part for part in luke.modules() if isinstance(part, EntityAwareAttention)]
-    hooks = [part.register_forward_pre_hook(set_query) for part in parts]
+    hooks = [part.register_forward_pre_hook(set_query) for part in parts if part.words_query_all_alike()]
+    if hooks:
+        logger.info("words begin as if there were no entities: their queries for these give a low score")
     try:
         luke(inputs)
     finally:

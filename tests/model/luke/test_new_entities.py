@@ -75,6 +75,16 @@ def test_words_start_as_if_there_were_no_entities(luke: LukeModel) -> None:
 
 
 @torch.no_grad()
+def test_queries_that_were_trained_stay(luke: LukeModel) -> None:
+    """Those of one layer, here; the other one's are copies of Q."""
+    luke.layers[0].attention.word_to_entity_query.bias[0] += 1e-6
+    before = {name: tensor.clone() for name, tensor in luke.state_dict().items()}
+    hide_entities(luke, sentences(0))
+    changed = {name for name, tensor in luke.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert changed == {f"layers.1.attention.word_to_entity_query.{part}" for part in ("weight", "bias")}
+
+
+@torch.no_grad()
 def test_entities_still_see_the_words(luke: LukeModel) -> None:
     hide_entities(luke, sentences(0))
     batch = sentences(1)
