@@ -31,7 +31,7 @@ from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watch
 from model.pretraining.recipes import RANDOM, SCRATCH, TITLES, Recipe
 from model.pretraining.start import begin_with_titles, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
-from model.training.checkpoints import Checkpoint, hold, latest_checkpoint
+from model.training.checkpoints import Checkpoint, hold, latest_checkpoint, remove_leftover
 from model.training.loop import resolve_device
 from model.training.metrics_log import METRICS, Record, Tracker, find_tracker, last_figures
 from model.training.ranks import Ranks, join
@@ -77,6 +77,8 @@ def pretrain(
         recipe = resolved(configuration, module.config, ranks.device, profile)
         if is_finished(output, run):
             logger.info("%s: this pretraining is finished already", output)
+            if ranks.is_first:
+                remove_leftover(output / CHECKPOINTS)
             return last_figures(output)
         explain(configuration)
         if recipe.entity_start == TITLES and ranks.is_first:  # the others get its weights

@@ -79,6 +79,13 @@ def hold(folder: Path) -> Iterator[None]:
         yield
 
 
+def remove_leftover(folder: Path) -> None:
+    """Remove the checkpoints of a run that was killed when it was done, unless another run trains there."""
+    if folder.is_dir():
+        with contextlib.suppress(ValueError), hold(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def save_checkpoint(
     folder: Path,
     *,

@@ -12,7 +12,7 @@ import torch
 
 from model.exchange.fine_tuned import TEMPERATURE
 from model.exchange.load import fingerprint_model
-from model.training.checkpoints import hold
+from model.training.checkpoints import hold, remove_leftover
 from model.training.loop import resolve_device
 from model.training.metrics_log import find_tracker
 from pipeline.sequences.tokenizer import tokenizer_contents
@@ -98,7 +98,7 @@ def finetune(
     identity = {"version": VERSION, **values, **fingerprints(data, weights, tokenizer, mentions)}
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
-        shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)  # of a run that ended before it could
+        remove_leftover(output / CHECKPOINTS)
     else:
         kept = tokenizer_contents(tokenizer)  # one that cannot be kept is refused before the work
         track = find_tracker(tracker)

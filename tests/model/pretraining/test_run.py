@@ -93,6 +93,9 @@ def test_two_runs_in_one_folder_are_refused(sequences: Path, tmp_path: Path) -> 
         run(sequences, tmp_path)
     run(sequences, tmp_path)
     assert sorted(contents(tmp_path)) == FILES
+    (tmp_path / "checkpoints").mkdir()  # as of a run that was killed when it was done
+    run(sequences, tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
 
 
 @pytest.mark.usefixtures("short")

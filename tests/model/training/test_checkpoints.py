@@ -16,6 +16,7 @@ from model.training.checkpoints import (
     environment,
     hold,
     latest_checkpoint,
+    remove_leftover,
     save_checkpoint,
 )
 from tests.support.models import TINY
@@ -99,6 +100,15 @@ def test_a_folder_is_held_against_other_runs_until_the_end(tmp_path: Path) -> No
         pass
     with hold(folder):
         pass
+
+
+def test_what_a_killed_run_has_left_goes_unless_another_one_trains_there(checkpoints: Path) -> None:
+    with hold(checkpoints):
+        remove_leftover(checkpoints)
+    assert (checkpoints / "step-00000003").is_dir()
+    remove_leftover(checkpoints)
+    assert not checkpoints.exists()
+    remove_leftover(checkpoints)
 
 
 def test_where_there_are_no_locks_that_is_said(

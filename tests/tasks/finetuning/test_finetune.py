@@ -101,6 +101,9 @@ def test_two_runs_in_one_folder_are_refused(folder: Path, tmp_path: Path) -> Non
         run(folder, output)
     run(folder, output)
     assert sorted(contents(output)) == FILES
+    (output / "checkpoints").mkdir()  # as of a run that was killed when it was done
+    run(folder, output)
+    assert not (output / "checkpoints").exists()
 
 
 @pytest.mark.usefixtures("quick")

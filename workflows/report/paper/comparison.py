@@ -257,9 +257,8 @@ def _name(cell: Cell) -> str:
 
 def _notes(tables: Sequence[ResultTable]) -> list[str]:
     notes = [
-        "Each row of ours stands below the paper's row of the same name: mean ± sample standard deviation over the "
-        "seeds, in percent. Bold is bold in the paper. Differences are those of the mean, ours less the paper's. "
-        "The best of the seeds is that of each column by itself, chosen after the fact."
+        "Each row of ours stands below the paper's of the same name: mean ± sample standard deviation over the seeds, "
+        "in percent, and the best in each column. Bold is the paper's. Differences are those of means, ours less its."
     ]
     ours = [row.ours for table in tables for row in table.rows if row.ours]
     if any(row.is_problem for row in ours):
