@@ -124,7 +124,7 @@ def run(cell: Cell, options: argparse.Namespace) -> Record:
     """The cell's record: what it is and what came out, or its failure."""
     paths = {"weights": options.weights, "output": options.keep, "mentions": options.mentions}
     given = {"cell": asdict(cell) | {"name": cell.name}, "shared": str(options.shared)}
-    given |= {name: str(path) if path else "" for name, path in paths.items()}
+    given |= {name: str(path) if path else "" for name, path in paths.items()} | {"device": options.device}
     module = "tasks.token_classification" if cell.variant == PEER else "tasks.splits"
     found = run_workload(module, "fine_tune", given, threads=1)
     return {"name": cell.name, "cell": asdict(cell), "commit": commit()} | found
@@ -247,6 +247,7 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
 
 def read_options() -> argparse.Namespace:
     parser = Options("tasks.tasks", __doc__, quick="a tenth of train, a fifth of dev and test")
+    parser.take("device")
     add = parser.add_argument
     add("--list", choices=LISTS, default="tasks", help="which cells there are (default: %(default)s)")
     add("--only", default="", help="a regular expression: only the cells in whose names it is found")

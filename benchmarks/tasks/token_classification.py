@@ -47,9 +47,12 @@ class Run:
     names: Sequence[str]
     collate: Collator
     hyper: Any
+    device: torch.device
 
-    def autocast(self) -> torch.autocast:
-        return torch.autocast("cpu", torch.bfloat16, enabled=self.hyper.precision == "bf16")
+    def outputs(self, batch: Any) -> Any:
+        """What the model says of a batch of inputs, in the precision that was asked for."""
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.hyper.precision == "bf16"):
+            return self.model(**batch.to(self.device))
 
 
 def read(path: Path) -> list[Sentence]:
@@ -58,7 +61,7 @@ def read(path: Path) -> list[Sentence]:
     return [Sentence(each.words, tags_of_spans(each.spans, len(each.words), "IOB2")) for each in found]
 
 
-def prepare(data: Path, weights: Path, hyper: Any, seed: int) -> Run:
+def prepare(data: Path, weights: Path, hyper: Any, seed: int, device: str) -> Run:
     """The model, whose classifier the seed draws, and its inputs."""
     torch.manual_seed(seed)
     sentences = {split: read(data / f"{split}.txt") for split in SPLITS}
@@ -75,7 +78,7 @@ def prepare(data: Path, weights: Path, hyper: Any, seed: int) -> Run:
     inputs = {
         split: [encode(tokenizer, each, names, room) for each in found] for split, found in sentences.items()
     }
-    return Run(model, sentences, inputs, names, Collator(tokenizer), hyper)
+    return Run(model.to(device), sentences, inputs, names, Collator(tokenizer), hyper, torch.device(device))
 
 
 def encode(tokenizer: Any, sentence: Sentence, names: Sequence[str], room: int) -> Record:
@@ -109,9 +112,7 @@ def train(run: Run, seed: int) -> tuple[list[Record], int]:
     for epoch in range(hyper.epochs):
         run.model.train()
         for batch in loader:
-            with run.autocast():
-                loss = run.model(**batch).loss
-            loss.backward()
+            run.outputs(batch).loss.backward()
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
@@ -131,8 +132,7 @@ def evaluate(run: Run, split: str) -> Record:
     for start in range(0, len(inputs), size):
         part = inputs[start : start + size]
         batch = run.collate(part)
-        with run.autocast():
-            best = run.model(**batch).logits.argmax(-1)
+        best = run.outputs(batch).logits.argmax(-1)
         for numbers, each in zip(best.tolist(), part, strict=True):
             known = zip(numbers, each["labels"], strict=False)
             found.append([run.names[number] for number, label in known if label != IGNORED])
@@ -145,7 +145,12 @@ def evaluate(run: Run, split: str) -> Record:
 
 
 def fine_tune(
-    cell: Mapping[str, Any], weights: str, shared: str, output: str = "", mentions: str = ""
+    cell: Mapping[str, Any],
+    weights: str,
+    shared: str,
+    output: str = "",
+    mentions: str = "",
+    device: str = "cpu",
 ) -> Record:
     """Fine-tunes as the cell says (see `Cell` in tasks.py) and returns its metrics; no model is kept."""
     if output or mentions:
@@ -155,7 +160,7 @@ def fine_tune(
     hyper = replace(hyper, head_learning_rate=hyper.learning_rate)
     with tempfile.TemporaryDirectory() as scratch:
         write_data(cell["data"], Path(shared) / "data", Path(scratch), cell["shares"])
-        run = prepare(Path(scratch), weights_folder(weights), hyper, cell["seed"])
+        run = prepare(Path(scratch), weights_folder(weights), hyper, cell["seed"], device)
     history, kept = train(run, cell["seed"])
     metrics = {split: evaluate(run, split) for split in ("dev", "test")}
     names = ("learning_rate", "head_learning_rate", "batch_size", "epochs", "precision")

@@ -148,6 +148,7 @@ def options(folder: Path, **changes: Any) -> argparse.Namespace:
         "shared": folder,
         "mentions": None,
         "keep": None,
+        "device": "cpu",
         "notes": [],
     }
     return argparse.Namespace(**{**values, "output": folder / "results" / "tasks.json", **changes})
@@ -271,7 +272,7 @@ def test_the_peer_learns_and_is_scored_as_ours(
     data.mkdir()
     workloads.write_data(cell.data, shared / "data", data, (0.02, 0.2, 0))
     hyper = replace(TASKS["ner"].PRESETS["tiny"], **changes)
-    run = peer.prepare(data, tmp_path / "bert", hyper, 1)
+    run = peer.prepare(data, tmp_path / "bert", hyper, 1, "cpu")
     [first, *_] = run.inputs["train"]
     assert labels_of(first) == [run.names.index(tag) for tag in run.sentences["train"][0].tags]
     pairs = zip(run.sentences["dev"], run.inputs["dev"], strict=True)
