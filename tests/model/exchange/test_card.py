@@ -3,6 +3,7 @@
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ def test_tables_have_as_many_cells_in_each_row() -> None:
             assert above.count("|") == row.count("|"), row
 
 
-TRAINING = {
+TRAINING: dict[str, dict[str, Any]] = {
     "pretraining": {
         "preset": "tiny",
         "base_model": "someone/roberta",
@@ -101,6 +102,15 @@ def test_card_says_what_was_trained_and_how() -> None:
     ):
         assert line in lines
     assert "## Training" not in model_card(TINY, 1, FIGURES, lite=False)
+
+
+def test_a_word_head_that_nothing_trained_is_told() -> None:
+    recipe = TRAINING["pretraining"]["recipe"] | {"masked_word_share": 0.0}
+    whole = {"pretraining": TRAINING["pretraining"] | {"recipe": recipe, "word_head": False}}
+    card = model_card(TINY, 1, whole, lite=False)
+    assert 'pipeline_tag: "feature-extraction"' in card
+    assert "pretrained on masked entities alone, words whole; nothing ever trained its word head" in card
+    assert "nothing ever trained" not in model_card(TINY, 1, TRAINING, lite=False)
 
 
 def test_training_is_read_from_the_model_s_folder(tmp_path: Path) -> None:
