@@ -54,7 +54,7 @@ def phases(**flags: Any) -> list[tuple[int, float, int, str]]:
 @pytest.mark.parametrize("name", sorted(RECIPES))
 @pytest.mark.parametrize("entities", [True, False])
 def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> None:
-    base_model = "roberta-base" if name in ("demo", "small") else SCRATCH
+    base_model = "roberta-base" if name == "demo" else SCRATCH
     configuration = choose(name, entities=entities, base_model=base_model)
     assert configuration.recipe == (RECIPES[name] if entities else RECIPES[name].without_entities())
     sizes = {size: getattr(PRESETS[name], size) for size in SIZES}
@@ -66,7 +66,7 @@ def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> Non
 @pytest.mark.parametrize("base_model", [SCRATCH, "roberta-base"])
 @pytest.mark.parametrize("name", sorted(RECIPES))
 def test_the_table_of_a_preset_is_a_recipe_of_it(name: str, base_model: str, tmp_path: Path) -> None:
-    if name in ("demo", "small") and base_model == SCRATCH:
+    if name == "demo" and base_model == SCRATCH:
         pytest.skip("it wants a base model")
     path = tmp_path / "again.toml"
     table = choose(name, base_model=base_model).table()
@@ -120,21 +120,25 @@ def test_steps_are_shared_as_the_preset_s(total: int) -> None:
     assert shared[0].steps == pytest.approx(total * 7500 / 9000, abs=1)
 
 
-def test_the_demo_is_small_for_fewer_steps() -> None:
+def test_the_demo_is_small_for_fewer_steps_and_whole_words() -> None:
     assert PRESETS["demo"] == PRESETS["small"]
     (short,), (whole,) = RECIPES["demo"].phases, RECIPES["small"].phases
     assert short.steps < whole.steps
     assert short.trainable == whole.trainable
+    assert (RECIPES["demo"].masked_word_share, RECIPES["small"].masked_word_share) == (0.0, 0.15)
     lengths = {"phases": RECIPES["small"].phases, "log_every": 50, "checkpoint_every": 1000}
-    assert replace(RECIPES["demo"], **lengths) == RECIPES["small"]
+    assert replace(RECIPES["demo"], masked_word_share=0.15, **lengths) == RECIPES["small"]
 
 
-def test_the_small_preset_wants_a_base_model() -> None:
-    with pytest.raises(ValueError, match=r"^preset small hides no words, which a model without a base"):
-        choose("small")
-    words = choose("small", flags={"masked_words": 0.1})
+def test_a_preset_without_hidden_words_wants_a_base_model() -> None:
+    with pytest.raises(ValueError, match=r"^preset demo hides no words, which a model without a base"):
+        choose("demo")
+    words = choose("demo", flags={"masked_words": 0.1})
     assert words.changes() == {"masked_word_share": 0.1}
     assert words.recipe.start_of_entities(base_model=SCRATCH, profile="fixed") == "random"
+
+
+def test_the_small_preset_is_of_a_base_model_s_sizes() -> None:
     around = choose("small", base_model="roberta-base")
     assert around.sizes == {
         "entity_emb_size": 384,

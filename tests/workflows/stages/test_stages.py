@@ -263,8 +263,8 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
     assert main(["check", str(Path(export.folder) / "model")]) == 0
     card = (Path(export.folder) / "model" / "README.md").read_text()
     assert "BertTokenizer.from_pretrained" in card
-    assert "nothing ever trained its word head" in card
-    assert 'pipeline_tag: "feature-extraction"' in card
+    assert "pretrained on masked words and masked entities" in card
+    assert 'pipeline_tag: "fill-mask"' in card
     built, pretrained = export.clone(BuildSequences), export.clone(Pretrain)
     rows = [
         row
