@@ -62,8 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     from tests.support import java
 
-    if (name := java.name_of_archive()) and config.cache:
-        folder = config.cache.mkdir(f"java-{name}")
+    # Without pytest's cacheprovider there is no such attribute.
+    if (name := java.name_of_archive()) and (cache := getattr(config, "cache", None)):
+        folder = cache.mkdir(f"java-{name}")
         os.environ.update(java.environment(folder))
         making = ExitStack()
         making.enter_context(java.made(folder))
