@@ -8,6 +8,7 @@ from typing import Any
 from model.luke.config import CHOICES, check_type, preset
 from model.luke.config import check_value as check
 from model.pretraining.recipes import (
+    AROUND_A_BASE,
     DROPOUT,
     RANDOM,
     RECIPE_NAMES,
@@ -116,12 +117,13 @@ def choose(
     `min_entities`, so that both see the same sequences.
     Raises ValueError for values that cannot be, or make no sense together; it names the field, and the file.
     """
-    configuration = changed_together(of_preset(name, base_model, entities), file, flags or {})
-    hidden = configuration.recipe.masked_word_share or RECIPES[name].masked_word_share
-    if entities and base_model == SCRATCH and not hidden:
+    values = read_values(Path(file)) if file else {}
+    configuration = changed_together(of_preset(name, base_model, entities), values, flags or {}, file)
+    given = spelled_out(values) | spelled_out(flags or {})
+    if entities and base_model == SCRATCH and name in AROUND_A_BASE and not given.get("masked_word_share"):
         raise ValueError(
-            f"preset {name} hides no words, which a model without a base has to learn; give a base model, or "
-            "masked_words"
+            f"preset {name} is too short to learn words from nothing; give a base model, or say with masked_words "
+            "that words are to be learnt all the same"
         )
     return finished(configuration)
 
@@ -142,13 +144,12 @@ def finished(configuration: Configuration) -> Configuration:
 
 
 def changed_together(
-    configuration: Configuration, file: str | Path, flags: Mapping[str, Any]
+    configuration: Configuration, values: Mapping[str, Any], flags: Mapping[str, Any], file: str | Path
 ) -> Configuration:
-    """The configuration with a file's values, where there is a file, and with flags over them.
+    """The configuration with the values of a file, and with flags over them.
 
     They are put in place together: the file's steps are those of the phases that a flag leaves.
     """
-    values = read_values(Path(file)) if file else {}
     try:
         return changed(configuration, {**spelled_out(values), **spelled_out(flags)})
     except ValueError as error:

@@ -265,3 +265,4 @@ def read_recipes(path: Path) -> dict[str, Recipe]:
 RECIPES = read_recipes(Path(__file__).with_name("recipes.toml"))
 PAPER_RECIPE = RECIPES["base"]
 RECIPES["large"] = PAPER_RECIPE  # the paper has no other one
+AROUND_A_BASE = ("demo", "small")  # presets that are too short to learn words from nothing

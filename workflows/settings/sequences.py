@@ -2,6 +2,7 @@
 
 import luigi
 
+from model.pretraining.recipes import AROUND_A_BASE
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
 from workflows.settings.corpus import HeldOutSettings, PagesSettings, PresetSettings, VocabularySettings
@@ -67,5 +68,5 @@ class SequenceSettings(VocabularySettings, TokenizerSettings, HeldOutSettings):
     @property
     def named_max_words(self) -> int:
         """The words of a sequence that are meant."""
-        by_default = 64 if self.named_preset in ("demo", "small") else 512
+        by_default = 64 if self.named_preset in AROUND_A_BASE else 512
         return by_default if self.max_words == AUTO else int(self.max_words)

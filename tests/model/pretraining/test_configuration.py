@@ -17,6 +17,7 @@ from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, SIZES, choose, values_text
 from model.pretraining.phases import PhaseTraining
 from model.pretraining.recipes import (
+    AROUND_A_BASE,
     RECIPE_NAMES,
     RECIPES,
     SCRATCH,
@@ -54,7 +55,7 @@ def phases(**flags: Any) -> list[tuple[int, float, int, str]]:
 @pytest.mark.parametrize("name", sorted(RECIPES))
 @pytest.mark.parametrize("entities", [True, False])
 def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> None:
-    base_model = "roberta-base" if name == "demo" else SCRATCH
+    base_model = "roberta-base" if name in AROUND_A_BASE else SCRATCH
     configuration = choose(name, entities=entities, base_model=base_model)
     assert configuration.recipe == (RECIPES[name] if entities else RECIPES[name].without_entities())
     sizes = {size: getattr(PRESETS[name], size) for size in SIZES}
@@ -66,7 +67,7 @@ def test_a_preset_alone_is_what_its_tables_say(name: str, entities: bool) -> Non
 @pytest.mark.parametrize("base_model", [SCRATCH, "roberta-base"])
 @pytest.mark.parametrize("name", sorted(RECIPES))
 def test_the_table_of_a_preset_is_a_recipe_of_it(name: str, base_model: str, tmp_path: Path) -> None:
-    if name == "demo" and base_model == SCRATCH:
+    if name in AROUND_A_BASE and base_model == SCRATCH:
         pytest.skip("it wants a base model")
     path = tmp_path / "again.toml"
     table = choose(name, base_model=base_model).table()
@@ -130,12 +131,20 @@ def test_the_demo_is_small_for_fewer_steps_and_whole_words() -> None:
     assert replace(RECIPES["demo"], masked_word_share=0.15, **lengths) == RECIPES["small"]
 
 
-def test_a_preset_without_hidden_words_wants_a_base_model() -> None:
-    with pytest.raises(ValueError, match=r"^preset demo hides no words, which a model without a base"):
-        choose("demo")
-    words = choose("demo", flags={"masked_words": 0.1})
+@pytest.mark.parametrize("name", AROUND_A_BASE)
+def test_short_presets_want_a_base_model(name: str, tmp_path: Path) -> None:
+    for flags in ({}, {"masked_words": 0.0}):
+        with pytest.raises(
+            ValueError, match=f"^preset {name} is too short to learn words from nothing; give a"
+        ):
+            choose(name, flags=flags)
+    assert choose(name, entities=False).recipe.masked_word_share == 0.15, "the baseline learns words"
+    words = choose(name, flags={"masked_words": 0.1})
     assert words.changes() == {"masked_word_share": 0.1}
     assert words.recipe.start_of_entities(base_model=SCRATCH, profile="fixed") == "random"
+    path = tmp_path / "recipe.toml"
+    path.write_text("masked_word_share = 0.15\n")
+    assert choose(name, file=path).recipe.masked_word_share == 0.15
 
 
 def test_the_small_preset_is_of_a_base_model_s_sizes() -> None:

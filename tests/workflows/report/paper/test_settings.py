@@ -6,7 +6,7 @@ import pytest
 
 from model.luke.config import PRESETS
 from model.pretraining.configuration import choose
-from model.pretraining.recipes import RECIPES, SCRATCH
+from model.pretraining.recipes import AROUND_A_BASE, RECIPES, SCRATCH
 from tasks.finetuning.paper import DATASETS, TABLES
 from tests.support.compared import cell
 from tests.support.properties import given, st
@@ -26,7 +26,7 @@ def rows(table):
 def pretraining(preset, max_words=512, **flags):
     used = {}
     for stage, entities in STAGES.items():
-        base_model = "roberta-base" if preset == "demo" else SCRATCH
+        base_model = "roberta-base" if preset in AROUND_A_BASE else SCRATCH
         configuration = choose(preset, flags=flags, entities=entities, base_model=base_model)
         record = {"preset": preset, "recipe": configuration.table(), "changes": configuration.changes()}
         config = asdict(replace(PRESETS[preset], **configuration.sizes))
