@@ -268,6 +268,8 @@ def test_calibration_is_that_of_loops_and_of_scikit_learn(rows: list[tuple[float
         else:
             assert each["confidence"] is each["accuracy"] is None
     assert found["mentions"] == len(rows)
+    ordered = sorted(rows)
+    assert found == reliability([row[0] for row in ordered], [row[1] for row in ordered])
     if not rows:
         assert found["expected_calibration_error"] is None
         return
