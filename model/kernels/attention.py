@@ -4,7 +4,7 @@ Packed on a GPU, bf16   its variable-length kernel (`attention_cuda.attend_by_ca
 Packed on a GPU, else   torch's attention over jagged tensors (`attention_cuda.attend_jagged`)
 Padded on a GPU         torch's attention with a mask
 Both on a CPU           products (`attention_cpu`), sequence after sequence where they are packed; torch's attention
-                        where there is neither dropout nor a query for entities
+                        where there is neither dropout nor a query for entities, but for training in bf16
 """
 
 import math
@@ -121,7 +121,7 @@ def kernel_of(
             return function(*args, **(kwargs or {}))
 
     states = torch.zeros(*tokens, width, device=device)
-    with torch.no_grad(), Recorder():
+    with Recorder():
         attention(states, layout)
     found = (name for part, name in KERNELS.items() if any(part in call for call in calls))
     return next(found, "plain products")

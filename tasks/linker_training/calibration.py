@@ -1,8 +1,12 @@
 """Chooses what turns a linker's scores into probabilities, by documents with titles: `calibrate`.
 
-The likeliest values are taken. The likelihood of a mention whose page is a candidate is that candidate's probability.
-Where the page is no candidate, or not in the dump, it is the probability of none of these.
+The likeliest values are taken, by mentions whose page the dump has. The likelihood of a mention whose page is a
+candidate is that candidate's probability. Where it is none, it is the probability of none of these.
 So the discount depends on how often the page is a candidate, and weights and temperature on which one it is.
+How often the dump lacks a page differs from text to text, so that the threshold alone depends on it.
+
+Texts may differ from these documents in how often another page than the commonest is meant. They tell that without
+titles, as classes of new data tell how common they are (Saerens et al., Neural Computation 2002): `fit_uncommon`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,6 +64,7 @@ class Outcomes:
             behind a mention's own, and where there are no contexts.
         is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
         is_right: (mentions, candidates) at most one of a mention.
+        is_known: (mentions) whether the page is in the knowledge base.
         links: (mentions) of the mention's text.
         sizes: (mentions) how many candidates there are.
         known: how many mentions have a page in the knowledge base, those without candidates included.
@@ -71,6 +76,7 @@ class Outcomes:
     contexts: Floats
     is_unknown: NDArray[np.bool_]
     is_right: NDArray[np.bool_]
+    is_known: NDArray[np.bool_]
     links: NDArray[np.int64]
     sizes: NDArray[np.int64]
     known: int
@@ -97,6 +103,7 @@ class Outcomes:
             is_right=filled(
                 ([each.title == row.title for each in row.candidates.items] for row in some), bool
             ),
+            is_known=np.array([row.title is not None for row in some], bool),
             links=np.array([each.links for each in found], np.int64),
             sizes=sizes,
             known=sum(row.title is not None for row in rows),
@@ -105,7 +112,10 @@ class Outcomes:
 
     def reached(self) -> "Outcomes":
         """Those mentions where a candidate is right, and has others beside."""
-        rows = self.is_right.any(axis=1) & (self.sizes > 1)
+        return self.only(self.is_right.any(axis=1) & (self.sizes > 1))
+
+    def only(self, rows: NDArray[np.bool_]) -> "Outcomes":
+        """Some of the mentions."""
         parts: dict[str, Any] = {
             name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)
         }
@@ -159,11 +169,12 @@ def calibrate(
     linker = replace(linker, certainty=weighted(weights or UNCALIBRATED))
     outcomes = observe(linker, documents, own, at_once)
     temperature = at_best(*outcomes.reached().choices())
-    certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(outcomes))
+    known = outcomes.only(outcomes.is_known)
+    certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
     if min_probability is None:
         min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
     certainty = replace(certainty, min_probability=min_probability)
-    before = reliability(*outcomes.answers(linker.certainty))
+    before = reliability(*known.answers(linker.certainty))
     return certainty, {
         "documents": len(documents),
         "own_links_left_out": own_links,
@@ -195,16 +206,24 @@ def in_contexts(linker: Linker, page: Document) -> bool:
 
 
 def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
-    """What there is to be told of mentions, and how good the answers are with this certainty."""
+    """What there is to be told of mentions, and how good the answers are with this certainty.
+
+    The calibration error is that of mentions whose page is in the knowledge base; that of all stands beside it.
+    """
     probabilities, right = outcomes.answers(certainty)
     kept = probabilities >= certainty.min_probability
+
+    def error(rows: NDArray[np.bool_]) -> Any:
+        return reliability(probabilities[rows], right[rows])["expected_calibration_error"]
+
     return {
         "mentions": outcomes.total,
         "in_knowledge_base": outcomes.known,
         "with_candidates": len(outcomes.sizes),
         "right_among_candidates": int(outcomes.is_right.any(axis=1).sum()),
         "f1": 2 * int(right[kept].sum()) / (int(kept.sum()) + outcomes.known),
-        "expected_calibration_error": reliability(probabilities, right)["expected_calibration_error"],
+        "expected_calibration_error": error(outcomes.is_known),
+        "expected_calibration_error_of_all": error(np.ones_like(right)),
     }
 
 
@@ -281,7 +300,7 @@ def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> float:
 
 
 def fit_discount(outcomes: Outcomes) -> float:
-    """The likeliest discount, by which mentions have their page among the candidates; 0 where all have."""
+    """The likeliest discount, by which of these mentions have their page among the candidates; 0 where all have."""
     is_reached = outcomes.is_right.any(axis=1)
     candidates_per_link = outcomes.sizes / np.maximum(outcomes.links, outcomes.sizes)
     of_candidates = np.minimum(outcomes.shares.sum(axis=1), 1.0)

@@ -233,13 +233,21 @@ def test_pages_whose_words_the_contexts_have_are_refused(small: Linker, tmp_path
             calibrate(linker, [document], own_links=True)
 
 
-def test_gold_without_a_page_is_none_of_the_candidates(small: Linker) -> None:
-    certain, _ = calibrate(small, [page("A", "A", "A", "B", "B")])
-    unsure, fit = calibrate(small, [page("A", "A", "A", None, "No such")])
+def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
+    """Not so a page that the dump lacks: it tells the threshold alone, and the error of all."""
+    certain, fit = calibrate(small, [page("A", "A", "A", "B", "B")])
+    unsure, _ = calibrate(small, [page("A", "A", "A", "D", "E")])
     assert certain.discount == 0.0 < unsure.discount
-    assert (fit["in_knowledge_base"], fit["right_among_candidates"]) == (3, 3)
-    never, _ = calibrate(small, [page("A", *[None] * 4)])
+    assert fit["expected_calibration_error"] == fit["expected_calibration_error_of_all"]
+    never, _ = calibrate(small, [page("A", *["D"] * 4)])
     assert never.discount == pytest.approx(MOST_DISCOUNT, abs=1e-3)
+    lacking, fit = calibrate(small, [page("A", "A", "A", None, "No such")])
+    assert lacking.discount == 0.0
+    assert (fit["in_knowledge_base"], fit["right_among_candidates"]) == (3, 3)
+    # A is right three times, and what is said of "b" is wrong twice.
+    sure = [float(lacking.probabilities(each, 4).max()) for each in ([2 / 3, 1 / 3], [3 / 4, 1 / 4])]
+    assert fit["expected_calibration_error"] == pytest.approx(1 - sure[0])
+    assert fit["expected_calibration_error_of_all"] == pytest.approx((3 * (1 - sure[0]) + 2 * sure[1]) / 5)
     assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25
     with pytest.raises(ValueError, match="no mention of 2 has its page among its candidates; give documents"):
         calibrate(small, [page("D", None)])
