@@ -5,7 +5,8 @@
 A mention is asked that has two candidates or more, its page among them. Documents that are pages of the dump are left
 out. Held-out pages of the dump, which are documents of BuildDocuments, choose how the bag of words is made, all weights
 and all that makes probabilities; it is as if the dump had never had them. Intervals are of resampled documents, for the
-mean over all models.
+mean over all models. "Adapted" methods have seen the gold documents, too, as those of `calibrate --like`: their
+mentions of pages that the dump has, but no title.
 """
 
 import argparse
@@ -32,8 +33,9 @@ from tasks.entities.disambiguation.entity_model import load_model
 from tasks.entities.documents.document import Document
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, open_contexts
-from tasks.entities.scores import is_page, resolver
-from tasks.linker_training.calibration import Outcomes, calibrate, rows_of
+from tasks.entities.scores import Resolve, is_page, resolver
+from tasks.linker_training.calibration import calibrate
+from tasks.linker_training.outcomes import Outcomes, rows_of
 
 Shares = Sequence[Sequence[Floats | list[float]]]  # of the candidates of each mention of each document
 AT_ONCE = 16  # documents
@@ -41,9 +43,11 @@ WANTED_POINTS, BEYOND, WANTED_ERROR = 5.0, 0.01, 0.05
 BAGS = "Accuracy in per cent with the best weight; the best where weights are chosen is the baseline."
 CERTAINTY = """What the held-out pages choose, as `calibrate` does, and the expected calibration error of the answers to
 mentions that have candidates: those whose page the dump has, and all. "before" is at temperature 1 and without a
-discount for pages that are no candidates."""
+discount for pages that are no candidates. Adapted methods add the offset of uncommon pages, which titles have no part
+in."""
 GOLD = DATA / "entity-linking/wned-wiki.jsonl"
 PRIOR, BAG, CONTEXTS = BASES = ("the prior", "prior + bag of words", "prior + contexts")
+ADAPTED = ", adapted"
 WAYS = LOCAL, GLOBAL = f"{CONTEXTS} + LUKE, local", f"{CONTEXTS} + LUKE, global"
 
 
@@ -55,6 +59,7 @@ class Material:
         linker: by the prior and, where they are given, contexts.
         tokenizer: of the models and of the bag of words.
         choosing: the documents that choose.
+        like: the gold documents that are asked, without titles, and with the mentions alone whose page the dump has.
         documents: these first, then the gold ones.
         probe: their ambiguous mentions.
         page_counts, gold_counts: of mentions, why they are left out.
@@ -63,6 +68,7 @@ class Material:
     linker: Linker
     tokenizer: WordTokenizer
     choosing: Sequence[Document]
+    like: Sequence[Document]
     documents: Documents
     probe: Probe
     page_counts: Counter[str]
@@ -78,7 +84,11 @@ class Found:
     times: list[Record] = field(default_factory=list)
 
     def add(self, method: str, model: str, material: Material, linker: Linker) -> None:
-        """Ask the gold documents, and look at the answers."""
+        """Ask the gold documents, and look at the answers. What is adapted is asked without that before."""
+        if linker.certainty.uncommon_offset:
+            plain = replace(linker, certainty=replace(linker.certainty, uncommon_offset=0.0))
+            self.add(method, model, material, plain)
+            method += ADAPTED
         asked = material.documents.asked[len(material.choosing) :]
         if linker.contexts is None:
             asked = [each._replace(contexts=None) for each in asked]
@@ -113,8 +123,16 @@ def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]
         f"of 95 % are of {SAMPLES:,} samples of documents.\n"
     )
     tokenizer = WordTokenizer.load(chosen.tokenizer)
-    material = Material(linker, tokenizer, choosing, documents, probe, page_counts, gold_counts)
+    resolve = resolver(finder)
+    like = [untitled(each, resolve) for each in asked]
+    material = Material(linker, tokenizer, choosing, like, documents, probe, page_counts, gold_counts)
     return material, {each.id for each in pages}
+
+
+def untitled(document: Document, resolve: Resolve) -> Document:
+    """A document with those of its mentions whose page is known, but without their titles."""
+    known = [each for each in document.mentions or () if each.title and resolve(each.title)]
+    return replace(document, mentions=tuple(replace(each, title=None) for each in known))
 
 
 # Answers
@@ -135,7 +153,7 @@ def measure(folders: Sequence[Path], material: Material, *, globally: bool) -> F
     """
     found, linker = Found(), material.linker
     prior = replace(linker, contexts=None)
-    found.add(PRIOR, "", material, calibrated(prior, material))
+    found.add(PRIOR, "", material, calibrated(prior, replace(material, like=[])))
     if linker.contexts is not None:
         found.add(CONTEXTS, "", material, calibrated(linker, material))
     for folder in folders:
@@ -151,7 +169,9 @@ def measure(folders: Sequence[Path], material: Material, *, globally: bool) -> F
 
 def calibrated(linker: Linker, material: Material) -> Linker:
     """The linker with the certainty that the held-out pages choose; it answers whatever the probability."""
-    certainty, _ = calibrate(linker, material.choosing, own_links=True, min_probability=0.0, at_once=AT_ONCE)
+    certainty, _ = calibrate(
+        linker, material.choosing, own_links=True, like=material.like, min_probability=0.0, at_once=AT_ONCE
+    )
     return replace(linker, certainty=certainty)
 
 
@@ -172,6 +192,7 @@ def certainty_row(method: str, material: Material, linker: Linker, shares: Share
         "prior weight": certainty.prior_weight,
         "context weight": certainty.context_weight,
         "unknown offset": certainty.unknown_offset,
+        "uncommon offset": certainty.uncommon_offset,
         "temperature": certainty.temperature,
         "discount": certainty.discount,
         "before": error(known, replace(certainty, temperature=1.0, discount=0.0)),

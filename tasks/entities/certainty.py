@@ -37,6 +37,8 @@ class Certainty:
         context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior: both
             together are what counts say. Of no meaning without contexts.
         unknown_offset: added to the scores of candidates that the model does not know.
+        uncommon_offset: added to the scores of all candidates but the commonest. Without a model and contexts, of no
+            meaning.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
             c candidates, these pages have the probability discount x c / n.
@@ -46,6 +48,7 @@ class Certainty:
     prior_weight: float = 1.0
     context_weight: float = 8.0
     unknown_offset: float = 0.0
+    uncommon_offset: float = 0.0
     temperature: float = 1.0
     discount: float = 0.0
     min_probability: float = 0.0
@@ -71,6 +74,7 @@ _LIMITS = {
     "prior_weight": (0, _HUGE, ", 0 or more"),
     "context_weight": (0, _HUGE, ", 0 or more"),
     "unknown_offset": (-_HUGE, _HUGE, ""),
+    "uncommon_offset": (-_HUGE, _HUGE, ""),
     "temperature": (_TINY, _HUGE, " above 0"),
     "discount": (0, 1, " from 0 to 1"),
     "min_probability": (0, 1, " from 0 to 1"),

@@ -72,7 +72,7 @@ class Linker:
 
     def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
         """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
-        by_counts = [shares_by_counts(asked, self.certainty.context_weight) for asked in documents]
+        by_counts = [shares_by_counts(asked, self.certainty) for asked in documents]
         if not self.model:
             return by_counts
         from tasks.entities.disambiguation.answers import disambiguate
@@ -182,13 +182,14 @@ def with_certainty(
     return replace(linker, certainty=certainty)
 
 
-def shares_by_counts(asked: Asked, context_weight: float) -> "list[Floats | list[float]]":
+def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[float]]":
     """For each mention the shares of its candidates by their priors and contexts; they sum to what the priors do."""
     priors = [[each.prior for each in of.items] for of in asked.candidates]
     if asked.contexts is None:
         return [*priors]
     found = list[Floats | list[float]]()
-    for own, scores in zip(priors, asked.log_priors(context_weight), strict=True):
+    for own, scores in zip(priors, asked.log_priors(certainty.context_weight), strict=True):
+        scores[1:] += certainty.uncommon_offset
         powers = np.exp(scores - scores.max(initial=-np.inf))
         found.append(powers * (sum(own) / powers.sum()) if own else own)
     return found

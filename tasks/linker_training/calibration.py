@@ -9,130 +9,27 @@ Texts may differ from these documents in how often another page than the commone
 titles, as classes of new data tell how common they are (Saerens et al., Neural Computation 2002): `fit_uncommon`.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.entities.candidates import NO_LINKS, Asked, Candidates, OwnLinks
+from tasks.entities.candidates import NO_LINKS
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Figures, Floats, reliability
 from tasks.entities.documents.document import Document, page_title
 from tasks.entities.linker import Linker
-from tasks.entities.scores import resolver
-from tasks.finetuning.calibration import fit_temperature, least
+from tasks.finetuning.calibration import fit_temperature, least, log_sum
+from tasks.linker_training.outcomes import Outcomes, observe, rows_of_documents
 from tasks.linker_training.weights import likeliest
-from tasks.task import Choices
 
 # Of each part of a score the weight that is expected, and the least one. Early in training a model's logits are large,
 # and say little.
 WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "model": (1.0, 0.02), "unknown": (0.0, -np.inf)}
+MOST_UNCOMMON = 5.0  # in either direction
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
-
-
-class NothingToLearnError(ValueError):
-    """No mention of the documents has its page among its candidates."""
-
-
-class Row(NamedTuple):
-    """A mention and what a linker says of it.
-
-    Attributes:
-        title: of its page; None: in no knowledge base.
-        candidates: of the mention.
-        shares: of each candidate.
-        contexts: the cosine of each candidate's context with the text; 0 without contexts.
-        is_unknown: whether the model does not know a candidate; of none without a model.
-    """
-
-    title: str | None
-    candidates: Candidates
-    shares: Floats | list[float]
-    contexts: Floats
-    is_unknown: Sequence[bool]
-
-
-@dataclass(frozen=True, eq=False)
-class Outcomes:
-    """Mentions that have candidates, and what was right.
-
-    Attributes:
-        shares: (mentions, candidates) as the linker gave them, at temperature 1; 0 behind a mention's own.
-        log_priors, contexts: (mentions, candidates) the logarithms of the priors, and the cosines of the contexts; 0
-            behind a mention's own, and where there are no contexts.
-        is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
-        is_right: (mentions, candidates) at most one of a mention.
-        is_known: (mentions) whether the page is in the knowledge base.
-        links: (mentions) of the mention's text.
-        sizes: (mentions) how many candidates there are.
-        known: how many mentions have a page in the knowledge base, those without candidates included.
-        total: how many mentions there are.
-    """
-
-    shares: Floats
-    log_priors: Floats
-    contexts: Floats
-    is_unknown: NDArray[np.bool_]
-    is_right: NDArray[np.bool_]
-    is_known: NDArray[np.bool_]
-    links: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    known: int
-    total: int
-
-    @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Outcomes":
-        """Of mentions."""
-        some = [row for row in rows if row.candidates.items]
-        sizes = np.array([len(row.candidates.items) for row in some], np.int64)
-        is_own = np.arange(max(sizes, default=0)) < sizes[:, None]
-
-        def filled(values: Iterable[Sequence[Any] | Floats], kind: type) -> NDArray[Any]:
-            table: NDArray[Any] = np.zeros(is_own.shape, kind)
-            table[is_own] = [each for row in values for each in row]
-            return table
-
-        found = [row.candidates for row in some]
-        return cls(
-            shares=filled((row.shares for row in some), float),
-            log_priors=filled((np.log([each.prior for each in of.items]) for of in found), float),
-            contexts=filled((row.contexts for row in some), float),
-            is_unknown=filled((row.is_unknown for row in some), bool),
-            is_right=filled(
-                ([each.title == row.title for each in row.candidates.items] for row in some), bool
-            ),
-            is_known=np.array([row.title is not None for row in some], bool),
-            links=np.array([each.links for each in found], np.int64),
-            sizes=sizes,
-            known=sum(row.title is not None for row in rows),
-            total=len(rows),
-        )
-
-    def reached(self) -> "Outcomes":
-        """Those mentions where a candidate is right, and has others beside."""
-        return self.only(self.is_right.any(axis=1) & (self.sizes > 1))
-
-    def only(self, rows: NDArray[np.bool_]) -> "Outcomes":
-        """Some of the mentions."""
-        parts: dict[str, Any] = {
-            name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)
-        }
-        return replace(self, **parts)
-
-    def choices(self) -> Choices:
-        """The logarithms of the shares, and what is right."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.shares), self.is_right
-
-    def answers(self, certainty: Certainty) -> tuple[Floats, NDArray[np.bool_]]:
-        """(mentions): the probability of the best candidate, and whether it is right."""
-        rows = zip(self.shares, self.sizes, self.links, strict=True)
-        found = [certainty.probabilities(each[:size], int(links)) for each, size, links in rows]
-        best = np.array([int(each.argmax()) for each in found], np.int64)
-        right = self.is_right[np.arange(len(best)), best]
-        return np.array([each.max() for each in found]), right
 
 
 def calibrate(
@@ -140,6 +37,7 @@ def calibrate(
     documents: Sequence[Document],
     *,
     own_links: bool = False,
+    like: Sequence[Document] = (),
     weights: Certainty | None = None,
     min_probability: float | None = None,
     at_once: int = 256,
@@ -154,11 +52,13 @@ def calibrate(
         linker: its certainty is not asked.
         documents: with titles.
         own_links: whether they are pages of the table's dump, whose links are taken out of the candidates.
+        like: documents as those that will be linked, with mentions whose titles are not asked; none: as the others.
+            They change the offset of uncommon pages alone. All that is told of `documents` is without it.
         weights: a certainty that has them, such as that of the same model in the other mode; None: they are chosen.
         min_probability: the threshold; None: that of the best F1.
         at_once: so many documents are scored together.
 
-    Raises: NothingToLearnError; ValueError where the contexts have read the documents.
+    Raises: NothingToLearnError; ValueError where the contexts have read the documents, and for `like` without mentions.
     """
     if own_links:
         check_held_out(linker, documents)
@@ -171,6 +71,10 @@ def calibrate(
     temperature = at_best(*outcomes.reached().choices())
     known = outcomes.only(outcomes.is_known)
     certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
+    theirs = texts(linker, like, at_once)
+    if theirs:
+        offset = fit_uncommon(theirs, temperature) - fit_uncommon(outcomes, temperature)
+        certainty = replace(certainty, uncommon_offset=round(offset * temperature, 2))
     if min_probability is None:
         min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
     certainty = replace(certainty, min_probability=min_probability)
@@ -178,14 +82,31 @@ def calibrate(
     return certainty, {
         "documents": len(documents),
         "own_links_left_out": own_links,
+        "like": len(like),
+        "like_mentions": theirs.total if theirs else 0,
         **figures_of(outcomes, certainty),
         "expected_calibration_error_before": before["expected_calibration_error"],
     }
 
 
+def texts(linker: Linker, documents: Sequence[Document], at_once: int) -> Outcomes | None:
+    """The mentions of documents that will be linked; None of no documents.
+
+    Raises: ValueError where no mention has several candidates.
+    """
+    if not documents:
+        return None
+    found = Outcomes.of(rows_of_documents(linker, documents, [NO_LINKS] * len(documents), at_once))
+    if not (found.sizes > 1).any():
+        raise documents[0].error(
+            f"none of {len(documents)} documents has a mention with several candidates; give what link answers to them"
+        )
+    return found
+
+
 def weighted(certainty: Certainty) -> Certainty:
     """The weights of a certainty alone."""
-    return replace(certainty, temperature=1.0, discount=0.0, min_probability=0.0)
+    return replace(certainty, uncommon_offset=0.0, temperature=1.0, discount=0.0, min_probability=0.0)
 
 
 def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
@@ -227,39 +148,6 @@ def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
     }
 
 
-def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int) -> Outcomes:
-    """What the linker says of the mentions of documents, whose own links are not counted.
-
-    Raises: NothingToLearnError.
-    """
-    resolve, rows = resolver(linker.finder), list[Row]()
-    for first in range(0, len(documents), at_once):
-        part = slice(first, first + at_once)
-        asked = [
-            linker.ask(document.text, document.mentions or (), without)
-            for document, without in zip(documents[part], own[part], strict=True)
-        ]
-        for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
-            ends = [resolve(mention.title) if mention.title else None for mention in each.mentions]
-            rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
-    outcomes = Outcomes.of(rows)
-    if not outcomes.is_right.any():
-        raise NothingToLearnError(
-            f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
-        )
-    return outcomes
-
-
-def rows_of(
-    linker: Linker, asked: Asked, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
-) -> list[Row]:
-    """The mentions of a document, whose pages have these titles, with what the linker says of them."""
-    items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
-    contexts = asked.contexts or [np.zeros(len(some)) for some in items]
-    is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
-    return list(map(Row, titles, asked.candidates, shares, contexts, is_unknown))
-
-
 # The likeliest values
 
 
@@ -297,6 +185,30 @@ def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> float:
     if not len(scores):
         return UNCALIBRATED.temperature
     return fit_temperature(lambda: [(scores, is_right)])
+
+
+def fit_uncommon(outcomes: Outcomes, temperature: float) -> float:
+    """How much likelier other pages than the commonest are meant than counts say, as a logarithm of odds.
+
+    The likeliest value, where the page of no mention is known, only its shares and priors: then another page is meant
+    as often by the shares as by the priors, both with that value. It has a normal prior, with mean 0 and standard
+    deviation 1, so that it stays near 0 where there are few mentions.
+    """
+    some = outcomes.only(outcomes.sizes > 1)
+    places = np.arange(some.shares.shape[1])
+    is_own, is_other = places < some.sizes[:, None], places > 0
+    shares = np.where(is_own, np.maximum(some.choices()[0], SMALLEST), -np.inf)
+    priors = np.where(is_own, some.log_priors, -np.inf)
+
+    def loss(values: list[float]) -> Floats:
+        found = [
+            log_sum(priors + value * is_other, 1.0)
+            - log_sum(shares + value * temperature * is_other, temperature)
+            for value in values
+        ]
+        return np.sum(found, axis=1) + np.square(values) / 2
+
+    return least(loss, -MOST_UNCOMMON, MOST_UNCOMMON, 1e-3)
 
 
 def fit_discount(outcomes: Outcomes) -> float:

@@ -67,6 +67,12 @@ def add_calibration(calibrate: argparse.ArgumentParser) -> None:
         help="the documents are pages of the table's dump: what each links itself does not count for it",
     )
     calibrate.add_argument(
+        "--like",
+        type=Path,
+        help="documents as those that will be linked, with mentions, such as link answers: they tell how often another "
+        "page than the commonest is meant; their titles are not asked (default: as often as in --documents)",
+    )
+    calibrate.add_argument(
         "--min-probability",
         type=share,
         metavar="SHARE",
@@ -97,6 +103,7 @@ def run_calibration(
         linker,
         documents,
         own_links=options.own_links,
+        like=read_documents(options.like, left_out) if options.like else (),
         min_probability=options.min_probability,
         at_once=at_once,
     )

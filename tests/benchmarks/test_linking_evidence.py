@@ -22,7 +22,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.manifests import Manifest, write_manifest
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
-from tasks.entities.certainty import reliability
+from tasks.entities.certainty import Certainty, reliability
 from tasks.entities.disambiguation.entity_model import EntityModel, load_model
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, shares_by_counts
@@ -168,7 +168,7 @@ def test_what_is_right_and_how_sure_is_that_of_loops(
     linker = Linker(CandidateFinder(table), Annotator.open(Path(table.folder)))
     choosing = read_documents(gold)[1:2]
     asked = Probe(documents.mentions, [0, 1], [2])
-    material = probe.Material(linker, tokenizer, choosing, documents, asked, Counter(), Counter())
+    material = probe.Material(linker, tokenizer, choosing, [], documents, asked, Counter(), Counter())
     chosen = replace(linker, certainty=calibrate(linker, choosing, min_probability=0.0)[0])
     shares = chosen.shares(documents.asked[1:])
     row = probe.certainty_row("the prior", material, chosen, shares)
@@ -183,7 +183,7 @@ def test_what_is_right_and_how_sure_is_that_of_loops(
     # Contexts that are for the other page change nothing for a linker without contexts.
     against = [np.linspace(0, 1, len(each.items)) for each in documents.asked[1].candidates]
     with_contexts = [documents.asked[0], documents.asked[1]._replace(contexts=against)]
-    assert shares_by_counts(with_contexts[1], 8.0)[0][0] < 0.5
+    assert shares_by_counts(with_contexts[1], Certainty())[0][0] < 0.5
     found = probe.Found()
     found.add(probe.PRIOR, "", replace(material, documents=replace(documents, asked=with_contexts)), chosen)
     assert found.right[probe.PRIOR][0].tolist() == [1.0]
@@ -223,16 +223,13 @@ def test_the_whole_on_a_tiny_dump(
         "left out: the page is not among the candidates": 1,
         "left out: the page is the only candidate": 2,
     }
-    assert [row["method"] for row in found["accuracy"]] == [
-        probe.PRIOR,
-        probe.BAG,
-        probe.CONTEXTS,
-        *probe.WAYS,
-    ]
-    less = [f"{way} less {base}" for way in (probe.BAG, probe.CONTEXTS, *probe.WAYS) for base in probe.BASES]
+    contexts, *ways = (way + end for way in (probe.CONTEXTS, *probe.WAYS) for end in ("", probe.ADAPTED))
+    methods = [probe.BAG, contexts, *ways]
+    assert [row["method"] for row in found["accuracy"]] == [probe.PRIOR, *methods]
+    less = [f"{way} less {base}" for way in methods for base in probe.BASES]
     assert {row["method"] for row in found["differences"]} == {*less} - {
         f"{name} less {name}" for name in probe.BASES
     }
     assert found["accuracy"][0]["mean"] == pytest.approx(200 / 3), "of equal priors the first title is taken"
-    assert [row["method"] for row in found["time"]] == [*probe.WAYS]
+    assert [row["method"] for row in found["time"]] == ways[1:]
     assert len(found["bags of words"]) == 6

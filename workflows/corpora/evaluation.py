@@ -27,7 +27,8 @@ from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, basis_of, open_contexts, with_certainty
 from tasks.entities.scores import Figures, is_page, score_files
 from tasks.io.records import Record
-from tasks.linker_training.calibration import NothingToLearnError, calibrate, in_contexts
+from tasks.linker_training.calibration import calibrate, in_contexts
+from tasks.linker_training.outcomes import NothingToLearnError
 
 DOCUMENTS, ANSWERS, SCORES = "documents.jsonl", "answers.jsonl", "scores.json"
 CALIBRATION = "calibration"  # the folder of a file for each method

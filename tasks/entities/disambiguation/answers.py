@@ -75,6 +75,7 @@ def scored(model: EntityModel, pending: Sequence[Window]) -> Iterator[tuple[Wind
 def shares_of(asked: Question, logits: Floats, certainty: Certainty) -> Floats:
     """The softmax of the candidates' scores."""
     scores = certainty.prior_weight * asked.log_prior + logits + certainty.unknown_offset * (asked.rows < 0)
+    scores[1:] += certainty.uncommon_offset
     shares = np.exp(scores - scores.max())
     total: Floats = shares / shares.sum()
     return total

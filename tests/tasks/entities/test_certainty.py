@@ -110,15 +110,18 @@ def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> N
     assert [each.tolist() for each in asked.contexts or ()] == [[0.0, 0.0]]
 
 
-@given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10))
-def test_contexts_leave_what_belongs_to_other_pages(parts: list[float], weight: float) -> None:
+@given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10), st.floats(-3, 3))
+def test_contexts_leave_what_belongs_to_other_pages(
+    parts: list[float], weight: float, uncommon: float
+) -> None:
     """Where the priors of candidates sum to less than 1."""
     priors = [part / (sum(parts) + 0.5) for part in parts]
     items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
     contexts = [np.linspace(0, 1, len(priors))]
     asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], contexts=contexts)
-    [found] = shares_by_counts(asked, weight)
+    [found] = shares_by_counts(asked, Certainty(context_weight=weight, uncommon_offset=uncommon))
     powers = [prior * np.exp(weight * cosine) for prior, cosine in zip(priors, contexts[0], strict=True)]
+    powers[1:] = [power * np.exp(uncommon) for power in powers[1:]]
     assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
 
 

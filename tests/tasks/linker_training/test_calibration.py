@@ -28,13 +28,13 @@ from tasks.entities.linker import Linker
 from tasks.io.records import Record
 from tasks.linker_training.calibration import (
     MOST_DISCOUNT,
-    Outcomes,
-    Row,
     best_threshold,
     calibrate,
     fit_discount,
+    fit_uncommon,
     fit_weights,
 )
+from tasks.linker_training.outcomes import Outcomes, Row
 from tasks.linker_training.weights import likeliest
 from tests.support.contexts import write_context_table
 from tests.support.fine_tuned import CONFIG
@@ -46,12 +46,12 @@ from tests.tasks.linker_training.test_training import pages_of
 # Outcomes that are drawn
 
 
-Values = tuple[float, float, float, float, float]  # of Certainty, without the threshold
+Values = tuple[float, float, float, float, float]  # weights, unknown offset, temperature and discount
 
 
 def drawn(values: Values, count: int = 2000) -> Outcomes:
     """Mentions whose pages are drawn with the probabilities of these values."""
-    certainty, generator, rows = Certainty(*values), np.random.default_rng(0), []
+    certainty, generator, rows = Certainty(*values[:3], 0.0, *values[3:]), np.random.default_rng(0), []
     for _ in range(count):
         size = int(generator.integers(1, 6))
         counts = np.sort(generator.integers(1, 30, size))[::-1]
@@ -157,6 +157,53 @@ def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Lin
     assert fit["right_among_candidates"] == 1
 
 
+def outcomes_of_texts(offset: float, count: int = 4000) -> Outcomes:
+    """Mentions whose pages are drawn by their priors and this offset, and whose logits tell a little of them."""
+    generator, rows, gain = np.random.default_rng(0), [], 1.5
+    for _ in range(count):
+        size = int(generator.integers(1, 6))
+        priors = np.sort(generator.dirichlet(np.ones(size)))[::-1]
+        right = int(generator.choice(size, p=shares_of(np.log(priors) + offset * (np.arange(size) > 0))))
+        logits = gain * (generator.normal(size=size) + gain * (np.arange(size) == right))
+        items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
+        shares = shares_of(np.log(priors) + logits)
+        rows.append(Row(str(right), Candidates(EXACT, items), shares, np.zeros(size), [False] * size))
+    return Outcomes.of(rows)
+
+
+@pytest.mark.parametrize("offset", [-1.0, 0.0, 1.5])
+def test_texts_without_titles_tell_how_often_other_pages_are_meant(offset: float) -> None:
+    found = outcomes_of_texts(offset)
+    texts = replace(found, is_right=np.zeros_like(found.is_right), is_known=np.zeros_like(found.is_known))
+    for temperature in (1.0, 2.0):  # by which the logarithms of the shares are divided
+        warmer = replace(texts, shares=np.where(texts.shares > 0, texts.shares**temperature, 0.0))
+        assert fit_uncommon(warmer, temperature) == pytest.approx(offset, abs=0.15)
+    few = texts.only(np.arange(len(texts.sizes)) < 20)
+    assert abs(fit_uncommon(few, 1.0)) < 1.5
+    assert fit_uncommon(texts.only(texts.sizes == 1), 1.0) == pytest.approx(0.0, abs=1e-3)
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)), min_size=1, max_size=30))
+def test_the_offset_is_that_of_loops(rows: list[tuple[float, float]]) -> None:
+    """The likelihood of two candidates each, mention by mention, on a grid."""
+    candidates = [(Candidate("A", None, prior), Candidate("B", None, 1 - prior)) for prior, _ in rows]
+    outcomes = Outcomes.of(
+        [
+            Row(None, Candidates(EXACT, items), [share, 1 - share], np.zeros(2), [False] * 2)
+            for items, (_, share) in zip(candidates, rows, strict=True)
+        ]
+    )
+
+    def loss_of(value: float) -> float:
+        found = value**2 / 2
+        for prior, share in rows:
+            odds = np.exp(value)
+            found -= float(np.log(share + (1 - share) * odds) - np.log(prior + (1 - prior) * odds))
+        return found
+
+    assert loss_of(fit_uncommon(outcomes, 1.0)) <= min(map(loss_of, np.linspace(-5, 5, 41))) + 1e-3
+
+
 @given(
     st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]), st.booleans()), min_size=1),
     st.integers(0, 9),
@@ -251,6 +298,32 @@ def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
     assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25
     with pytest.raises(ValueError, match="no mention of 2 has its page among its candidates; give documents"):
         calibrate(small, [page("D", None)])
+
+
+def test_texts_that_are_to_be_linked_change_the_offset_alone(
+    small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their titles have no part in it; and the command reads them from a file."""
+    contexts = write_context_table(tmp_path / "contexts", {"A": {"z": 1.0}, "B": {"a": 1.0}})
+    linker, pages = replace(small, contexts=contexts), [page("A", "A", "A", "B", "B")]
+    plain, before = calibrate(linker, pages)
+    adapted, fit = calibrate(linker, pages, like=[page(*[None] * 5)] * 3)
+    assert adapted.uncommon_offset != 0.0 == plain.uncommon_offset
+    assert replace(adapted, uncommon_offset=0.0, min_probability=plain.min_probability) == plain
+    assert [(each["like"], each["like_mentions"]) for each in (before, fit)] == [(0, 0), (3, 15)]
+    assert calibrate(linker, pages, like=[page("B", "B", "B", "C", "C")] * 3)[0] == adapted
+    assert calibrate(linker, pages, like=pages)[0].uncommon_offset == 0.0
+    with pytest.raises(ValueError, match=r"here: none of 1 documents has a mention with several candidates"):
+        calibrate(linker, pages, like=[page()])
+    for name, documents in (
+        ("gold", pages),
+        ("like", [replace(page(*[None] * 5), id=str(n)) for n in range(3)]),
+    ):
+        (tmp_path / name).write_text("".join(json.dumps(to_json(each)) + "\n" for each in documents))
+    asked = ["--documents", "gold", "--mentions", "mentions", "--contexts", "contexts", "--like", "like"]
+    words = [word if word.startswith("--") else str(tmp_path / word) for word in asked]
+    main(["calibrate", *words, "--output", str(tmp_path / "calibration.json")])
+    assert json.loads(capsys.readouterr().out)["uncommon_offset"] == adapted.uncommon_offset
 
 
 # By a model, and by the command
