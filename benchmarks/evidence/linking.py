@@ -43,8 +43,8 @@ WANTED_POINTS, BEYOND, WANTED_ERROR = 5.0, 0.01, 0.05
 BAGS = "Accuracy in per cent with the best weight; the best where weights are chosen is the baseline."
 CERTAINTY = """What the held-out pages choose, as `calibrate` does, and the expected calibration error of the answers to
 mentions that have candidates: those whose page the dump has, and all. "before" is at temperature 1 and without a
-discount for pages that are no candidates. Adapted methods add the offset of uncommon pages, which titles have no part
-in."""
+discount for pages that are no candidates. Adapted methods add the offset of uncommon pages, before as well, which
+titles have no part in."""
 GOLD = DATA / "entity-linking/wned-wiki.jsonl"
 PRIOR, BAG, CONTEXTS = BASES = ("the prior", "prior + bag of words", "prior + contexts")
 ADAPTED = ", adapted"
@@ -85,9 +85,9 @@ class Found:
 
     def add(self, method: str, model: str, material: Material, linker: Linker) -> None:
         """Ask the gold documents, and look at the answers. What is adapted is asked without that before."""
-        if linker.certainty.uncommon_offset:
+        if material.like:
             plain = replace(linker, certainty=replace(linker.certainty, uncommon_offset=0.0))
-            self.add(method, model, material, plain)
+            self.add(method, model, replace(material, like=()), plain)
             method += ADAPTED
         asked = material.documents.asked[len(material.choosing) :]
         if linker.contexts is None:
@@ -152,8 +152,8 @@ def measure(folders: Sequence[Path], material: Material, *, globally: bool) -> F
     The held-out pages choose the weights and the certainty of each linker; globally those of the local way are taken.
     """
     found, linker = Found(), material.linker
-    prior = replace(linker, contexts=None)
-    found.add(PRIOR, "", material, calibrated(prior, replace(material, like=[])))
+    prior, unadapted = replace(linker, contexts=None), replace(material, like=())
+    found.add(PRIOR, "", unadapted, calibrated(prior, unadapted))
     if linker.contexts is not None:
         found.add(CONTEXTS, "", material, calibrated(linker, material))
     for folder in folders:
@@ -220,7 +220,7 @@ def mention_rows(gold: Counter[str], pages: Counter[str]) -> list[Record]:
 
 
 def targets(differences: Sequence[Record], certainties: Sequence[Record]) -> list[Record]:
-    """Points above the prior and above the bag of words, of the better way; and the calibration error of models.
+    """Points above the prior and above the bag of words, of the better way; and the calibration error of each method.
 
     Above the bag of words is what has the whole interval above zero.
     """

@@ -4,7 +4,7 @@ Packed on a GPU, bf16   its variable-length kernel (`attention_cuda.attend_by_ca
 Packed on a GPU, else   torch's attention over jagged tensors (`attention_cuda.attend_jagged`)
 Padded on a GPU         torch's attention with a mask
 Both on a CPU           products (`attention_cpu`), sequence after sequence where they are packed; torch's attention
-                        where there is neither dropout nor a query for entities, but for training in bf16
+                        where there is neither dropout nor a query for entities, except in training in bf16
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What CPUs need for attention: plain products with dropout, which torch's fused kernel there does not know.
+"""What CPUs need for attention: plain products, where torch's fused kernel there lacks dropout or is slow, as in bf16.
 
 And sequences taken out of packed tokens, one after the other, and put back.
 """

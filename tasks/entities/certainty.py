@@ -37,8 +37,8 @@ class Certainty:
         context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior: both
             together are what counts say. Of no meaning without contexts.
         unknown_offset: added to the scores of candidates that the model does not know.
-        uncommon_offset: added to the scores of all candidates but the commonest. Without a model and contexts, of no
-            meaning.
+        uncommon_offset: added to the scores of all candidates but the commonest, of equals the first by title. Of no
+            meaning with neither a model nor contexts.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
             c candidates, these pages have the probability discount x c / n.

@@ -28,6 +28,7 @@ from tasks.linker_training.weights import likeliest
 # and say little.
 WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "model": (1.0, 0.02), "unknown": (0.0, -np.inf)}
 MOST_UNCOMMON = 5.0  # in either direction
+BROAD = 10.0  # a deviation that says next to nothing
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
 SMALLEST = float(np.log(np.finfo(np.float64).tiny))
 
@@ -53,15 +54,18 @@ def calibrate(
         documents: with titles.
         own_links: whether they are pages of the table's dump, whose links are taken out of the candidates.
         like: documents as those that will be linked, with mentions whose titles are not asked; none: as the others.
-            They change the offset of uncommon pages alone. All that is told of `documents` is without it.
+            They are no pages of the table's dump. They change the offset of uncommon pages alone, and what is told of
+            `documents` is without it.
         weights: a certainty that has them, such as that of the same model in the other mode; None: they are chosen.
         min_probability: the threshold; None: that of the best F1.
         at_once: so many documents are scored together.
 
-    Raises: NothingToLearnError; ValueError where the contexts have read the documents, and for `like` without mentions.
+    Raises: NothingToLearnError; ValueError where the contexts have read the documents, and where `like` tells nothing.
     """
     if own_links:
         check_held_out(linker, documents)
+    if like:
+        check_choices(linker, like)
     own = linker.finder.own_links(documents) if own_links else [NO_LINKS] * len(documents)
     if weights is None and (linker.model or linker.contexts is not None):
         local = replace(linker, certainty=UNCALIBRATED, is_global=False)
@@ -71,9 +75,10 @@ def calibrate(
     temperature = at_best(*outcomes.reached().choices())
     known = outcomes.only(outcomes.is_known)
     certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
-    theirs = texts(linker, like, at_once)
-    if theirs:
-        offset = fit_uncommon(theirs, temperature) - fit_uncommon(outcomes, temperature)
+    texts = Outcomes.of(rows_of_documents(linker, like, [NO_LINKS] * len(like), at_once))
+    if like:
+        usual = fit_uncommon(known, temperature, 0.0, BROAD)
+        offset = fit_uncommon(texts, temperature, usual, 1.0) - usual
         certainty = replace(certainty, uncommon_offset=round(offset * temperature, 2))
     if min_probability is None:
         min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
@@ -83,25 +88,24 @@ def calibrate(
         "documents": len(documents),
         "own_links_left_out": own_links,
         "like": len(like),
-        "like_mentions": theirs.total if theirs else 0,
+        "like_mentions": texts.total,
         **figures_of(outcomes, certainty),
         "expected_calibration_error_before": before["expected_calibration_error"],
     }
 
 
-def texts(linker: Linker, documents: Sequence[Document], at_once: int) -> Outcomes | None:
-    """The mentions of documents that will be linked; None of no documents.
-
-    Raises: ValueError where no mention has several candidates.
-    """
-    if not documents:
-        return None
-    found = Outcomes.of(rows_of_documents(linker, documents, [NO_LINKS] * len(documents), at_once))
-    if not (found.sizes > 1).any():
-        raise documents[0].error(
-            f"none of {len(documents)} documents has a mention with several candidates; give what link answers to them"
+def check_choices(linker: Linker, texts: Sequence[Document]) -> None:
+    """Raises: ValueError where texts without titles cannot tell which candidates are meant."""
+    if not linker.model and linker.contexts is None:
+        raise ValueError(
+            "--like: counts alone do not read a text; give --model or --contexts with it, or leave it out"
         )
-    return found
+    asked = (linker.ask(each.text, each.mentions or ()) for each in texts)
+    if not any(len(of.items) > 1 for each in asked for of in each.candidates):
+        raise ValueError(
+            f"--like: no mention of its {len(texts):,} documents has several candidates; give more documents with "
+            "mentions, or leave it out"
+        )
 
 
 def weighted(certainty: Certainty) -> Certainty:
@@ -187,12 +191,12 @@ def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> float:
     return fit_temperature(lambda: [(scores, is_right)])
 
 
-def fit_uncommon(outcomes: Outcomes, temperature: float) -> float:
+def fit_uncommon(outcomes: Outcomes, temperature: float, expected: float, deviation: float) -> float:
     """How much likelier other pages than the commonest are meant than counts say, as a logarithm of odds.
 
     The likeliest value, where the page of no mention is known, only its shares and priors: then another page is meant
-    as often by the shares as by the priors, both with that value. It has a normal prior, with mean 0 and standard
-    deviation 1, so that it stays near 0 where there are few mentions.
+    as often by the shares as by the priors, both with that value. It has a normal prior, with what is expected as its
+    mean and that standard deviation, so that it stays near there where there are few mentions.
     """
     some = outcomes.only(outcomes.sizes > 1)
     places = np.arange(some.shares.shape[1])
@@ -206,7 +210,7 @@ def fit_uncommon(outcomes: Outcomes, temperature: float) -> float:
             - log_sum(shares + value * temperature * is_other, temperature)
             for value in values
         ]
-        return np.sum(found, axis=1) + np.square(values) / 2
+        return np.sum(found, axis=1) + np.square(np.subtract(values, expected) / deviation) / 2
 
     return least(loss, -MOST_UNCOMMON, MOST_UNCOMMON, 1e-3)
 

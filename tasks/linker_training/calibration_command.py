@@ -70,7 +70,8 @@ def add_calibration(calibrate: argparse.ArgumentParser) -> None:
         "--like",
         type=Path,
         help="documents as those that will be linked, with mentions, such as link answers: they tell how often another "
-        "page than the commonest is meant; their titles are not asked (default: as often as in --documents)",
+        "page than the commonest is meant; their titles are not asked, and they are no pages of the table's dump "
+        "(default: as often as in --documents)",
     )
     calibrate.add_argument(
         "--min-probability",
@@ -97,21 +98,25 @@ def run_calibration(
         raise ValueError(
             f"--output {options.output}: a folder; give a file, such as {options.output}/calibration.json"
         )
-    left_out: list[str] | None = [] if options.on_error == "skip" else None
-    documents = read_documents(options.documents, left_out)
+    skips = options.on_error == "skip"
+    left_out, like_left_out = list[str](), list[str]()
+    documents = read_documents(options.documents, left_out if skips else None)
+    like = read_documents(options.like, like_left_out if skips else None) if options.like else ()
     certainty, fit = calibrate(
         linker,
         documents,
         own_links=options.own_links,
-        like=read_documents(options.like, left_out) if options.like else (),
+        like=like,
         min_probability=options.min_probability,
         at_once=at_once,
     )
     fit = {
         "file_sha256": file_sha256(str(options.documents)),
-        "mentions_left_out": len(left_out or ()),
+        "mentions_left_out": len(left_out),
+        "like_sha256": file_sha256(str(options.like)) if options.like else None,
+        "like_mentions_left_out": len(like_left_out),
         **fit,
     }
     write_certainty(options.output, certainty, basis_of(linker, model), fit)
     print(json.dumps(json.loads(options.output.read_text(encoding="utf-8")), indent=2))
-    return left_out or []
+    return left_out + like_left_out

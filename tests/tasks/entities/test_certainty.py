@@ -193,7 +193,8 @@ def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     finder = CandidateFinder(MentionTable(str(table)))
     used_for = basis(finder, None, None, is_global=True, longer_mentions=False)
-    certainty = Certainty(0.5, 4.0, -1.5, 1.25, 0.125, 0.3)
+    certainty = Certainty(0.5, 4.0, -1.5, 0.75, 1.25, 0.125, 0.3)
+    assert 0 not in vars(certainty).values()
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
     assert used_for["mode"] == "prior"

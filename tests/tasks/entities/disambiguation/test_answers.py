@@ -168,6 +168,7 @@ class ByForce:
             if logits is not None:
                 behind = len(VOCABULARY) + [*self.of_title].index(each.title) if row is None else row
                 score += logits[behind] + (self.certainty.unknown_offset if row is None else 0.0)
+            score += self.certainty.uncommon_offset if place else 0.0
             scores.append(score)
         shares = np.exp(scores)
         return shares / shares.sum()
@@ -220,7 +221,13 @@ NAMES = st.tuples(
 @given(
     st.dictionaries(NAMES, SEVERAL, min_size=1, max_size=9),
     st.booleans(),
-    st.builds(Certainty, st.sampled_from([0.0, 0.5, 1.0]), st.just(2.0), st.sampled_from([-1.0, 0.0])),
+    st.builds(
+        Certainty,
+        prior_weight=st.sampled_from([0.0, 0.5, 1.0]),
+        context_weight=st.just(2.0),
+        unknown_offset=st.sampled_from([-1.0, 0.0]),
+        uncommon_offset=st.sampled_from([-1.0, 0.0, 2.0]),
+    ),
     st.booleans(),
     st.sampled_from([1, 60, 4096]),
 )
