@@ -39,6 +39,7 @@ from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, d
 from tasks.serving.linking.formats import FORMATS, find_format
 from tasks.serving.linking.service import add_service, check_packages, serve
 from tasks.serving.predict import their_words
+from tasks.serving.recognition import add_recognition, with_recognition
 from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, tell_errors
 
 TOKENS_PER_DOCUMENT = 128  # a guess, by which documents are taken together: answers wait for all of these
@@ -53,11 +54,13 @@ def parser() -> argparse.ArgumentParser:
     link = commands.add_parser("link", help="find the pages that documents mention")
     link.set_defaults(run=run_link)
     add_documents(link)
+    add_recognition(link)
     add_method(link)
     add_certainty(link)
     service = commands.add_parser("serve", help="link documents that come over HTTP")
     service.set_defaults(run=run_serve, find_mentions=False, candidates=False)
     add_service(service)
+    add_recognition(service)
     add_method(service)
     add_certainty(service)
     score = commands.add_parser("score", help="compare answers with gold documents")
@@ -176,7 +179,7 @@ def add_mention_errors(command: argparse.ArgumentParser) -> None:
 
 
 def open_linker(options: argparse.Namespace) -> Linker:
-    """The linker of the options of `add_method`."""
+    """The linker of the options of `add_method`, and of those beside it."""
     annotator = Annotator.open(
         options.mentions, min_link_probability=options.min_link_probability, min_commonness=0.0
     )
@@ -195,12 +198,13 @@ def open_linker(options: argparse.Namespace) -> Linker:
         words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
         model = load_model(folder, annotator.table, words, device=options.device)
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
-    return with_options(linker, folder, options)
+    return with_recognition(with_options(linker, folder, options), options)
 
 
 def at_once(options: argparse.Namespace) -> int:
     """How many documents are answered together."""
-    return max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if options.model else AT_ONCE
+    computes = options.model or options.ner
+    return max(1, options.tokens_per_batch // TOKENS_PER_DOCUMENT) if computes else AT_ONCE
 
 
 def run_link(options: argparse.Namespace) -> int:

@@ -52,6 +52,21 @@ class Candidates(NamedTuple):
     links: int = 0
 
 
+class Found(NamedTuple):
+    """A mention that was found in a text.
+
+    Attributes:
+        start, end: characters of the text, half open, in code points.
+        probability: that it is one. For a name of the table: how often the name is a link.
+        label: what a model of entity recognition calls it, whose probability that is; None for a name of the table.
+    """
+
+    start: int
+    end: int
+    probability: float
+    label: str | None = None
+
+
 NOTHING = Candidates(NONE, ())
 _Found = tuple[tuple[Candidate, ...], int]
 
@@ -63,14 +78,14 @@ class Asked(NamedTuple):
         text: of the document.
         mentions: in it.
         candidates: of each mention.
-        link_probabilities: of mentions that were found, how often their names are links; None where they were given.
+        found: the mentions, with how sure it is that they are some; None where they were given.
         contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
     """
 
     text: str
     mentions: Sequence[Mention]
     candidates: Sequence[Candidates]
-    link_probabilities: Sequence[float] | None = None
+    found: Sequence[Found] | None = None
     contexts: Sequence[NDArray[np.float64]] | None = None
 
     def log_priors(self, context_weight: float) -> list[NDArray[np.float64]]:

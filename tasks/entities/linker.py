@@ -1,7 +1,7 @@
 """Documents in, mentions with their pages out: finds mentions, their candidates, and which of these is meant."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, OwnLinks
+from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, Found, OwnLinks
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Figures, Floats, basis, read_certainty
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tasks.entities.disambiguation.entity_model import EntityModel
 
 Answer = dict[str, Any]
+Recognize = Callable[[Sequence[str]], Sequence[Sequence[Found]]]
+"""The names in each of some texts, by a model of entity recognition."""
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
 
@@ -31,7 +33,8 @@ class Linker:
 
     Attributes:
         finder: of candidates.
-        annotator: finds the mentions of documents that bring none.
+        annotator: finds the mentions of documents that bring none, by the table's names.
+        recognize: finds them in its place.
         model: without one the answer is what counts say.
         contexts: what is written around links; without them the counts are those of links alone.
         is_global: see `disambiguation`.
@@ -44,6 +47,7 @@ class Linker:
 
     finder: CandidateFinder
     annotator: Annotator
+    recognize: Recognize | None = None
     model: "EntityModel | None" = None
     contexts: ContextTable | None = None
     is_global: bool = True
@@ -62,9 +66,7 @@ class Linker:
 
         Raises: ValueError naming the record.
         """
-        documents = [
-            self._asked(*pair) for pair in zip(records, own or [NO_LINKS] * len(records), strict=True)
-        ]
+        documents = self._documents(records, own or [NO_LINKS] * len(records))
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
         return [
             {"mentions": self._answers(*pair)} for pair in zip(documents, self.shares(documents), strict=True)
@@ -93,19 +95,31 @@ class Linker:
             contexts = self.contexts.cosines(text, titles)
         return Asked(text, mentions, candidates, contexts=contexts)
 
-    def _asked(self, record: Record, own: OwnLinks) -> Asked:
-        text = record.text("text")
-        mentions = None if self.finds_all else read_document(record, 0).mentions
-        link_probabilities = None
-        if mentions is None:
-            found = self.annotator.annotate(text)
-            mentions = tuple(Mention(each.start, each.end) for each in found)
-            link_probabilities = [each.link_probability for each in found]
-        return self.ask(text, mentions, own)._replace(link_probabilities=link_probabilities)
+    def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[Asked]:
+        """What is asked of records: about the mentions that they bring, or those that are found."""
+        texts = [record.text("text") for record in records]
+        given = [None if self.finds_all else read_document(record, 0).mentions for record in records]
+        found = iter(self._find([text for text, own in zip(texts, given, strict=True) if own is None]))
+        documents = []
+        for text, mentions, links in zip(texts, given, own, strict=True):
+            if mentions is not None:
+                documents.append(self.ask(text, mentions, links))
+                continue
+            names = next(found)
+            places = [Mention(each.start, each.end) for each in names]
+            documents.append(self.ask(text, places, links)._replace(found=names))
+        return documents
+
+    def _find(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+        """The mentions in each text."""
+        if self.recognize:
+            return self.recognize(texts)
+        annotations = [self.annotator.annotate(text) for text in texts]
+        return [[Found(each.start, each.end, each.link_probability) for each in of] for of in annotations]
 
     def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
-        is_link: Sequence[float | None] = asked.link_probabilities or [None] * len(asked.mentions)
-        rows = zip(asked.mentions, asked.candidates, shares, is_link, strict=True)
+        how: Sequence[Found | None] = asked.found or [None] * len(asked.mentions)
+        rows = zip(asked.mentions, asked.candidates, shares, how, strict=True)
         return [self._answer(asked.text, *each) for each in rows]
 
     def _answer(
@@ -114,13 +128,13 @@ class Linker:
         mention: Mention,
         found: Candidates,
         shares: "Floats | list[float]",
-        link_probability: float | None,
+        how: Found | None,
     ) -> Answer:
         """What is said of a mention; of equal candidates the commoner one."""
         of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         chosen = None
-        if best is not None and link_of(of_each[best], link_probability) >= self.certainty.min_probability:
+        if best is not None and link_of(of_each[best], how) >= self.certainty.min_probability:
             chosen = found.items[best]
         target = chosen and self.finder.targets.get(chosen.title)
         answer: Answer = {
@@ -132,9 +146,11 @@ class Linker:
             "qid": target.qid if target else None,
             "entity_id": chosen.entity_id if chosen else None,
             "probability": None if best is None else round(of_each[best], DIGITS),
-            "link_probability": None if link_probability is None else round(link_probability, DIGITS),
+            "link_probability": round(how.probability, DIGITS) if how and how.label is None else None,
             "step": found.step,
         }
+        if how and how.label is not None:
+            answer |= {"label": how.label, "label_probability": round(how.probability, DIGITS)}
         if self.shows_candidates:
             answer["candidates"] = [
                 {
@@ -195,6 +211,6 @@ def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[
     return found
 
 
-def link_of(probability: float, link_probability: float | None) -> float:
-    """How probable a link to a page is: a mention that was given is one, a name that was found is one often enough."""
-    return probability if link_probability is None else probability * link_probability
+def link_of(probability: float, how: Found | None) -> float:
+    """How probable a link to a page is: a mention that was given is one, and one that was found is one as it says."""
+    return probability if how is None else probability * how.probability

@@ -27,8 +27,8 @@ def add_certainty(link: argparse.ArgumentParser) -> None:
         "--min-probability",
         type=share,
         metavar="SHARE",
-        help="mentions whose page is less probable are given none; of a name that is found, probability x link "
-        "probability counts (default: that of the calibration, or 0)",
+        help="mentions whose page is less probable are given none; of one that is found, probability x link "
+        "probability counts, or x that of --ner (default: that of the calibration, or 0)",
     )
     either = link.add_mutually_exclusive_group()
     either.add_argument(
@@ -51,6 +51,8 @@ def add_calibration(calibrate: argparse.ArgumentParser) -> None:
     calibrate.set_defaults(
         find_mentions=False,
         candidates=False,
+        ner=None,
+        language=None,
         calibration=None,
         min_link_probability=MIN_LINK_PROBABILITY,
         prior_weight=1.0,

@@ -33,6 +33,7 @@ CANDIDATE = _object(title=TEXT, entity_id=WHOLE_OR_NULL, prior=NUMBER, probabili
 MENTION = _object(
     mention=TEXT, **PLACE, title=TEXT_OR_NULL, page_id=WHOLE_OR_NULL, qid=TEXT_OR_NULL,
     entity_id=WHOLE_OR_NULL, probability=NUMBER_OR_NULL, link_probability=NUMBER_OR_NULL, step=TEXT,
+    label={**TEXT, "description": "with --ner: what its model calls the mention"}, label_probability=NUMBER,
     candidates=_list(CANDIDATE),
 )  # fmt: skip
 ERROR = _object(("error",), error=TEXT)
@@ -58,7 +59,15 @@ HEALTH = {
     "responses": {
         "200": _json(
             "It answers, by this table",
-            _object(status=TEXT, language=TEXT_OR_NULL, dump=_list(TEXT), names=WHOLE, model=YES_NO),
+            _object(
+                status=TEXT,
+                language=TEXT_OR_NULL,
+                dump=_list(TEXT),
+                names=WHOLE,
+                model=YES_NO,
+                contexts=YES_NO,
+                ner=YES_NO,
+            ),
         )
     }
 }

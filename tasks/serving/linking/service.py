@@ -198,7 +198,8 @@ def health(linker: Linker) -> dict[str, Any]:
     table = linker.finder.table
     facts = table.manifest.facts
     found = {name: facts.get(name) for name in ("language", "dump")}
-    uses = {"model": linker.model is not None, "contexts": linker.contexts is not None}
+    parts = {"model": linker.model, "contexts": linker.contexts, "ner": linker.recognize}
+    uses = {name: part is not None for name, part in parts.items()}
     return {"status": "ok", **found, "names": len(table), **uses}
 
 

@@ -87,6 +87,7 @@ def test_health_names_the_table(client: TestClient, linker: Linker) -> None:
         "names": len(linker.finder.table),
         "model": False,
         "contexts": False,
+        "ner": False,
     }
 
 

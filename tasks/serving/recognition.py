@@ -1,0 +1,59 @@
+"""Mentions in texts, as a fine-tuned model of entity recognition finds them: the option `--ner` of linking."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tasks.entities.candidates import Found
+from tasks.entities.linker import Linker
+from tasks.finetuning.registry import TASKS
+from tasks.serving.plain_text import NO_LANGUAGE, question
+from tasks.serving.predict import Predictor, load
+
+
+@dataclass(frozen=True)
+class Recognizer:
+    """Finds the entities of texts in a language, by whose rules they are parted into sentences."""
+
+    predictor: Predictor
+    language: str
+
+    def __call__(self, texts: Sequence[str]) -> list[list[Found]]:
+        """The entities of each text, from left to right; they do not overlap."""
+        questions = [question(f"text {number}", text, self.language) for number, text in enumerate(texts, 1)]
+        return [
+            [Found(each["start"], each["end"], each["probability"], each["label"]) for each in of["entities"]]
+            for of in self.predictor.answer(questions)
+        ]
+
+
+def add_recognition(link: argparse.ArgumentParser) -> None:
+    """What finds mentions in place of the table's names."""
+    link.add_argument(
+        "--ner",
+        type=Path,
+        metavar="DIR",
+        help="folder of a fine-tuned model of ner, which finds the mentions in place of the table's names",
+    )
+    link.add_argument(
+        "--language",
+        help="the wiki's code of the texts' language, by which --ner finds sentences (general rules: one that is not "
+        f"known; {NO_LANGUAGE}: a line is one; default: that of the table)",
+    )
+
+
+def with_recognition(linker: Linker, options: argparse.Namespace) -> Linker:
+    """The linker with the model of `--ner`, if any. Raises: ValueError for a folder of no such model."""
+    if not options.ner:
+        if options.language:
+            raise ValueError("--language: only --ner DIR asks for sentences; give both, or neither")
+        return linker
+    predictor = load(options.ner, device=options.device)
+    if predictor.task is not TASKS["ner"]:
+        raise ValueError(
+            f"--ner {options.ner}: no model of ner, which alone finds mentions; give one that is"
+        )
+    language = options.language or linker.finder.table.manifest.facts["language"]
+    predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch)
+    return replace(linker, recognize=Recognizer(predictor, language))
