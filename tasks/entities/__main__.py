@@ -8,7 +8,8 @@
     python -m tasks.entities convert FILE > documents.jsonl
 
 `link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
-`page_id`, `qid`, `entity_id`, `probability`, `link_probability` and `step`. Places are code points, ends are excluded.
+`page_id`, `qid`, `entity_id`, `probability`, `link_probability` and `step`; with `--ner` also `label` and
+`label_probability`. Places are code points, ends are excluded.
 """
 
 import argparse

@@ -78,7 +78,7 @@ class Asked(NamedTuple):
         text: of the document.
         mentions: in it.
         candidates: of each mention.
-        found: the mentions, with how sure it is that they are some; None where they were given.
+        found: the mentions as they were found, with their probabilities; None where they were given.
         contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
     """
 

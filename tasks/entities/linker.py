@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ class Linker:
     Attributes:
         finder: of candidates.
         annotator: finds the mentions of documents that bring none, by the table's names.
-        recognize: finds them in its place.
+        recognize: if given, finds them instead of the annotator.
         model: without one the answer is what counts say.
         contexts: what is written around links; without them the counts are those of links alone.
         is_global: see `disambiguation`.
@@ -47,6 +47,7 @@ class Linker:
 
     finder: CandidateFinder
     annotator: Annotator
+    _: KW_ONLY
     recognize: Recognize | None = None
     model: "EntityModel | None" = None
     contexts: ContextTable | None = None
@@ -99,7 +100,9 @@ class Linker:
         """What is asked of records: about the mentions that they bring, or those that are found."""
         texts = [record.text("text") for record in records]
         given = [None if self.finds_all else read_document(record, 0).mentions for record in records]
-        found = iter(self._find([text for text, own in zip(texts, given, strict=True) if own is None]))
+        found = iter(
+            self._find([text for text, brought in zip(texts, given, strict=True) if brought is None])
+        )
         documents = []
         for text, mentions, links in zip(texts, given, own, strict=True):
             if mentions is not None:
@@ -118,8 +121,8 @@ class Linker:
         return [[Found(each.start, each.end, each.link_probability) for each in of] for of in annotations]
 
     def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
-        how: Sequence[Found | None] = asked.found or [None] * len(asked.mentions)
-        rows = zip(asked.mentions, asked.candidates, shares, how, strict=True)
+        sources: Sequence[Found | None] = asked.found or [None] * len(asked.mentions)
+        rows = zip(asked.mentions, asked.candidates, shares, sources, strict=True)
         return [self._answer(asked.text, *each) for each in rows]
 
     def _answer(
@@ -128,13 +131,13 @@ class Linker:
         mention: Mention,
         found: Candidates,
         shares: "Floats | list[float]",
-        how: Found | None,
+        name: Found | None,
     ) -> Answer:
-        """What is said of a mention; of equal candidates the commoner one."""
+        """What is said of a mention, found as `name` or given; of equal candidates the commoner one."""
         of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
         chosen = None
-        if best is not None and link_of(of_each[best], how) >= self.certainty.min_probability:
+        if best is not None and link_of(of_each[best], name) >= self.certainty.min_probability:
             chosen = found.items[best]
         target = chosen and self.finder.targets.get(chosen.title)
         answer: Answer = {
@@ -146,11 +149,11 @@ class Linker:
             "qid": target.qid if target else None,
             "entity_id": chosen.entity_id if chosen else None,
             "probability": None if best is None else round(of_each[best], DIGITS),
-            "link_probability": round(how.probability, DIGITS) if how and how.label is None else None,
+            "link_probability": round(name.probability, DIGITS) if name and name.label is None else None,
             "step": found.step,
         }
-        if how and how.label is not None:
-            answer |= {"label": how.label, "label_probability": round(how.probability, DIGITS)}
+        if name and name.label is not None:
+            answer |= {"label": name.label, "label_probability": round(name.probability, DIGITS)}
         if self.shows_candidates:
             answer["candidates"] = [
                 {
@@ -211,6 +214,6 @@ def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[
     return found
 
 
-def link_of(probability: float, how: Found | None) -> float:
-    """How probable a link to a page is: a mention that was given is one, and one that was found is one as it says."""
-    return probability if how is None else probability * how.probability
+def link_of(probability: float, name: Found | None) -> float:
+    """How probable a link to a page is: a mention that was given is one, and a name that was found is one at times."""
+    return probability if name is None else probability * name.probability

@@ -20,7 +20,7 @@ def check_inputs(names: Sequence[str]) -> None:
             raise ValueError(f"{name}: no such file; wanted documents, or - for those on stdin")
         if name != STDIN and path.is_dir():
             raise ValueError(
-                f"{name}: a folder; wanted files of documents (do several fit the pattern of --mentions?)"
+                f"{name}: a folder; wanted files of documents (do several fit a pattern, such as that of --mentions?)"
             )
 
 

@@ -7,10 +7,26 @@ from transformers import {name}, LukeTokenizer
 
 tokenizer = LukeTokenizer.from_pretrained("this folder")
 model = {name}.from_pretrained("this folder").eval()
-
+"""
+LOGITS = """
 @torch.inference_mode()
 def logits(text, spans):
     return model(**tokenizer(text, entity_spans=spans, return_tensors="pt")).logits[0]
+"""
+# Places for passes of the model are found once: where a text is cut into sub-words depends on all spans.
+PASSES = """
+def passes(spans):  # as in training, where a pass of the model has at most 128 spans
+    count = -(-len(spans) // 128)
+    return [slice(n * len(spans) // count, (n + 1) * len(spans) // count) for n in range(count)]
+"""
+LOGITS_OF_SPANS = """
+@torch.inference_mode()
+def logits(text, spans):
+    inputs = tokenizer(text, entity_spans=spans, return_tensors="pt")
+    words = {name: value for name, value in inputs.items() if not name.startswith("entity")}
+    entities = {name: value for name, value in inputs.items() if name not in words}
+    parts = [{name: value[:, part] for name, value in entities.items()} for part in passes(spans)]
+    return torch.cat([model(**words, **part).logits[0] for part in parts])
 """
 ENCODE = """
 def encode(piece):
@@ -78,7 +94,8 @@ def logits(text, spans):
         done = cut
         before[place] = len(ids)
     ids += encode(text[done:])
-    return classify(ids, [(before[start], before[end]) for start, end in spans])
+    places = [(before[start], before[end]) for start, end in spans]
+    return torch.cat([classify(ids, places[part]) for part in passes(spans)])
 """
 ENDS = """
         entity_start_positions=torch.tensor([[first + 1 for first, _ in places]]),
@@ -100,6 +117,8 @@ print(answer("Ada Lovelace was born in London.", (0, 12), (25, 31)))
 SPANS = """
 def answer(text, words):
     spans = [(start, end) for n, (start, _) in enumerate(words) for _, end in words[n : n + 16]]
+    if not spans:
+        return []
     scores = logits(text, spans)
     probabilities = (scores / model.config.calibration_temperature).softmax(-1).amax(-1).tolist()
     scores, classes = scores.max(-1)
@@ -162,8 +181,9 @@ GIVEN = {
     "LukeForEntityClassification": "the text and the mention's characters",
     "LukeForEntityPairClassification": "the text, and the characters of the head and the tail, in this order",
     "LukeForEntitySpanClassification": (
-        "the text and the characters of its words, which end at blanks and around punctuation marks. It classifies all "
-        "spans of up to 16 words; a LUKE is asked about at most 128 at once, and about the others again"
+        "a sentence and the characters of its words. `python -m tasks.predict` takes each line of a text for one. "
+        "Its words end at blanks and around punctuation marks, but for marks inside of words, numbers, abbreviations "
+        "and addresses (`don't`, `3.5`, `U.S.`, `AT&T`), and `'s` is a word. All spans of up to 16 words are classified"
     ),
     "LukeForQuestionAnswering": (
         f"the question, of at most {MAX_QUESTION} sub-words (`python -m tasks.predict` cuts a longer one), and the "
@@ -196,8 +216,10 @@ def program_of(architecture: str, name: str, *, is_bert: bool, has_entities: boo
         titles = '["[MASK]"] * len(places)' if is_of_spans else '["[MASK]", "[MASK2]"][: len(places)]'
         begin = LUKE_OF_BERT.format(name=name, encode=ENCODE, titles=titles, ends=ENDS if is_of_spans else "")
     else:
-        return LUKE.format(name=name) + ANSWERS[architecture]
-    return begin + (WORDS_OF_SPANS if is_of_spans else MENTIONS) + ANSWERS[architecture]
+        of_texts = PASSES + LOGITS_OF_SPANS if is_of_spans else LOGITS
+        return LUKE.format(name=name) + of_texts + ANSWERS[architecture]
+    of_texts = PASSES + WORDS_OF_SPANS if is_of_spans else MENTIONS
+    return begin + of_texts + ANSWERS[architecture]
 
 
 def blanks(architecture: str, profile: str) -> str:

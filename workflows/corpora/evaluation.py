@@ -79,9 +79,8 @@ def open_linker(
     """A linker by a mention table, contexts and a pretrained model. Raises: ValueError where they do not fit."""
     annotator = Annotator.open(mentions)
     loaded = load_model(model, annotator.table, tokenizer, device=device)
-    return Linker(
-        CandidateFinder(annotator.table), annotator, loaded, open_contexts(contexts, annotator.table)
-    )
+    found = open_contexts(contexts, annotator.table)
+    return Linker(CandidateFinder(annotator.table), annotator, model=loaded, contexts=found)
 
 
 def build(
