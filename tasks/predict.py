@@ -3,7 +3,6 @@
 import argparse
 import io
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,16 @@ from tasks.io.records import parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
-from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, files, lines_of, numbered, tell_errors
+from tasks.serving.streams import (
+    AT_ONCE,
+    Errors,
+    add_on_error,
+    answer_stream,
+    files,
+    lines_of,
+    numbered,
+    tell_errors,
+)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -91,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(status)
 
 
-def answer(options: argparse.Namespace) -> Counter[str]:
+def answer(options: argparse.Namespace) -> Errors:
     """Answers what is given, and counts the reasons of errors. Raises: ValueError for what the model cannot do."""
     if sys.stdout is None or (sys.stdin is None and not options.text):
         raise ValueError(

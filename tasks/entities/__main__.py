@@ -210,7 +210,7 @@ def at_once(options: argparse.Namespace) -> int:
 
 def run_link(options: argparse.Namespace) -> int:
     """Link the inputs, one after another; the status."""
-    check_inputs(options.inputs)
+    check_inputs(options.inputs, options.input)
     if sys.stdout is None:
         raise ValueError("stdout is closed, to which answers go; open it")
     linker = open_linker(options)

@@ -1,5 +1,6 @@
 """Documents as text or JSON lines, of files and of stdin: what is linked."""
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,8 +13,16 @@ KINDS = JSON_LINES, TEXT_LINES, FILES
 STDIN = "-"
 
 
-def check_inputs(names: Sequence[str]) -> None:
-    """See that all inputs are there, before any is read. Raises: ValueError naming one that is not, or is a folder."""
+# How files of annotated documents begin that are neither text nor a JSON object a line.
+ANNOTATED = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:-DOCSTART-|<\?xml|\[\s*\{)")
+
+
+def check_inputs(names: Sequence[str], kind: str | None = None) -> None:
+    """See that all inputs can be asked about, before any is read; `kind` says what their documents are.
+
+    Raises: ValueError naming one that is not there, is a folder or, where nothing says what it is, is in a format that
+    `convert` reads.
+    """
     for name in names:
         path = Path(name)
         if name != STDIN and not path.exists():
@@ -22,6 +31,21 @@ def check_inputs(names: Sequence[str]) -> None:
             raise ValueError(
                 f"{name}: a folder; wanted files of documents (do several fit a pattern, such as that of --mentions?)"
             )
+        if kind is None and path.is_file() and (found := begins_as_annotated(path)):
+            raise ValueError(
+                f"{name}: begins with {found!r}, as annotated documents do; make JSON lines of it by "
+                "python -m tasks.entities convert, or give --input lines if it is text"
+            )
+
+
+def begins_as_annotated(path: Path) -> str | None:
+    """What a file of annotated documents begins with; None for any other file, and for one that cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            match = ANNOTATED.match(stream.read(1 << 10))
+    except OSError:
+        return None
+    return match[0].decode().strip() if match else None
 
 
 def documents_of(names: Sequence[str], *, are_files: bool) -> Iterator[Given]:

@@ -39,12 +39,24 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def tell_errors(errors: Counter[str], on_error: str) -> int:
+class Errors(Counter[str]):
+    """How often each reason was found; `first` has the place where it was found first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: dict[str, str] = {}
+
+    def note(self, reason: str, where: str) -> None:
+        self[reason] += 1
+        self.first.setdefault(reason, where)
+
+
+def tell_errors(errors: Errors, on_error: str) -> int:
     """The status of the command; what was skipped is told on stderr."""
     if on_error != "skip":
         return 1 if errors else 0
     for reason, count in errors.most_common():
-        print(f"left out: {count}: {reason}", file=sys.stderr)
+        print(f"left out: {count}: {reason} (the first at {errors.first[reason]})", file=sys.stderr)
     return 0
 
 
@@ -200,13 +212,13 @@ def answer_stream(
     form: Format = JSON_LINES,
     on_error: str = "report",
     size: int = AT_ONCE,
-) -> Counter[str]:
+) -> Errors:
     """Writes what `form` makes of each answer, flushed batch by batch, and returns the errors' reasons, counted.
 
     With `report` an error is written in the answer's place, as `form` writes it; where that does not say what is wrong,
     stderr does. `skip` leaves it out. Raises: ValueError for the first one with `stop`, after all answers before it.
     """
-    errors: Counter[str] = Counter()
+    errors = Errors()
     output.write(form.begin)
     output.flush()
     try:
@@ -216,7 +228,7 @@ def answer_stream(
                 if error and on_error == "stop":
                     raise ValueError(error)
                 if error:
-                    errors[error.removeprefix(f"{reply.given.where}: ")] += 1
+                    errors.note(error.removeprefix(f"{reply.given.where}: "), reply.given.where)
                 if error and on_error == "report" and not form.says_errors:
                     print(f"error: {error}", file=sys.stderr)
                 if not error or on_error == "report":

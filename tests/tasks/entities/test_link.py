@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,23 @@ def test_a_bad_line_costs_no_other_its_answer(run: Command, table: Path, line: b
             assert lines[2] == lines[0]
         if on_error == "skip":
             assert f"left out: 1: {message}" in err
+            assert "(the first at stdin:2)" in err
+
+
+@pytest.mark.parametrize(
+    "beginning", ["-DOCSTART- (1)\nAnn\tB\tAnn\tA", '\ufeff<?xml version="1.0"?>', '[\n {"text": "Ann"}]']
+)
+def test_annotated_documents_are_no_text(run: Command, table: Path, tmp_path: Path, beginning: str) -> None:
+    """They are another format, unless one says that they are lines of text."""
+    path = tmp_path / "gold"
+    path.write_text(beginning)
+    lines, _, status = run("link", path, "--mentions", table)
+    assert lines == []
+    assert re.match(
+        rf"error: {path}: begins with '.*', as annotated documents do; make JSON lines", str(status)
+    )
+    lines, _, status = run("link", path, "--mentions", table, "--input", "lines")
+    assert (len(lines), status) == (beginning.count("\n") + 1, 0)
 
 
 @pytest.mark.parametrize(
