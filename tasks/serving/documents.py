@@ -82,6 +82,4 @@ class Parser:
         if kind == JSON_LINES:
             return parse_line(where, text)
         identity: str | int = int(line) if source == "stdin" else where
-        return Record(
-            where, {"id": identity, "text": text.removesuffix("\r") if kind == TEXT_LINES else text}
-        )
+        return Record(where, {"id": identity, "text": text})

@@ -94,10 +94,10 @@ class Reply:
 
 
 def numbered(lines: Iterable[bytes], source: str = "stdin") -> Iterator[Given]:
-    """Lines with their numbers, counted from 1; the first may begin with a byte order mark."""
+    """Lines with their numbers, counted from 1; the first may begin with a byte order mark, and any end with \\r."""
     for number, line in enumerate(lines, start=1):
         content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        yield Given(f"{source}:{number}", {"line": number}, content)
+        yield Given(f"{source}:{number}", {"line": number}, content.removesuffix(b"\r"))
 
 
 def files(paths: Iterable[Path]) -> Iterator[Given]:
