@@ -1,7 +1,9 @@
 """Recipes over presets: what each value changes, in the model and in training, and every refusal."""
 
 import json
+import re
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -471,6 +473,25 @@ def test_the_recipe_of_entity_disambiguation_has_the_authors_numbers() -> None:
     }
     other = choose("base", flags={"steps": [2500, 15_000]}, **options).recipe
     assert [phase.steps for phase in other.phases] == [2500, 15_000]
+
+
+def test_the_recipe_of_one_gpu_is_that_of_the_experiment() -> None:
+    """Candidate D of benchmarks/results/2026-11-26-gpu-queue.txt, by its options there."""
+    queue = (ROOT / "benchmarks/results/2026-11-26-gpu-queue.txt").read_text(encoding="utf-8")
+    rows = re.search(r"^D, seeds[^-]+(--.*)\n +(--.*)$", queue, re.M)
+    assert rows is not None
+    words = re.sub(r" {2,}[\d to]+$", "", rows[1]).split() + rows[2].split()
+    flags = {name.removeprefix("--"): value for name, value in pairwise(words) if name.startswith("--")}
+    found = choose("small", file=ROOT / "examples/recipes/one_gpu.toml", base_model="minilm")
+    [phase] = found.recipe.phases
+    assert {
+        "masked-words": found.recipe.masked_word_share,
+        "batch-size": found.recipe.batch_size,
+        "steps": phase.steps,
+        "warmup-steps": phase.warmup_steps,
+        "dropout": found.sizes["hidden_dropout_prob"],
+        "learning-rate": phase.learning_rate,
+    } == {name: float(value) for name, value in flags.items() if name not in ("evaluate-every", "workers")}
 
 
 @pytest.mark.usefixtures("short")
