@@ -359,7 +359,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
 def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
     table = MentionTable(str(work / "mentions"))
     model = load_model(work / "weights", table, WordTokenizer.load(work / "tokenizer"), device="cpu")
-    linker = Linker(CandidateFinder(table), Annotator(table), model, is_global=is_global)
+    linker = Linker(CandidateFinder(table), Annotator(table), model=model, is_global=is_global)
     documents = read_documents(work / "documents.jsonl")
     certainty, fit = calibrate(linker, documents)
     assert certainty.prior_weight != 1
