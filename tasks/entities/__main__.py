@@ -36,7 +36,7 @@ from tasks.linker_training.calibration_command import (
     with_options,
 )
 from tasks.linker_training.training_command import add_training
-from tasks.serving.documents import FILES, KINDS, STDIN, Parser, check_inputs, documents_of
+from tasks.serving.documents import KINDS, STDIN, Parser, check_inputs, documents_of
 from tasks.serving.linking.formats import FORMATS, find_format
 from tasks.serving.linking.service import add_service, check_packages, serve
 from tasks.serving.predict import their_words
@@ -210,13 +210,13 @@ def at_once(options: argparse.Namespace) -> int:
 
 def run_link(options: argparse.Namespace) -> int:
     """Link the inputs, one after another; the status."""
-    check_inputs(options.inputs, options.input)
+    check_inputs(options.inputs)
     if sys.stdout is None:
         raise ValueError("stdout is closed, to which answers go; open it")
     linker = open_linker(options)
     errors = answer_stream(
         linker.answer,
-        documents_of(options.inputs, are_files=options.input == FILES),
+        documents_of(options.inputs, options.input),
         sys.stdout,
         parse=Parser(options.input),
         form=find_format(options.format, linker.finder.table.manifest.facts),

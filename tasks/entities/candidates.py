@@ -52,7 +52,7 @@ class Candidates(NamedTuple):
     links: int = 0
 
 
-class Found(NamedTuple):
+class FoundMention(NamedTuple):
     """A mention that was found in a text.
 
     Attributes:
@@ -85,7 +85,7 @@ class Asked(NamedTuple):
     text: str
     mentions: Sequence[Mention]
     candidates: Sequence[Candidates]
-    found: Sequence[Found] | None = None
+    found: Sequence[FoundMention] | None = None
     contexts: Sequence[NDArray[np.float64]] | None = None
 
     def log_priors(self, context_weight: float) -> list[NDArray[np.float64]]:

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, Found, OwnLinks
+from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, FoundMention, OwnLinks
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Figures, Floats, basis, read_certainty
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tasks.entities.disambiguation.entity_model import EntityModel
 
 Answer = dict[str, Any]
-Recognize = Callable[[Sequence[str]], Sequence[Sequence[Found]]]
+Recognize = Callable[[Sequence[str]], Sequence[Sequence[FoundMention]]]
 """The names in each of some texts, by a model of entity recognition."""
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
@@ -113,15 +113,17 @@ class Linker:
             documents.append(self.ask(text, places, links)._replace(found=names))
         return documents
 
-    def _find(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+    def _find(self, texts: Sequence[str]) -> Sequence[Sequence[FoundMention]]:
         """The mentions in each text."""
         if self.recognize:
             return self.recognize(texts)
         annotations = [self.annotator.annotate(text) for text in texts]
-        return [[Found(each.start, each.end, each.link_probability) for each in of] for of in annotations]
+        return [
+            [FoundMention(each.start, each.end, each.link_probability) for each in of] for of in annotations
+        ]
 
     def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
-        sources: Sequence[Found | None] = asked.found or [None] * len(asked.mentions)
+        sources: Sequence[FoundMention | None] = asked.found or [None] * len(asked.mentions)
         rows = zip(asked.mentions, asked.candidates, shares, sources, strict=True)
         return [self._answer(asked.text, *each) for each in rows]
 
@@ -131,7 +133,7 @@ class Linker:
         mention: Mention,
         found: Candidates,
         shares: "Floats | list[float]",
-        name: Found | None,
+        name: FoundMention | None,
     ) -> Answer:
         """What is said of a mention, found as `name` or given; of equal candidates the commoner one."""
         of_each = self.certainty.probabilities(shares, found.links).tolist()
@@ -214,6 +216,6 @@ def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[
     return found
 
 
-def link_of(probability: float, name: Found | None) -> float:
+def link_of(probability: float, name: FoundMention | None) -> float:
     """How probable a link to a page is: a mention that was given is one, and a name that was found is one at times."""
     return probability if name is None else probability * name.probability

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from tasks.io.records import Record, parse_line
 from tasks.serving.streams import Given, files, lines_of, numbered
@@ -11,18 +12,12 @@ from tasks.serving.streams import Given, files, lines_of, numbered
 JSON_LINES, TEXT_LINES, FILES = "json", "lines", "files"
 KINDS = JSON_LINES, TEXT_LINES, FILES
 STDIN = "-"
+# The first line of annotated documents that are neither text nor a JSON object a line: AIDA's, WNED's, an array.
+ANNOTATED = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:-DOCSTART-|<\?xml|\[\s*(?:\{|$))")
 
 
-# How files of annotated documents begin that are neither text nor a JSON object a line.
-ANNOTATED = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:-DOCSTART-|<\?xml|\[\s*\{)")
-
-
-def check_inputs(names: Sequence[str], kind: str | None = None) -> None:
-    """See that all inputs can be asked about, before any is read; `kind` says what their documents are.
-
-    Raises: ValueError naming one that is not there, is a folder or, where nothing says what it is, is in a format that
-    `convert` reads.
-    """
+def check_inputs(names: Sequence[str]) -> None:
+    """See that all inputs are there, before any is read. Raises: ValueError naming one that is not, or is a folder."""
     for name in names:
         path = Path(name)
         if name != STDIN and not path.exists():
@@ -31,25 +26,14 @@ def check_inputs(names: Sequence[str], kind: str | None = None) -> None:
             raise ValueError(
                 f"{name}: a folder; wanted files of documents (do several fit a pattern, such as that of --mentions?)"
             )
-        if kind is None and path.is_file() and (found := begins_as_annotated(path)):
-            raise ValueError(
-                f"{name}: begins with {found!r}, as annotated documents do; make JSON lines of it by "
-                "python -m tasks.entities convert, or give --input lines if it is text"
-            )
 
 
-def begins_as_annotated(path: Path) -> str | None:
-    """What a file of annotated documents begins with; None for any other file, and for one that cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            match = ANNOTATED.match(stream.read(1 << 10))
-    except OSError:
-        return None
-    return match[0].decode().strip() if match else None
+def documents_of(names: Sequence[str], kind: str | None) -> Iterator[Given]:
+    """The lines of files and of stdin; of the kind `files` each as a whole.
 
-
-def documents_of(names: Sequence[str], *, are_files: bool) -> Iterator[Given]:
-    """The lines of files and of stdin; with `are_files` each as a whole. Raises: ValueError for what cannot be read."""
+    Raises: ValueError for what cannot be read and, where no kind is given, for what `convert` reads.
+    """
+    are_files = kind == FILES
     stdin = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
     for name in names:
         if are_files and name != STDIN:
@@ -57,13 +41,24 @@ def documents_of(names: Sequence[str], *, are_files: bool) -> Iterator[Given]:
         elif are_files:
             yield Given("stdin", {"file": "stdin"}, b"".join(iter(lambda: stdin.read(1 << 20), b"")))
         elif name == STDIN:
-            yield from numbered(lines_of(stdin))
+            yield from numbered(lines(stdin, "stdin", kind))
         else:
             try:
                 with Path(name).open("rb", buffering=0) as stream:
-                    yield from numbered(lines_of(stream), name)
+                    yield from numbered(lines(stream, name, kind), name)
             except OSError as error:
                 raise ValueError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+def lines(stream: Any, name: str, kind: str | None) -> Iterator[bytes]:
+    """The lines of a binary stream. Raises: ValueError where no kind is given, and the first one is no text or JSON."""
+    for number, line in enumerate(lines_of(stream)):
+        if number == 0 and kind is None and (found := ANNOTATED.match(line)):
+            raise ValueError(
+                f"{name}: begins with {found[0].decode('utf-8-sig')!r}, as annotated documents do; make JSON lines of "
+                "them with python -m tasks.entities convert, or give --input lines if it is text"
+            )
+        yield line
 
 
 class Parser:

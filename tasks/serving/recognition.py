@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tasks.entities.candidates import Found
+from tasks.entities.candidates import FoundMention
 from tasks.entities.linker import Linker
 from tasks.finetuning.registry import TASKS
 from tasks.serving.plain_text import NO_LANGUAGE, question
@@ -19,11 +19,14 @@ class Recognizer:
     predictor: Predictor
     language: str
 
-    def __call__(self, texts: Sequence[str]) -> list[list[Found]]:
+    def __call__(self, texts: Sequence[str]) -> list[list[FoundMention]]:
         """The entities of each text, from left to right; they do not overlap."""
         questions = [question(f"text {number}", text, self.language) for number, text in enumerate(texts, 1)]
         return [
-            [Found(each["start"], each["end"], each["probability"], each["label"]) for each in of["entities"]]
+            [
+                FoundMention(each["start"], each["end"], each["probability"], each["label"])
+                for each in of["entities"]
+            ]
             for of in self.predictor.answer(questions)
         ]
 
@@ -55,5 +58,6 @@ def with_recognition(linker: Linker, options: argparse.Namespace) -> Linker:
             f"--ner {options.ner}: no model of ner, which alone finds mentions; give one that is"
         )
     language = options.language or linker.finder.table.manifest.facts["language"]
+    question("--ner", "", language)  # the package that finds sentences is missed now, and not by each text
     predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch)
     return replace(linker, recognize=Recognizer(predictor, language))

@@ -93,6 +93,14 @@ def bert(folder: Path, positions: int = 96) -> None:
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
 
 
+def fine_tuned(folder: Path, tasks: Iterable[str]) -> Path:
+    """The folder, with what `pretrained` writes and a model of each task."""
+    pretrained(folder)
+    for task in tasks:
+        fine_tune(task, folder)
+    return folder
+
+
 def fine_tune(task: str, folder: Path, variant: str = "luke") -> Path:
     """Fine-tunes what `pretrained` wrote into `folder` and returns the new folder."""
     output = folder / f"{task}-{variant}"

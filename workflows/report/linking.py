@@ -33,8 +33,8 @@ Place = tuple[int, int]
 Resolve = Callable[[str], str | None]
 """A title after redirects; None for one that the dump lacks."""
 
-# Yamada et al., "Global Entity Disambiguation with BERT" (NAACL 2022, arXiv 1909.00426): LUKE-ED's percentages of gold
-# mentions in the knowledge base that it gives the right title.
+# Yamada et al., "Global Entity Disambiguation with BERT" (NAACL 2022, arXiv 1909.00426): LUKE-ED's percentages with
+# the mentions given: accuracy in the knowledge base for AIDA-B, micro F1 for the others.
 PUBLISHED = {
     "system": "LUKE-ED",
     "source": "Yamada et al., NAACL 2022, arXiv 1909.00426",

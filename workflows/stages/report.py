@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 12
+    VERSION = 13
 
     corpus = parameters.OneOf(
         "auto",

@@ -240,6 +240,9 @@ def test_annotated_documents_are_no_text(run: Command, table: Path, tmp_path: Pa
     assert re.match(
         rf"error: {path}: begins with '.*', as annotated documents do; make JSON lines", str(status)
     )
+    lines, _, status = run("link", "--mentions", table, data=path.read_bytes())
+    assert lines == []
+    assert str(status).startswith("error: stdin: begins with ")
     lines, _, status = run("link", path, "--mentions", table, "--input", "lines")
     assert (len(lines), status) == (beginning.count("\n") + 1, 0)
 

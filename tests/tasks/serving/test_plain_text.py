@@ -16,7 +16,7 @@ from tasks.serving.plain_text import hidden_line_ends, question, sentences
 from tasks.serving.predict import Predictor, load
 from tests.support import ROOT
 from tests.support.asked import Command, objects
-from tests.support.fine_tuned import fine_tune, pretrained
+from tests.support.fine_tuned import fine_tuned
 from tests.support.properties import given, st
 
 TEXT = "Abraham Lincoln was born in Kentucky. 😀 He doesn't know Bob O'Neil of the U.S. Army.\r"
@@ -24,11 +24,7 @@ TEXT = "Abraham Lincoln was born in Kentucky. 😀 He doesn't know Bob O'Neil of
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    for task in ("ner", "relation_classification"):
-        fine_tune(task, folder)
-    return folder
+    return fine_tuned(tmp_path_factory.mktemp("models"), ("ner", "relation_classification"))
 
 
 @pytest.fixture(scope="module")

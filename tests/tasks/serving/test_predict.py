@@ -20,16 +20,12 @@ from tasks.ner.words import split_words
 from tasks.predict import main
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
-from tests.support.fine_tuned import EXAMPLES, bare, fine_tune, pretrained
+from tests.support.fine_tuned import EXAMPLES, bare, fine_tune, fine_tuned
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    for task in TASKS:
-        fine_tune(task, folder)
-    return folder
+    return fine_tuned(tmp_path_factory.mktemp("models"), TASKS)
 
 
 def running_text(words: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from tasks.entities.__main__ import main, open_linker, parser
 from tasks.serving.linking.service import Limits, make_app
 from tasks.serving.plain_text import question
 from tasks.serving.predict import load
-from tests.support.fine_tuned import fine_tune, pretrained
+from tests.support.fine_tuned import fine_tuned
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 TEXTS = ["Ann met Bob. Bob was born in Kentucky.", "Mr. Lincoln moved to Illinois! Ann did not."]
@@ -23,10 +23,7 @@ TEXTS = ["Ann met Bob. Bob was born in Kentucky.", "Mr. Lincoln moved to Illinoi
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Models of two tasks, and a mention table (`mentions`)."""
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    for task in ("ner", "entity_typing"):
-        fine_tune(task, folder)
+    folder = fine_tuned(tmp_path_factory.mktemp("models"), ("ner", "entity_typing"))
     (folder / "mentions").mkdir()
     write_mentions(folder / "mentions", small_pages(ARTICLES), size=4)
     return folder

@@ -29,17 +29,16 @@ from tasks.serving.streams import (
     replies,
 )
 from tests.support import ROOT
-from tests.support.fine_tuned import fine_tune, pretrained
+from tests.support.fine_tuned import fine_tuned
 from tests.support.properties import given, st
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("models")
-    pretrained(folder)
-    for task in ("ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"):
-        fine_tune(task, folder)
-    return folder
+    return fine_tuned(
+        tmp_path_factory.mktemp("models"),
+        ("ner", "entity_typing", "relation_classification", "cloze_qa", "extractive_qa"),
+    )
 
 
 def length(records: Sequence[Record]) -> list[dict[str, Any]]:
