@@ -47,7 +47,7 @@ def encoder(*, arguments: Sequence[str], rounds: int, threads: int) -> Record:
 
     def whole() -> None:
         with tempfile.TemporaryFile("w", encoding="utf-8") as output:
-            given = documents_of(options.inputs, are_files=False)
+            given = documents_of(options.inputs, options.input)
             answer_stream(
                 linker.answer, given, output, parse=Parser(options.input), form=JSON_LINES,
                 on_error="stop", size=at_once(options),
