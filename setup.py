@@ -47,6 +47,7 @@ setup(
         "pyspark",
         "regex",
         "safetensors",
+        "scipy",
         "sentencex",
         "tokenizers",
         "torch>=2.11",

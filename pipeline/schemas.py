@@ -171,6 +171,24 @@ WORDS = _table(
     ("paragraphs", pa.int64(), "paragraphs that have it"),
 )
 
+VECTOR_SIZE = 64
+PAGE_TITLES = _table(
+    ("page_id", pa.int64(), "the page's number in its wiki"),
+    (
+        "titles",
+        pa.list_(pa.int32()),
+        "its own title and those that it links to, after redirects, by their rows in contexts.arrow; they rise",
+    ),
+)
+TITLE_VECTORS = _table(
+    (
+        "vector",
+        pa.list_(pa.float16(), VECTOR_SIZE),
+        "near those of titles that stand on pages of the same kind; as long as the title is rare; "
+        "the row is the title's in contexts.arrow",
+    )
+)
+
 # LinkDocuments: the columns of ExtractPages
 
 _NUMBER = "the document's number, below 0, by its id"
@@ -266,7 +284,13 @@ TABLES: Mapping[str, Mapping[str, Table]] = {
         "targets": TARGETS,
         "candidates.arrow": CANDIDATES,
     },
-    "BuildContexts": {"contexts": CONTEXTS, "contexts.arrow": CONTEXT_ROWS, "words.arrow": WORDS},
+    "BuildContexts": {
+        "contexts": CONTEXTS,
+        "contexts.arrow": CONTEXT_ROWS,
+        "words.arrow": WORDS,
+        "page_titles": PAGE_TITLES,
+        "vectors.arrow": TITLE_VECTORS,
+    },
     "LinkDocuments": {"pages": DOCUMENTS, "paragraphs": DOCUMENT_PARAGRAPHS, "rejected": REJECTED_DOCUMENTS},
     "BuildSequences": {
         "sequences": sequences(1 << 16),

@@ -91,7 +91,7 @@ class Found:
             method += ADAPTED
         asked = material.documents.asked[len(material.choosing) :]
         if linker.contexts is None:
-            asked = [each._replace(contexts=None) for each in asked]
+            asked = [each._replace(contexts=None, coherence=None) for each in asked]
         shares, clock = timed(lambda: linker.shares(asked))
         self.right.setdefault(method, []).append(right_of(material, shares))
         self.certainties.append(
@@ -191,6 +191,7 @@ def certainty_row(method: str, material: Material, linker: Linker, shares: Share
         "method": method,
         "prior weight": certainty.prior_weight,
         "context weight": certainty.context_weight,
+        "coherence weight": certainty.coherence_weight,
         "unknown offset": certainty.unknown_offset,
         "uncommon offset": certainty.uncommon_offset,
         "temperature": certainty.temperature,

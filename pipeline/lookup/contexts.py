@@ -1,4 +1,4 @@
-"""Contexts: the words that are written around the links of each title and on its page, weighted by tf-idf.
+"""Contexts: the words that are written around the links of each title and on its page; and its vector.
 
 A text's words count by the logarithm of how often they stand there, and the more the fewer paragraphs have them.
 `contexts/*.parquet` has the heaviest words of each title; `contexts.arrow` has the same to be mapped, in the same
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pipeline import schemas, storage
 from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.names import tokens
+from pipeline.lookup.title_vectors import VECTORS, TitleVectors, coherence
 from pipeline.storage.tries import TextMap, write_numbers
 
 TABLE = "contexts"
@@ -94,7 +95,7 @@ class Words:
 
 
 class ContextTable:
-    """What is written around the links of each title and on its page, memory-mapped."""
+    """What is written around the links of each title and on its page, and its vector, memory-mapped."""
 
     def __init__(self, folder: str) -> None:
         """Open the folder of the stage BuildContexts.
@@ -103,6 +104,10 @@ class ContextTable:
             ValueError: it is no such folder, or not complete.
         """
         manifest = storage.read_manifest(folder, "BuildContexts")
+        if not manifest.paths(folder, VECTORS):
+            raise ValueError(
+                f"{folder}: made by an earlier version, without {VECTORS}; run BuildContexts again"
+            )
         self.folder, self.manifest = folder, manifest
         self._total: int = manifest.facts["paragraphs"]
         self._words = Words(folder)
@@ -113,6 +118,7 @@ class ContextTable:
         self._numbers = [each.values.to_numpy() for each in lists]
         self._weights = [batch.column(1).values.to_numpy() for batch in batches]
         self._bounds = _bounds(batches)
+        self._vectors = TitleVectors(folder)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -136,6 +142,24 @@ class ContextTable:
         cosines = self._cosines(text, np.array([row for _, row in found], np.int64))
         by_title = dict(zip((title for title, _ in found), cosines.tolist(), strict=True))
         return [np.array([by_title.get(title, 0.0) for title in some], np.float64) for some in titles]
+
+    def coherence(
+        self, names: Sequence[str], titles: Sequence[Sequence[str]], weights: Sequence[Sequence[float]]
+    ) -> list[Floats]:
+        """How near titles are to those of the other mentions of a document, as the module `title_vectors` tells.
+
+        Args:
+            names: texts of the mentions.
+            titles: for each mention those that it may stand for, after redirects.
+            weights: of these titles.
+        """
+        wanted = {title: place for place, title in enumerate(dict.fromkeys(chain.from_iterable(titles)))}
+        rows = [-1 if (row := self._rows.get(title)) is None else row for title in wanted]
+        vectors = self._vectors.of(np.array(rows, np.int64))
+        places = [np.array([wanted[title] for title in some], np.int64) for some in titles]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        of_mention = np.array([numbers[name] for name in names], np.int64)
+        return coherence(vectors, places, [np.array(some, np.float64) for some in weights], of_mention)
 
     def _cosines(self, text: str, rows: Integers) -> Floats:
         numbers, weights = self._vector(text if len(rows) else "")

@@ -80,6 +80,7 @@ class Asked(NamedTuple):
         candidates: of each mention.
         found: the mentions as they were found, with their probabilities; None where they were given.
         contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
+        coherence: for each mention how near its candidates are to those of the other mentions; None without contexts.
     """
 
     text: str
@@ -87,14 +88,15 @@ class Asked(NamedTuple):
     candidates: Sequence[Candidates]
     found: Sequence[FoundMention] | None = None
     contexts: Sequence[NDArray[np.float64]] | None = None
+    coherence: Sequence[NDArray[np.float64]] | None = None
 
-    def log_priors(self, context_weight: float) -> list[NDArray[np.float64]]:
-        """For each mention the logarithms of its candidates' priors, plus the weighted cosines of their contexts."""
+    def log_priors(self, context_weight: float, coherence_weight: float) -> list[NDArray[np.float64]]:
+        """For each mention the logarithms of its candidates' priors, plus what contexts and coherence add, weighted."""
         found = [np.log([each.prior for each in of.items]) for of in self.candidates]
-        if self.contexts is None:
-            return found
-        pairs = zip(found, self.contexts, strict=True)
-        return [log_prior + context_weight * cosines for log_prior, cosines in pairs]
+        for weight, of_each in ((context_weight, self.contexts), (coherence_weight, self.coherence)):
+            if of_each is not None:
+                found = [scores + weight * each for scores, each in zip(found, of_each, strict=True)]
+        return found
 
 
 class OwnLinks(NamedTuple):

@@ -34,8 +34,10 @@ class Certainty:
 
     Attributes:
         prior_weight: of what counts say, beside the model's score; of no meaning without a model.
-        context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior: both
-            together are what counts say. Of no meaning without contexts.
+        context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior. Of no
+            meaning without contexts.
+        coherence_weight: of a candidate's coherence with the other mentions, in the same way. The three together are
+            what counts say.
         unknown_offset: added to the scores of candidates that the model does not know.
         uncommon_offset: added to the scores of all candidates but the commonest, of equals the first by title. Of no
             meaning with neither a model nor contexts.
@@ -47,6 +49,7 @@ class Certainty:
 
     prior_weight: float = 1.0
     context_weight: float = 8.0
+    coherence_weight: float = 4.0
     unknown_offset: float = 0.0
     uncommon_offset: float = 0.0
     temperature: float = 1.0
@@ -73,6 +76,7 @@ _TINY, _HUGE = sys.float_info.min, sys.float_info.max
 _LIMITS = {
     "prior_weight": (0, _HUGE, ", 0 or more"),
     "context_weight": (0, _HUGE, ", 0 or more"),
+    "coherence_weight": (0, _HUGE, ", 0 or more"),
     "unknown_offset": (-_HUGE, _HUGE, ""),
     "uncommon_offset": (-_HUGE, _HUGE, ""),
     "temperature": (_TINY, _HUGE, " above 0"),

@@ -86,15 +86,28 @@ class Linker:
             for pair in zip(found, by_counts, strict=True)
         ]
 
-    def ask(self, text: str, mentions: Sequence[Mention], own: OwnLinks = NO_LINKS) -> Asked:
-        """What is asked of the mentions of a text, whose own links are not counted."""
-        texts = [text[each.start : each.end] for each in mentions]
-        candidates = self.finder.of_document(texts, longer=self.longer_mentions, without=own)
-        contexts = None
-        if self.contexts is not None:
-            titles = [[each.title for each in of.items] for of in candidates]
-            contexts = self.contexts.cosines(text, titles)
-        return Asked(text, mentions, candidates, contexts=contexts)
+    def ask(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        own: OwnLinks = NO_LINKS,
+        found: Sequence[FoundMention] | None = None,
+    ) -> Asked:
+        """What is asked of the mentions of a text, given or found there, whose own links are not counted."""
+        names = [text[each.start : each.end] for each in mentions]
+        candidates = self.finder.of_document(names, longer=self.longer_mentions, without=own)
+        asked = Asked(text, mentions, candidates, found)
+        if self.contexts is None:
+            return asked
+        titles = [[each.title for each in of.items] for of in candidates]
+        links = [each.probability for each in found] if found else [1.0] * len(names)
+        shares = [
+            [link * each.prior for each in of.items] for link, of in zip(links, candidates, strict=True)
+        ]
+        return asked._replace(
+            contexts=self.contexts.cosines(text, titles),
+            coherence=self.contexts.coherence(names, titles, shares),
+        )
 
     def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[Asked]:
         """What is asked of records: about the mentions that they bring, or those that are found."""
@@ -110,7 +123,7 @@ class Linker:
                 continue
             names = next(found)
             places = [Mention(each.start, each.end) for each in names]
-            documents.append(self.ask(text, places, links)._replace(found=names))
+            documents.append(self.ask(text, places, links, names))
         return documents
 
     def _find(self, texts: Sequence[str]) -> Sequence[Sequence[FoundMention]]:
@@ -204,12 +217,13 @@ def with_certainty(
 
 
 def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[float]]":
-    """For each mention the shares of its candidates by their priors and contexts; they sum to what the priors do."""
+    """For each mention the shares of its candidates by all that is counted; they sum to what the priors do."""
     priors = [[each.prior for each in of.items] for of in asked.candidates]
     if asked.contexts is None:
         return [*priors]
     found = list[Floats | list[float]]()
-    for own, scores in zip(priors, asked.log_priors(certainty.context_weight), strict=True):
+    by_counts = asked.log_priors(certainty.context_weight, certainty.coherence_weight)
+    for own, scores in zip(priors, by_counts, strict=True):
         scores[1:] += certainty.uncommon_offset
         powers = np.exp(scores - scores.max(initial=-np.inf))
         found.append(powers * (sum(own) / powers.sum()) if own else own)

@@ -26,7 +26,13 @@ from tasks.linker_training.weights import likeliest
 
 # Of each part of a score the weight that is expected, and the least one. Early in training a model's logits are large,
 # and say little.
-WEIGHTS = {"prior": (1.0, 0.02), "contexts": (1.0, 0.0), "model": (1.0, 0.02), "unknown": (0.0, -np.inf)}
+WEIGHTS = {
+    "prior": (1.0, 0.02),
+    "contexts": (1.0, 0.0),
+    "coherence": (1.0, 0.0),
+    "model": (1.0, 0.02),
+    "unknown": (0.0, -np.inf),
+}
 MOST_UNCOMMON = 5.0  # in either direction
 BROAD = 10.0  # a deviation that says next to nothing
 MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
@@ -161,13 +167,15 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
     These are expected until mentions say otherwise, and stay where nothing can be told.
     """
     some, start = outcomes.reached(), UNCALIBRATED
-    by_contexts = start.context_weight * some.contexts
-    parts = {"prior": some.log_priors}
-    if some.contexts.any():
-        parts["contexts"] = by_contexts
+    counted = {
+        "prior": some.log_priors,
+        "contexts": start.context_weight * some.contexts,
+        "coherence": start.coherence_weight * some.coherence,
+    }
+    parts = {name: part for name, part in counted.items() if name == "prior" or part.any()}
     if has_model:
         log_shares = np.maximum(some.choices()[0], SMALLEST)
-        parts["model"] = log_shares - start.prior_weight * (some.log_priors + by_contexts)
+        parts["model"] = log_shares - start.prior_weight * sum(counted.values())
     if some.is_unknown.any():
         parts["unknown"] = some.is_unknown.astype(np.float64)
     is_own = np.arange(some.shares.shape[1]) < some.sizes[:, None]
@@ -180,6 +188,7 @@ def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
         start,
         prior_weight=round(prior / scale, 2),
         context_weight=round(start.context_weight * found.get("contexts", prior) / prior, 2),
+        coherence_weight=round(start.coherence_weight * found.get("coherence", prior) / prior, 2),
         unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
     )
 

@@ -27,6 +27,7 @@ class Row(NamedTuple):
         candidates: of the mention.
         shares: of each candidate.
         contexts: the cosine of each candidate's context with the text; 0 without contexts.
+        coherence: of each candidate with the other mentions; 0 without contexts.
         is_unknown: whether the model does not know a candidate; of none without a model.
     """
 
@@ -34,6 +35,7 @@ class Row(NamedTuple):
     candidates: Candidates
     shares: Floats | list[float]
     contexts: Floats
+    coherence: Floats
     is_unknown: Sequence[bool]
 
 
@@ -43,8 +45,8 @@ class Outcomes:
 
     Attributes:
         shares: (mentions, candidates) as the linker gave them, at temperature 1; 0 behind a mention's own.
-        log_priors, contexts: (mentions, candidates) the logarithms of the priors, and the cosines of the contexts; 0
-            behind a mention's own, and where there are no contexts.
+        log_priors, contexts, coherence: (mentions, candidates) the logarithms of the priors, the cosines of the
+            contexts, and the coherence; 0 behind a mention's own, and where there are no contexts.
         is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
         is_right: (mentions, candidates) at most one of a mention.
         is_known: (mentions) whether the page is in the knowledge base.
@@ -57,6 +59,7 @@ class Outcomes:
     shares: Floats
     log_priors: Floats
     contexts: Floats
+    coherence: Floats
     is_unknown: NDArray[np.bool_]
     is_right: NDArray[np.bool_]
     is_known: NDArray[np.bool_]
@@ -82,6 +85,7 @@ class Outcomes:
             shares=filled((row.shares for row in some), float),
             log_priors=filled((np.log([each.prior for each in of.items]) for of in found), float),
             contexts=filled((row.contexts for row in some), float),
+            coherence=filled((row.coherence for row in some), float),
             is_unknown=filled((row.is_unknown for row in some), bool),
             is_right=filled(
                 ([each.title == row.title for each in row.candidates.items] for row in some), bool
@@ -153,6 +157,7 @@ def rows_of(
 ) -> list[Row]:
     """The mentions of a document, whose pages have these titles, with what the linker says of them."""
     items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
-    contexts = asked.contexts or [np.zeros(len(some)) for some in items]
+    nothing = [np.zeros(len(some)) for some in items]
     is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
-    return list(map(Row, titles, asked.candidates, shares, contexts, is_unknown))
+    by_counts = asked.contexts or nothing, asked.coherence or nothing
+    return list(map(Row, titles, asked.candidates, shares, *by_counts, is_unknown))

@@ -199,10 +199,11 @@ class BuildMentionTable(MentionSettings, SparkStage):
 
 
 class BuildContexts(HeldOutSettings, SparkStage):
-    """The words that tell what each title is about: those of its page, and those around links to it."""
+    """What tells what each title is about: words of its page and around links to it, and pages that name it."""
 
     FOLDER = "contexts"
-    NEED = Need(written=3.5, scratch=8)
+    VERSION = 2
+    NEED = Need(written=4, scratch=8)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects)

@@ -1,8 +1,8 @@
-"""BuildContexts: the heaviest words of each title: of its page, and of the paragraphs that link to it."""
+"""BuildContexts: the heaviest words of each title, of its page and of what links to it; and its vector."""
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -13,9 +13,11 @@ from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
 from pipeline.jobs.spark import SparkJob, keep
+from pipeline.jobs.tables.title_vectors import PAGE_TITLES, title_vectors, titles_of_pages
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import Words, weights_of, words_of
 from pipeline.lookup.held_out import is_held_out
+from pipeline.lookup.title_vectors import write_vectors
 
 MOST_WORDS = 50  # of a title
 MOST_LINKS = 64  # to a title, of those whose paragraphs are looked at
@@ -27,7 +29,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def build(job: SparkJob, *, held_out: float) -> storage.Result:
-    """Write the table `contexts`, the words, and the look-up by title.
+    """Write the tables `contexts` and `page_titles`, the words, the vectors, and the look-up by title.
 
     Args:
         job: reads FetchDump, ExtractPages, ResolveRedirects.
@@ -46,10 +48,14 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     table = heaviest_words(bags, job.folder, total, job.parts)
     written = job.write(table, schemas.CONTEXTS.schema, contexts.TABLE, by="title", order=["title"])
 
-    result = storage.merge_blocks(written)
-    files += contexts.write_contexts(
-        job.folder, [storage.join(job.folder, entry.path) for entry in result.files]
+    files += contexts.write_contexts(job.folder, paths_of(job, written))
+    listed = titles_of_pages(paragraphs, links.where("not is_loop"), job.folder)
+    pages = job.write(
+        listed, schemas.PAGE_TITLES.schema, PAGE_TITLES, by="page_id", order=["page_id"], first=job.parts
     )
+    result = storage.merge_blocks(written | pages)
+    vectors = title_vectors(paths_of(job, pages), result.rows[contexts.TABLE])
+    files.append(write_vectors(job.folder, vectors))
     extracted, found = job.manifest("ExtractPages").rows, links.count()
     loops = links.where("is_loop").count()
     drops = {
@@ -67,6 +73,11 @@ def build(job: SparkJob, *, held_out: float) -> storage.Result:
     }
     rows = {**result.rows, "words": files[0].rows or 0}
     return storage.Result((*result.files, *files), rows, +Counter(drops), facts)
+
+
+def paths_of(job: SparkJob, blocks: Mapping[int, storage.Result]) -> list[str]:
+    """The files of a table."""
+    return [storage.join(job.folder, entry.path) for entry in storage.merge_blocks(blocks).files]
 
 
 # Paragraphs and their words

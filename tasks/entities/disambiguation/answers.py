@@ -1,9 +1,9 @@
 """Which of its candidates a mention stands for, by a pretrained model: its masked entity at the mention's place.
 
-The score of a candidate is the entity head's logit, plus the weighted sum of the logarithm of its prior and the cosine
-of its context. Locally all mentions are masked, and answered at once. Globally (Yamada et al., "Global Entity
-Disambiguation with BERT", NAACL 2022) the mention of which the model is most certain is answered first, its entity is
-put in for the mask, and the others are scored again, one mention after the other.
+The score of a candidate is the entity head's logit, plus the weighted sum of the logarithm of its prior, the cosine of
+its context, and its coherence with the other mentions. Locally all mentions are masked, and answered at once. Globally
+(Yamada et al., "Global Entity Disambiguation with BERT", NAACL 2022) the mention of which the model is most certain is
+answered first, its entity is put in for the mask, and the others are scored again, one mention after the other.
 
 A candidate that the model does not know is scored by the row that its title tells, and by an offset of its own.
 """
@@ -35,7 +35,9 @@ def disambiguate(
 
     Of `certainty` its weights count, which make the scores.
     """
-    found = [questions_of(model, each, certainty.context_weight) for each in documents]
+    found = [
+        questions_of(model, each, certainty.context_weight, certainty.coherence_weight) for each in documents
+    ]
     for each in (each for questions, _ in found for each in questions if each):
         if len(each.rows) == 1:  # what the model says changes nothing
             answer(each, np.zeros(1), certainty, put_in=is_global)

@@ -29,7 +29,7 @@ class Question:
         tokens: its tokens in the document, half open.
         rows: of its candidates in the model's entity table.
         unknown: titles of the candidates that have none.
-        log_prior: of its candidates, with what their contexts add.
+        log_prior: of its candidates, with what contexts and coherence add.
         shares: the probability of each candidate, once it is scored.
         row: the entity that is put in for the mask, once that is decided.
     """
@@ -74,7 +74,7 @@ class Window:
 
 
 def questions_of(
-    model: "EntityModel", asked: Asked, context_weight: float = 0.0
+    model: "EntityModel", asked: Asked, context_weight: float = 0.0, coherence_weight: float = 0.0
 ) -> tuple[list[Question | None], list[Window]]:
     """A question for each mention (None: without candidates or tokens), and the windows that answer them.
 
@@ -83,7 +83,8 @@ def questions_of(
     ids, characters = model.tokenizer.encode_with_offsets(asked.text)
     spans = np.array([(each.start, each.end) for each in asked.mentions], np.int64).reshape(-1, 2)
     tokens = token_spans(np.array(characters, np.int64).reshape(-1, 2), spans)
-    found_by_counts = zip(tokens.tolist(), asked.candidates, asked.log_priors(context_weight), strict=True)
+    by_counts = asked.log_priors(context_weight, coherence_weight)
+    found_by_counts = zip(tokens.tolist(), asked.candidates, by_counts, strict=True)
     questions = [
         question(model, (first, last), each.items, log_prior) if each.items and first < last else None
         for (first, last), each, log_prior in found_by_counts
