@@ -9,6 +9,7 @@ import numpy as np
 from pipeline import schemas, storage
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import ContextTable
+from pipeline.lookup.title_vectors import write_vectors
 from tests.support import oracle_contexts as oracle
 from tests.support import oracle_tables
 from tests.support.mentions import DUMP, write_tables
@@ -29,15 +30,22 @@ def write_contexts(
 
 
 def write_context_table(
-    folder: Path, weights: Mapping[str, Mapping[str, float]], held_out: float = 1.0
+    folder: Path,
+    weights: Mapping[str, Mapping[str, float]],
+    held_out: float = 1.0,
+    vectors: Mapping[str, Sequence[float]] | None = None,
 ) -> ContextTable:
-    """Write the folder: each title has these words with these weights, of any length; all words are as rare."""
+    """Write the folder: each title has these words with these weights, of any length; all words are as rare.
+
+    `vectors` begin with these numbers, the others being 0; a title without any has no length.
+    """
     rows = []
     for title, of in sorted(weights.items()):
         order = sorted(of, key=lambda word: (-of[word], word))
         length = float(np.linalg.norm([*of.values()]))
         rows.append({"title": title, "words": order, "weights": [of[word] / length for word in order]})
-    _write(folder, [rows], {word: 10 for of in weights.values() for word in of}, 100, held_out)
+    words = {word: 10 for of in weights.values() for word in of}
+    _write(folder, [rows], words, 100, held_out, vectors=vectors)
     return ContextTable(str(folder))
 
 
@@ -48,10 +56,16 @@ def _write(
     paragraphs: int,
     held_out: float = 0.0,
     drops: Mapping[str, int] | None = None,
+    vectors: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
     files = write_tables(folder, contexts.TABLE, [[*part] for part in parts], schemas.CONTEXTS.schema)
     written = contexts.write_words(str(folder), sorted(words.items()))
     written += contexts.write_contexts(str(folder), [str(folder / each.path) for each in files])
+    titles = [row["title"] for part in parts for row in part]
+    numbers = np.zeros((len(titles), schemas.VECTOR_SIZE), np.float16)
+    for title, vector in (vectors or {}).items():
+        numbers[titles.index(title), : len(vector)] = vector
+    written.append(write_vectors(str(folder), [numbers]))
     manifest = storage.Manifest(
         stage="BuildContexts",
         version=1,

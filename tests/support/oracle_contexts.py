@@ -5,9 +5,11 @@ As in ``oracle_tables``: dictionaries and loops, written from what the documents
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+
+import numpy as np
 
 from tests.support.oracle_sequences import is_held_out
 from tests.support.oracle_tables import Pages, Row, follow, word_boundaries
@@ -15,9 +17,10 @@ from tests.support.oracle_tables import Pages, Row, follow, word_boundaries
 
 @dataclass(frozen=True)
 class Contexts:
-    """The tables, how many paragraphs there are, and how much was left out, by reason."""
+    """The tables by title and by page, how many paragraphs there are, and how much was left out, by reason."""
 
     rows: list[Row]
+    page_titles: list[Row]
     words: dict[str, int]
     paragraphs: int
     drops: Counter[str]
@@ -81,7 +84,7 @@ def contexts(
         drops["links:enough"] += len(places[most_links:])
         for _, text in sorted(places)[:most_links]:
             bags[title] += words_of(text)
-    made = Contexts([], known, len(seen), +drops)
+    made = Contexts([], [], known, len(seen), +drops)
     for title, bag in sorted(bags.items()):
         weights = {word: made.weight(word, count) for word, count in Counter(bag).items() if word in known}
         heaviest = sorted(weights, key=lambda word: (-weights[word], word))[:most_words]
@@ -89,7 +92,36 @@ def contexts(
         made.rows.append(
             {"title": title, "words": heaviest, "weights": [weights[word] / length for word in heaviest]}
         )
+    order = {title: number for number, title in enumerate(sorted(bags))}
+    for page_id, rows in groupby(seen, key=lambda row: row["page_id"]):
+        ends = [follow(link["target"], titles) for row in rows for link in row["links"]]
+        own = {names[page_id], *(title for title, status in ends if status != "loop")}
+        made.page_titles.append({"page_id": page_id, "titles": sorted(order[title] for title in own)})
+    made.page_titles.sort(key=lambda row: row["page_id"])
     return made
+
+
+def vectors(pages: Sequence[Sequence[int]], titles: int, most: int = 1 << 20, size: int = 64) -> np.ndarray:
+    """(titles, size): the vectors of titles, up to signs, by NumPy's decomposition of the whole matrix.
+
+    Args:
+        pages: the titles of each, by their numbers.
+        titles: how many there are.
+        most: of the commonest ones that make directions.
+    """
+    matrix = np.zeros((len(pages), titles))
+    for row, own in enumerate(pages):
+        matrix[row, own] = 1
+    weights = 1 + np.log((1 + len(pages)) / (1 + matrix.sum(axis=0)))
+    common = sorted(sorted(range(titles), key=lambda title: (-matrix[:, title].sum(), title))[:most])
+    matrix *= weights
+    matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+    _, strengths, turned = np.linalg.svd(matrix[:, common], full_matrices=False)
+    is_there = strengths[:size] > 1e-6
+    found = matrix.T @ (matrix[:, common] @ turned[:size][is_there].T) / strengths[:size][is_there]
+    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    found *= weights[:, None] / np.where(lengths > 1e-6, lengths, 1)
+    return np.asarray(found)
 
 
 # Of XXH64, which is public

@@ -13,7 +13,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.__main__ import main
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import EXACT, Asked, Candidate, CandidateFinder, Candidates
+from tasks.entities.candidates import EXACT, Asked, Candidate, CandidateFinder, Candidates, FoundMention
 from tasks.entities.certainty import Certainty, basis, read_certainty, reliability, write_certainty
 from tasks.entities.documents.document import Mention
 from tasks.entities.linker import Linker, open_contexts, shares_by_counts
@@ -87,6 +87,39 @@ def test_words_of_the_document_say_which_page_is_meant(table: Path, tmp_path: Pa
         assert found[1]["probability"] == 1.0
 
 
+def test_pages_that_belong_together_say_which_page_is_meant(table: Path, tmp_path: Path) -> None:
+    """ "ab" has three links to A and one to B, and "Bob" one to B, which is more like itself than like A."""
+    vectors = {"A": (0.0, 2.0), "B": (3.0, 3.0)}
+    contexts = write_context_table(tmp_path, {title: {} for title in vectors}, vectors=vectors)
+    for weight in (0.0, 2.0, 8.0):
+        certainty = Certainty(coherence_weight=weight)
+        found = answers(linker(table, certainty, contexts=contexts, shows_candidates=True), (0, 2), (7, 10))
+        shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
+        odds = 3 / np.exp(weight * (1 - 0.5**0.5))
+        assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-3)
+        assert found[0]["title"] == ("A" if odds > 1 else "B")
+        # A mention alone has no others.
+        [alone] = answers(linker(table, certainty, contexts=contexts), (0, 2))
+        assert (alone["title"], alone["probability"]) == ("A", 0.75)
+
+
+def test_a_name_counts_for_others_as_it_is_a_link(table: Path, tmp_path: Path) -> None:
+    """ "A" and "C" are titles; as names that were found they are links with these probabilities."""
+    vectors = {"A": (1.0, 0.0), "C": (0.0, 1.0)}
+    asked = linker(table, contexts=write_context_table(tmp_path, {"A": {}, "C": {}}, vectors=vectors))
+    mentions = [Mention(0, 2), Mention(3, 4), Mention(5, 6)]
+    for probability in (1.0, 0.01):
+        names = [FoundMention(0, 2, 1.0), FoundMention(3, 4, probability), FoundMention(5, 6, 1.0)]
+        found = asked.ask("ab A C", mentions, found=names)
+        assert [each.title for each in found.candidates[0].items] == ["A", "B"]
+        assert found.coherence
+        expected = [probability / (1 + probability**2) ** 0.5, 0.0]
+        assert found.coherence[0].tolist() == pytest.approx(expected)
+    given = asked.ask("ab A C", mentions)
+    assert given.coherence
+    assert given.coherence[0].tolist() == pytest.approx([0.5**0.5, 0.0])
+
+
 def test_contexts_of_another_dump_are_refused(table: Path, tmp_path: Path) -> None:
     mentions = MentionTable(str(table))
     write_context_table(tmp_path, {"A": {"ab": 1.0}})
@@ -117,10 +150,12 @@ def test_contexts_leave_what_belongs_to_other_pages(
     """Where the priors of candidates sum to less than 1."""
     priors = [part / (sum(parts) + 0.5) for part in parts]
     items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
-    contexts = [np.linspace(0, 1, len(priors))]
-    asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], contexts=contexts)
-    [found] = shares_by_counts(asked, Certainty(context_weight=weight, uncommon_offset=uncommon))
-    powers = [prior * np.exp(weight * cosine) for prior, cosine in zip(priors, contexts[0], strict=True)]
+    contexts, coherence = np.linspace(0, 1, len(priors)), np.linspace(1, -1, len(priors))
+    asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], None, [contexts], [coherence])
+    certainty = Certainty(context_weight=weight, coherence_weight=2 * weight, uncommon_offset=uncommon)
+    [found] = shares_by_counts(asked, certainty)
+    sums = weight * contexts + 2 * weight * coherence
+    powers = [prior * np.exp(each) for prior, each in zip(priors, sums, strict=True)]
     powers[1:] = [power * np.exp(uncommon) for power in powers[1:]]
     assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
 
@@ -193,7 +228,7 @@ def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     finder = CandidateFinder(MentionTable(str(table)))
     used_for = basis(finder, None, None, is_global=True, longer_mentions=False)
-    certainty = Certainty(0.5, 4.0, -1.5, 0.75, 1.25, 0.125, 0.3)
+    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 1.25, 0.125, 0.3)
     assert 0 not in vars(certainty).values()
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
@@ -212,6 +247,10 @@ def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) ->
         ({"most_candidates": 7}, "made for most_candidates 7, used with 30; calibrate for that"),
         ({"contexts": "2" * 64}, "made for contexts 222222222222, used with none; calibrate for that"),
         ({"unknown_offset": None}, "unknown_offset is null; wanted a number; run calibrate again"),
+        (
+            {"coherence_weight": None},
+            "coherence_weight is null; wanted a number, 0 or more; run calibrate again",
+        ),
         ({"longer_mentions": True}, "made for longer_mentions True, used with False; calibrate for that"),
         ({"temperature": 0}, "temperature is 0; wanted a number above 0; run calibrate again"),
         ({"discount": -1}, "discount is -1; wanted a number from 0 to 1; run calibrate again"),

@@ -46,29 +46,31 @@ from tests.tasks.linker_training.test_training import pages_of
 # Outcomes that are drawn
 
 
-Values = tuple[float, float, float, float, float]  # weights, unknown offset, temperature and discount
+Values = tuple[float, float, float, float, float, float]  # weights, unknown offset, temperature and discount
 
 
-def drawn(values: Values, count: int = 2000) -> Outcomes:
+def drawn(values: Values, count: int = 4000) -> Outcomes:
     """Mentions whose pages are drawn with the probabilities of these values."""
-    certainty, generator, rows = Certainty(*values[:3], 0.0, *values[3:]), np.random.default_rng(0), []
+    certainty, generator, rows = Certainty(*values[:4], 0.0, *values[4:]), np.random.default_rng(1), []
     for _ in range(count):
         size = int(generator.integers(1, 6))
         counts = np.sort(generator.integers(1, 30, size))[::-1]
         priors, logits = counts / counts.sum(), generator.normal(scale=2, size=size)
-        contexts, is_unknown = generator.uniform(size=size) / 2, generator.uniform(size=size) < 0.3
-        scores = scores_of(certainty, np.log(priors), contexts, logits, is_unknown)
+        contexts, is_unknown = generator.uniform(size=size), generator.uniform(size=size) < 0.3
+        counted = np.log(priors), contexts, generator.uniform(-1, 1, size)
+        scores = scores_of(certainty, counted, logits, is_unknown)
         right = certainty.probabilities(shares_of(scores), int(counts.sum()))
         place = int(generator.choice(size + 1, p=[*right, max(0.0, 1 - right.sum())]))
         items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
-        given = shares_of(scores_of(Certainty(), np.log(priors), contexts, logits, is_unknown))
+        given = shares_of(scores_of(Certainty(), counted, logits, is_unknown))
         found = Candidates(EXACT, items, int(counts.sum()))
-        rows.append(Row(str(place), found, given, contexts, is_unknown.tolist()))
+        rows.append(Row(str(place), found, given, *counted[1:], is_unknown.tolist()))
     return Outcomes.of(rows)
 
 
-def scores_of(certainty: Certainty, log_priors: Any, contexts: Any, logits: Any, is_unknown: Any) -> Any:
-    by_counts = log_priors + certainty.context_weight * contexts
+def scores_of(certainty: Certainty, counted: Any, logits: Any, is_unknown: Any) -> Any:
+    log_priors, contexts, coherence = counted
+    by_counts = log_priors + certainty.context_weight * contexts + certainty.coherence_weight * coherence
     return certainty.prior_weight * by_counts + logits + certainty.unknown_offset * is_unknown
 
 
@@ -81,31 +83,35 @@ def loss(outcomes: Outcomes, certainty: Certainty) -> float:
     """The negative log likelihood mention by mention, where shares were taken with the weights of Certainty()."""
     found = 0.0
     for number, size in enumerate(outcomes.sizes):
-        shares, log_priors, contexts, is_unknown = (
-            each[number, :size]
-            for each in (outcomes.shares, outcomes.log_priors, outcomes.contexts, outcomes.is_unknown)
+        columns = (
+            outcomes.shares,
+            outcomes.is_unknown,
+            outcomes.log_priors,
+            outcomes.contexts,
+            outcomes.coherence,
         )
-        logits = np.log(shares) - scores_of(Certainty(), log_priors, contexts, 0.0, is_unknown)
-        scores = scores_of(certainty, log_priors, contexts, logits, is_unknown)
+        shares, is_unknown, *counted = (each[number, :size] for each in columns)
+        logits = np.log(shares) - scores_of(Certainty(), counted, 0.0, is_unknown)
+        scores = scores_of(certainty, counted, logits, is_unknown)
         right = certainty.probabilities(shares_of(scores), int(outcomes.links[number]))
         hit = outcomes.is_right[number, :size]
         found -= float(np.log(right[hit].sum() if hit.any() else 1 - right.sum()))
     return found
 
 
-@pytest.mark.parametrize("values", [(0.5, 4.0, 1.0, 1.5, 0.25), (6.0, 9.0, -2.0, 1.5, 0.05)])
+@pytest.mark.parametrize("values", [(0.5, 4.0, 2.0, 1.0, 1.5, 0.25), (6.0, 9.0, 3.0, -2.0, 1.5, 0.05)])
 def test_the_likeliest_values_are_found(values: Values) -> None:
     """Those by which the outcomes were drawn, nearly, and none around them is likelier."""
     outcomes = drawn(values)
     found, discount = fit_weights(outcomes, has_model=True), fit_discount(outcomes)
-    weights = found.prior_weight, found.context_weight, found.unknown_offset
-    assert weights == pytest.approx(values[:3], rel=0.25, abs=0.25)
-    assert discount == pytest.approx(values[4], abs=0.05)
-    best = replace(found, temperature=values[3], discount=values[4])
+    weights = found.prior_weight, found.context_weight, found.coherence_weight, found.unknown_offset
+    assert weights == pytest.approx(values[:4], rel=0.25, abs=0.25)
+    assert discount == pytest.approx(values[5], abs=0.05)
+    best = replace(found, temperature=values[4], discount=values[5])
     least = loss(outcomes, best)
     for step in (-0.05, 0.05):
         assert loss(outcomes, replace(best, discount=discount + step if discount > 0.05 else 0.2)) > least
-    for name in ("prior_weight", "context_weight", "unknown_offset"):
+    for name in ("prior_weight", "context_weight", "coherence_weight", "unknown_offset"):
         for factor in (0.7, 1.4):
             assert loss(outcomes, replace(best, **{name: getattr(best, name) * factor})) > least
 
@@ -134,15 +140,15 @@ def test_weights_are_those_of_scipy() -> None:
 
 
 def test_without_a_model_contexts_alone_are_weighed() -> None:
-    outcomes = drawn((1.0, 4.0, 0.0, 1.5, 0.0))
+    outcomes = drawn((1.0, 4.0, 2.0, 0.0, 1.5, 0.0))
     by_counts = replace(outcomes, is_unknown=np.zeros_like(outcomes.is_unknown))
     found = fit_weights(by_counts, has_model=False)
     assert (found.prior_weight, found.unknown_offset) == (1.0, 0.0)
-    assert found.context_weight == pytest.approx(4.0, rel=0.3)
+    assert (found.context_weight, found.coherence_weight) == pytest.approx((4.0, 2.0), rel=0.3)
 
 
 def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
-    outcomes = drawn((1.0, 8.0, 0.0, 1.0, 0.0), 200)
+    outcomes = drawn((1.0, 8.0, 4.0, 0.0, 1.0, 0.0), 200)
     assert outcomes.is_right.any(axis=1).all()
     assert fit_discount(outcomes) == 0.0
 
@@ -150,7 +156,9 @@ def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
 def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Linker) -> None:
     """Candidates that stand alone tell the discount, and how often they are right."""
     only = Candidates(EXACT, (Candidate("A", None, 1.0),), 4)
-    outcomes = Outcomes.of([Row(title, only, [1.0], np.zeros(1), [False]) for title in ("A", None)])
+    outcomes = Outcomes.of(
+        [Row(title, only, [1.0], np.zeros(1), np.zeros(1), [False]) for title in ("A", None)]
+    )
     assert fit_weights(outcomes, has_model=True) == Certainty()
     certainty, fit = calibrate(small, [page(None, None, None, "B", "C")], own_links=True)
     assert certainty.temperature == 1.0
@@ -167,7 +175,8 @@ def outcomes_of_texts(offset: float, count: int = 4000) -> Outcomes:
         logits = gain * (generator.normal(size=size) + gain * (np.arange(size) == right))
         items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
         shares = shares_of(np.log(priors) + logits)
-        rows.append(Row(str(right), Candidates(EXACT, items), shares, np.zeros(size), [False] * size))
+        nothing = np.zeros(size), np.zeros(size), [False] * size
+        rows.append(Row(str(right), Candidates(EXACT, items), shares, *nothing))
     return Outcomes.of(rows)
 
 
@@ -192,7 +201,7 @@ def test_the_offset_is_that_of_loops(rows: list[tuple[float, float]]) -> None:
     candidates = [(Candidate("A", None, prior), Candidate("B", None, 1 - prior)) for prior, _ in rows]
     outcomes = Outcomes.of(
         [
-            Row(None, Candidates(EXACT, items), [share, 1 - share], np.zeros(2), [False] * 2)
+            Row(None, Candidates(EXACT, items), [share, 1 - share], np.zeros(2), np.zeros(2), [False] * 2)
             for items, (_, share) in zip(candidates, rows, strict=True)
         ]
     )
@@ -379,7 +388,10 @@ def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
     assert fit["expected_calibration_error"] == pytest.approx(error, abs=1e-5)
     # The weights are those of the local way, whichever way they are for; given ones are taken.
     local, _ = calibrate(replace(linker, is_global=False), documents)
-    weights = [(each.prior_weight, each.context_weight, each.unknown_offset) for each in (certainty, local)]
+    weights = [
+        (each.prior_weight, each.context_weight, each.coherence_weight, each.unknown_offset)
+        for each in (certainty, local)
+    ]
     assert weights[0] == weights[1]
     assert calibrate(linker, documents, weights=local) == (certainty, fit)
     assert calibrate(linker, documents, weights=Certainty(prior_weight=3.0))[0].prior_weight == 3.0

@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -280,9 +281,38 @@ def test_contexts(made: Made) -> None:
     drops = {"paragraphs:held_out", "links:held_out"} if made.case.dump == REAL else {"links:enough"}
     assert {"words:rare"} | drops <= manifest.drops.keys()
     assert max(map(len, wanted)) == 50
+    assert_titles_of_pages(stage, expected)
     text, titles = made.pages.paragraphs[0]["text"], [row["title"] for row in found[:50]]
     (cosines,) = ContextTable(stage.folder).cosines(text, [titles])
     assert cosines == pytest.approx([expected.cosine(text, title) for title in titles], abs=1e-6)
+
+
+def assert_titles_of_pages(stage: BuildContexts, expected: oracle_contexts.Contexts) -> None:
+    """What stands on each page, by the rows of contexts.arrow, and nearly the vectors that this gives."""
+    paths = stage.manifest().paths(stage.folder, "page_titles/")
+    assert all(pq.read_schema(path) == schemas.PAGE_TITLES.schema for path in paths)
+    order = {title: row for row, title in enumerate(titles_in_order(stage))}
+    of_oracle = [order[row["title"]] for row in expected.rows]
+    wanted = [
+        {"page_id": row["page_id"], "titles": sorted(of_oracle[title] for title in row["titles"])}
+        for row in expected.page_titles
+    ]
+    assert same(parquet_rows(paths, "page_id"), wanted)
+    vectors = storage.open_arrow(f"{stage.folder}/vectors.arrow")
+    assert vectors.schema == schemas.TITLE_VECTORS.schema
+    assert len(vectors) == len(order)
+    # Of some titles, to rounding where there are no more pages than directions.
+    step = max(1, len(order) // 300)
+    found = np.array(vectors.column("vector")[::step].to_pylist(), np.float64)
+    theirs = oracle_contexts.vectors([row["titles"] for row in wanted], len(order))[::step]
+    pairs = np.triu_indices(len(found), 1)
+    assert np.corrcoef((found @ found.T)[pairs], (theirs @ theirs.T)[pairs])[0, 1] > 0.95
+
+
+def titles_in_order(stage: BuildContexts) -> list[str]:
+    """The titles of contexts.arrow, which are those of the table's files, one after the other."""
+    paths = stage.manifest().paths(stage.folder, "contexts/")
+    return [title for path in paths for title in pq.read_table(path, columns=["title"])["title"].to_pylist()]
 
 
 def titles_of(names: PageNames, page: str) -> Mapping[str, str] | None:

@@ -163,6 +163,8 @@ class ByForce:
             score = math.log(each.prior)
             if self.asked.contexts:
                 score += self.certainty.context_weight * self.asked.contexts[number][place]
+            if self.asked.coherence:
+                score += self.certainty.coherence_weight * self.asked.coherence[number][place]
             score *= self.certainty.prior_weight
             row = ROWS.get(each.title)
             if logits is not None:
@@ -225,6 +227,7 @@ NAMES = st.tuples(
         Certainty,
         prior_weight=st.sampled_from([0.0, 0.5, 1.0]),
         context_weight=st.just(2.0),
+        coherence_weight=st.just(3.0),
         unknown_offset=st.sampled_from([-1.0, 0.0]),
         uncommon_offset=st.sampled_from([-1.0, 0.0, 2.0]),
     ),
@@ -246,7 +249,8 @@ def test_probabilities_are_those_of_loops_around_transformers(
     ]
     asked = Asked(TEXT, mentions, [candidates(*names[key]) for key in sorted(names)])
     if has_contexts:
-        asked = asked._replace(contexts=[np.cos(np.arange(len(each.items))) for each in asked.candidates])
+        sizes = [np.arange(len(each.items)) for each in asked.candidates]
+        asked = asked._replace(contexts=[*map(np.cos, sizes)], coherence=[*map(np.sin, sizes)])
     expected = ByForce(theirs, model, asked, certainty).run(is_global=is_global)
     # What is computed at once, and beside which other document, changes nothing.
     other = Asked(
