@@ -127,7 +127,7 @@ def add_method(link: argparse.ArgumentParser) -> None:
     link.add_argument(
         "--contexts",
         type=Path,
-        help="folder of BuildContexts: the document's words and other mentions count, too, beside how common candidates are",
+        help="folder of BuildContexts: the words and other mentions of the document count beside the prior",
     )
     link.add_argument(
         "--tokenizer", type=Path, help="the model's tokenizer, where its folder has none (Pretrain)"

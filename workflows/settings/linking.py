@@ -25,7 +25,8 @@ class LinkingSettings(MentionSettings):
     )
     contexts = luigi.Parameter(
         default="",
-        description="folder of a BuildContexts of the same dump, by which the words and other mentions of a document count; empty: none",
+        description="folder of a BuildContexts of the same dump, by which the words and other mentions of a document "
+        "count; empty: none",
     )
     calibration = luigi.Parameter(
         default="",
