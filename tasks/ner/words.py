@@ -42,10 +42,19 @@ def record_lines(record: Record) -> list[list[Word]]:
     if "words" in record.values and "text" in record.values:
         raise record.error("both text and words; give one of them")
     if "words" in record.values:
-        words = [(word, place, place + 1) for place, word in enumerate(record.texts("words"))]
+        words = given_words(record)
         return [words] if words else []
     text = record.text("text")
     return split_words(text, given_sentences(record, text) if "sentences" in record.values else None)
+
+
+def given_words(record: Record) -> list[Word]:
+    """The field `words`. Raises: ValueError where one is blank: no entity, which it could be called, is there."""
+    words = [(word, place, place + 1) for place, word in enumerate(record.texts("words"))]
+    for word, place, _ in words:
+        if not WORD.search(word):
+            raise record.error(f"words[{place}] is {word!r}; wanted a word that is not blank; leave it out")
+    return words
 
 
 def given_sentences(record: Record, text: str) -> list[CharacterSpan]:
