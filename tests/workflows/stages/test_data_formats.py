@@ -1,6 +1,7 @@
 """Formats that users have: each is read, fine-tuned on by the command, and says what the file it was made from says."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -344,3 +345,34 @@ def test_bilou_and_bmes_say_the_same(
     ner_command.main(["score", str(gold), str(predictions)])
     scores = json.loads(capsys.readouterr().out)
     assert (scores["gold"], scores["correct"], scores["f1"]) == (2, 2, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "split", "written", "message"),
+    [
+        ("ner", "train", b"Ada B-PER\n\xff O\n", "byte 10 is not UTF-8; convert the file to UTF-8"),
+        (
+            "ner",
+            "dev",
+            b"a O\nb E-X\n",
+            ":2: tag 'E-X' does not follow IOB1 or IOB2 or IOBES; use one scheme",
+        ),
+        ("extractive_qa", "test", b'{"data": ' + b"[" * 100_000, ": nested too deep; wanted a JSON object"),
+    ],
+)
+def test_the_command_says_what_is_wrong_in_a_line(
+    tmp_path: Path, task: str, split: str, written: bytes, message: str
+) -> None:
+    """`tests/tasks/test_hostile_files.py` has many more."""
+    shutil.copytree(EXAMPLES / task, tmp_path / "data")
+    path = split_file(tmp_path / "data", split)
+    path.write_bytes(written)
+    pretrained(tmp_path)
+    options = {"--data": "data", "--weights": "weights", "--tokenizer": "tokenizer", "--workdir": "."}
+    options |= {"--task-preset": "tiny", "--device": "cpu"}
+    result = run_forked("FineTune", "--task", task, *chain.from_iterable(options.items()), cwd=tmp_path)
+    assert result.returncode == 30
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"ERROR: FineTune: data/{path.name}")
+    assert message in line
