@@ -1,28 +1,37 @@
 """Words of raw text, split much as CoNLL's are."""
 
-import re
-import unicodedata
 from collections.abc import Sequence
+
+import regex
 
 from tasks.io.excerpts import CharacterSpan
 from tasks.io.records import Record
 
 Word = tuple[str, int, int]
-# What is one word whatever stands in it: addresses, without the marks behind them; letters with dots; 's and its like.
-WHOLE = re.compile(
-    r"""(?:https?://|ftp://|www\.)(?:[^\s<>"“”()]|\([^\s<>"“”()]*\))*(?:[^\W_]|[/_=&%\#~+$@-]|\([^\s<>"“”()]*\))
-    |(?<![\w.+-])[\w.+-]+(?:'[\w.+-]+)?@[\w-]+(?:\.[\w-]+)+
-    |(?<![^\W_])(?:[^\W\d_]\.){2,}(?![^\W_])
-    |['’]s(?![^\W_])
-    |(?<![^\W_])['’](?:re|ve|ll|d|m|t)(?![^\W_])""",
-    re.VERBOSE | re.IGNORECASE,
-)
-# Over the kinds of characters: what is whole; words with joints inside them (3.5, AT&T, Jean-Paul, don't), hashtags
-# and user names; single marks, and emoji that are joined. What shapes a character belongs to it.
-WORD = re.compile(r"Uu*[sz]*|(?:(?<!w)h)?w[wsz]*(?:[ja]w[wsz]*)*|[^ ]s*(?:z[^ ]s*)*")
-ZERO_WIDTH_JOINER = "\u200d"
-SHAPES = {"\ufe0e", "\ufe0f", *map(chr, range(0x1F3FB, 0x1F400))}  # of emoji: as text, in colour, of the skin
-BLANKS = {"\u200b", "\ufeff"}  # that str.isspace does not know: of no width, and the byte order mark
+
+
+# Cards of exported models print this function as it is.
+def word_pattern() -> regex.Pattern[str]:
+    """What a word of a text is."""
+    # One word whatever stands in it: addresses, without the marks behind them; letters with dots; 's and its like.
+    plain, inside = r"\p{L}\p{N}", r"""[^\s\x1C-\x1F<>"“”()]"""
+    web = rf"(?i:https?://|ftp://|www\.)(?:{inside}|\({inside}*\))*(?:[{plain}/_=&%#~+$@-]|\({inside}*\))"
+    mail = rf"(?<![{plain}_.+-])[{plain}_.+-]++(?:'[{plain}_.+-]+)?@[{plain}_-]+(?:\.[{plain}_-]+)+"
+    dotted = rf"(?<![{plain}])(?:\p{{L}}\.){{2,}}(?![{plain}])"
+    short = rf"(?:['’](?i:s)|(?<![{plain}])['’](?i:re|ve|ll|d|m|t))(?![{plain}])"
+    whole = f"(?:{web}|{mail}|{dotted}|{short})"
+    # What cannot be seen by itself belongs to what is before it: a soft hyphen, an emoji's colour. \u200D joins emoji.
+    visible = r"[^\s\x1C-\x1F\u200B\uFEFF]"
+    unseen = r"[\p{Cf}\uFE0E\uFE0F\U0001F3FB-\U0001F3FF--\u200B\u200D\uFEFF]"
+    # Else a word has joints inside it (3.5, AT&T, Jean-Paul, don't), or is a hashtag, a user's name, or a single mark.
+    letter = rf"(?!{whole})[\p{{L}}\p{{M}}\p{{N}}_--\uFE0E\uFE0F]"
+    letters = rf"{letter}(?:{letter}|{unseen}|\u200D)*"
+    word = rf"(?:(?<!{letter})[#@])?{letters}(?:(?!{whole})[-.,&'’]{letters})*"
+    mark = rf"(?!{whole}){visible}{unseen}*"
+    return regex.compile(rf"{whole}(?:{unseen}|\u200D)*|{word}|{mark}(?:\u200D{mark})*", regex.V1)
+
+
+WORD = word_pattern()
 
 
 def record_lines(record: Record) -> list[list[Word]]:
@@ -33,10 +42,19 @@ def record_lines(record: Record) -> list[list[Word]]:
     if "words" in record.values and "text" in record.values:
         raise record.error("both text and words; give one of them")
     if "words" in record.values:
-        words = [(word, place, place + 1) for place, word in enumerate(record.texts("words"))]
+        words = given_words(record)
         return [words] if words else []
     text = record.text("text")
     return split_words(text, given_sentences(record, text) if "sentences" in record.values else None)
+
+
+def given_words(record: Record) -> list[Word]:
+    """The field `words`. Raises: ValueError where one is blank: no entity, which it could be called, is there."""
+    words = [(word, place, place + 1) for place, word in enumerate(record.texts("words"))]
+    for word, place, _ in words:
+        if not WORD.search(word):
+            raise record.error(f"words[{place}] is {word!r}; wanted a word that is not blank; leave it out")
+    return words
 
 
 def given_sentences(record: Record, text: str) -> list[CharacterSpan]:
@@ -69,11 +87,9 @@ def split_words(text: str, sentences: Sequence[CharacterSpan] | None = None) -> 
 
     A sentence is a line where they are not given.
     """
-    kinds = kinds_of(text)
     lines: list[list[Word]] = []
     for start, end in spans_of_lines(text) if sentences is None else sentences:
-        places = [match.span() for match in WORD.finditer(kinds, start, end)]
-        lines.append([(text[first:last], first, last) for first, last in places])
+        lines.append([(match[0], *match.span()) for match in WORD.finditer(text, start, end)])
     return [line for line in lines if line]
 
 
@@ -84,33 +100,3 @@ def spans_of_lines(text: str) -> list[CharacterSpan]:
         spans.append((start, start + len(line)))
         start += len(line) + 1
     return spans
-
-
-def kinds_of(text: str) -> str:
-    """The kind of each character; U and u: the first and the other characters of what is whole."""
-    kinds, start = [], 0
-    for match in WHOLE.finditer(text):
-        kinds += [*map(kind, text[start : match.start()]), "U", "u" * (match.end() - match.start() - 1)]
-        start = match.end()
-    return "".join([*kinds, *map(kind, text[start:])])
-
-
-def kind(character: str) -> str:
-    """w: part of a word; j: a mark that may join two; a: an apostrophe; h: # or @; p: another mark; or a blank.
-
-    s: what cannot be seen by itself, as a soft hyphen or the non-joiner of Persian; z: the joiner.
-    """
-    if character.isspace() or character in BLANKS:
-        return " "
-    if character == ZERO_WIDTH_JOINER:
-        return "z"
-    if character in "-.,&":
-        return "j"
-    if character in "'’":
-        return "a"
-    if character in "#@":
-        return "h"
-    category = unicodedata.category(character)
-    if category == "Cf" or character in SHAPES:
-        return "s"
-    return "p" if character != "_" and category[0] in "PSC" else "w"

@@ -1,8 +1,11 @@
 """What a user of transformers gives to an exported model, and how its answers are read: a part of the model's card."""
 
+import inspect
+
+from tasks.ner.words import word_pattern
 from tasks.questions.extractive_input import MAX_QUESTION
 
-LUKE = """import torch
+LUKE = """{imports}import torch
 from transformers import {name}, LukeTokenizer
 
 tokenizer = LukeTokenizer.from_pretrained("this folder")
@@ -34,7 +37,7 @@ def encode(piece):
 
 """
 # Without entities: the classifier beside the encoder gets the states of sub-words.
-WORDS = """import torch
+WORDS = """{imports}import torch
 from safetensors.torch import load_file
 from transformers import AutoTokenizer, {name}
 
@@ -50,7 +53,7 @@ head = load_file("this folder/head.safetensors")
 # BertTokenizer knows no entities.
 LUKE_OF_BERT = """import json
 
-import torch
+{imports}import torch
 from transformers import AutoTokenizer, {name}
 
 tokenizer = AutoTokenizer.from_pretrained("this folder")
@@ -114,12 +117,17 @@ def answer(text, head, tail):
 
 print(answer("Ada Lovelace was born in London.", (0, 12), (25, 31)))
 """
+SPLITTER = f"""
+{inspect.getsource(word_pattern)}
+WORD = word_pattern()
+"""
 SPANS = """
-def answer(text, words):
+def answer(sentence):
+    words = [match.span() for match in WORD.finditer(sentence)]
     spans = [(start, end) for n, (start, _) in enumerate(words) for _, end in words[n : n + 16]]
     if not spans:
         return []
-    scores = logits(text, spans)
+    scores = logits(sentence, spans)
     probabilities = (scores / model.config.calibration_temperature).softmax(-1).amax(-1).tolist()
     scores, classes = scores.max(-1)
     found = []
@@ -129,8 +137,7 @@ def answer(text, words):
             found.append((start, end, model.config.id2label[classes[n].item()], probabilities[n]))
     return sorted(found)
 
-words = [(0, 3), (4, 12), (13, 16), (17, 21), (22, 24), (25, 31), (31, 32)]
-print(answer("Ada Lovelace was born in London.", words))
+print(answer("Ada Lovelace was born in London."))
 """
 QUESTION = """import torch
 from transformers import {name}, {tokenizer}
@@ -175,15 +182,15 @@ Transformers' own pipelines do not divide, so that theirs are others; the answer
 ANSWERS = {
     "LukeForEntityClassification": TYPING,
     "LukeForEntityPairClassification": RELATION,
-    "LukeForEntitySpanClassification": SPANS,
+    "LukeForEntitySpanClassification": SPLITTER + SPANS,
 }
 GIVEN = {
     "LukeForEntityClassification": "the text and the mention's characters",
     "LukeForEntityPairClassification": "the text, and the characters of the head and the tail, in this order",
     "LukeForEntitySpanClassification": (
-        "a sentence and the characters of its words. `python -m tasks.predict` takes each line of a text for one. "
-        "Its words end at blanks and around punctuation marks, but for marks inside of words, numbers, abbreviations "
-        "and addresses (`don't`, `3.5`, `U.S.`, `AT&T`), and `'s` is a word. All spans of up to 16 words are classified"
+        "a sentence as plain text. It is split into words as `python -m tasks.predict --text` does, and all spans of "
+        "up to 16 words are classified. Of a text of several sentences that command gives the model those around each, "
+        "too"
     ),
     "LukeForQuestionAnswering": (
         f"the question, of at most {MAX_QUESTION} sub-words (`python -m tasks.predict` cuts a longer one), and the "
@@ -209,15 +216,17 @@ def program_of(architecture: str, name: str, *, is_bert: bool, has_entities: boo
     if architecture == "LukeForQuestionAnswering":
         return QUESTION.format(name=name, **(OF_LUKE if has_entities and not is_bert else OF_WORDS))
     is_of_spans = architecture == "LukeForEntitySpanClassification"
+    imports = "import regex  # comes with transformers\n" if is_of_spans else ""
     if not has_entities:
         states = "torch.stack([first, end - 1], 1)" if is_of_spans else "first"
-        begin = WORDS.format(name=name, encode=ENCODE, states=states)
+        begin = WORDS.format(imports=imports, name=name, encode=ENCODE, states=states)
     elif is_bert:
         titles = '["[MASK]"] * len(places)' if is_of_spans else '["[MASK]", "[MASK2]"][: len(places)]'
-        begin = LUKE_OF_BERT.format(name=name, encode=ENCODE, titles=titles, ends=ENDS if is_of_spans else "")
+        ends = ENDS if is_of_spans else ""
+        begin = LUKE_OF_BERT.format(imports=imports, name=name, encode=ENCODE, titles=titles, ends=ends)
     else:
         of_texts = PASSES + LOGITS_OF_SPANS if is_of_spans else LOGITS
-        return LUKE.format(name=name) + of_texts + ANSWERS[architecture]
+        return LUKE.format(imports=imports, name=name) + of_texts + ANSWERS[architecture]
     of_texts = PASSES + WORDS_OF_SPANS if is_of_spans else MENTIONS
     return begin + of_texts + ANSWERS[architecture]
 

@@ -20,8 +20,9 @@ MOST_MODULES = 9  # in a folder
 ARROWS = ROOT / "docs" / "reference" / "arrows.toml"
 ALLOWED = {room: set(names) for room, names in tomllib.loads(ARROWS.read_text(encoding="utf-8")).items()}
 ENGINES = {"apache_beam": "pipeline/jobs/", "pyspark": "pipeline/jobs/", "luigi": "workflows/"}
-# What a machine that only trains has; all else is imported inside the functions that need it.
-TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers"}
+# What a machine that only trains has; all else is imported inside the functions that need it. The last two come with
+# transformers.
+TRAINING_MACHINE = {"torch", "transformers", "safetensors", "pyarrow", "numpy", "tqdm", "tokenizers", "regex"}
 
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 

@@ -411,6 +411,9 @@ SCORED: list[tuple[str, Content, Content, dict[str, Any]]] = [
     (RELATIONS, {"x": [FEWREL]}, [{**FEWREL, "relation": "x"}], {"f1": 1.0}),
     (CLOZE, [ROW, {**ROW, "idx": {"query": 5}}], [{"idx": 5, "label": "Ada"}], {"missing": 1, "f1": 0.5}),
     (CLOZE, record(), {"1": "Ada", "2": "Bob"}, {"unknown": 1, "f1": 1.0}),
+    (CLOZE, record(id=7), {"7": "Ada"}, {"unknown": 0, "f1": 1.0}),
+    (QUESTIONS, squad(id=7, is_impossible=False, plausible_answers=[]), {"7": "Ada"}, {"missing": 0, "f1": 1.0}),
+    (QUESTIONS, [{**ASKED, "id": 7}], {"7": "Ada"}, {"missing": 0, "exact_match": 1.0}),
     (QUESTIONS, squad(), {"1": ""}, {"predicted": 0, "missing": 0, "exact_match": 0.0}),
     (QUESTIONS, squad(answers=[{"answer_start": 99, "text": "Ada"}]), {"1": "ada!"}, {"exact_match": 1.0}),
 ]  # fmt: skip

@@ -553,8 +553,8 @@ def test_a_tokenizer_of_other_weights_is_refused(folder: Path, tmp_path: Path) -
 def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    little = {"f1": 0.05, "predicted": 20, "correct": 3, "gold": 100}
-    enough, silent = {**little, "f1": 0.3}, {**little, "f1": 0.0, "predicted": 0}
+    little = {"f1": 22 / 121, "predicted": 11, "correct": 11, "gold": 110}  # all of it is right
+    enough, silent = {**little, "f1": 0.2}, {**little, "f1": 0.0, "predicted": 0}
     for dev, test, told in ((little, enough, "dev"), (enough, little, "test"), (enough, silent, "")):
         caplog.clear()
         report_little("ner, variant luke", {"dev": dev, "test": test}, TASKS["ner"].PRESETS["tiny"])
@@ -563,6 +563,6 @@ def test_a_model_that_is_hardly_better_than_none_is_told_with_its_figures(
                 f"ner, variant luke: on {told} the model is hardly better than one that predicts nothing: "
             )
             assert caplog.messages[0].startswith(
-                wanted + "F1 5.0 %, 20 predicted, 3 of them right, of 100 that are there"
+                wanted + "F1 18.2 %, 11 predicted, 11 of them right, of 110 that are there"
             )
         assert len(caplog.messages) == bool(told)

@@ -189,7 +189,7 @@ def test_words_that_fit_in_no_column_are_errors(ask: Command) -> None:
     assert out.splitlines()[8].startswith("Ada ")
     assert [line.partition(" fits")[0] for line in told.splitlines()] == [
         "error: stdin:1: the word 'New York'",
-        "error: stdin:2: the word ''",
+        "error: stdin:2: words[0] is ''; wanted a word that is not blank; leave it out",
         "error: stdin:3: the word '-DOCSTART-'",
     ]
 

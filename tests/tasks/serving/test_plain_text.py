@@ -56,6 +56,15 @@ def test_a_line_is_a_document(ask: Command, model: Predictor) -> None:
     assert again["entities"] == first["entities"], "the same as asked in JSON"
 
 
+def test_words_stay_whole(ask: Command) -> None:
+    text = "They don't mail O'Neil's me.too@b-c.org, @user (https://x.org/a_(b)?c=d#e) or #COVID-19 of the U.S. Army."
+    out, _ = ask(text, "--text", "--format", "conll")
+    assert [line.split()[0] for line in out.splitlines()[1:] if line] == [
+        "They", "don't", "mail", "O'Neil", "'s", "me.too@b-c.org", ",", "@user", "(", "https://x.org/a_(b)?c=d#e", ")",
+        "or", "#COVID-19", "of", "the", "U.S.", "Army", ".",
+    ]  # fmt: skip
+
+
 def test_languages_have_their_sentences(ask: Command) -> None:
     text = "Er kam am 3. Oktober nach Bern. Sie blieb."
     for language, wanted in (("de", [[0, 31], [32, 42]]), ("de-at", [[0, 31], [32, 42]])):

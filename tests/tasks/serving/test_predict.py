@@ -239,7 +239,9 @@ def likeliest(answer: dict[str, Any]) -> list[float]:
     ]
 
 
-def test_the_temperature_changes_probabilities_alone(folder: Path, tmp_path: Path) -> None:
+def test_the_temperature_changes_probabilities_alone(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for task, question in QUESTIONS.items():
         found = []
         for temperature in (None, 1, 0.5, 4.0):
@@ -249,7 +251,10 @@ def test_the_temperature_changes_probabilities_alone(folder: Path, tmp_path: Pat
             del config["calibration_temperature"]
             config |= {} if temperature is None else {"calibration_temperature": temperature}
             (model / "config.json").write_text(json.dumps(config))
-            found += load(model, device="cpu").predict([question])
+            monkeypatch.setattr("sys.stdin", stdin(json.dumps(question)))
+            main([str(model), "--device", "cpu"])
+            answer = json.loads(capsys.readouterr().out)
+            found.append({name: value for name, value in answer.items() if name not in question})
         older, neutral, sharp, flat = found
         assert older == neutral
         assert bare(sharp) == bare(neutral) == bare(flat)

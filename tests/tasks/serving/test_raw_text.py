@@ -26,10 +26,10 @@ from tasks.finetuning import inference
 from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record
 from tasks.ner.columns import read_columns
-from tasks.ner.words import split_words
 from tasks.serving import predict as serving
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
+from tests.support.asked import Command, objects
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bert
 
 COUNT = 300
@@ -203,14 +203,17 @@ def wikigold(shared: Path) -> list[str]:
 
 
 @KINDS
-def test_entities(models: Path, shared: Path, kind: str) -> None:
+def test_entities(
+    models: Path, shared: Path, kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both sides get the text and nothing else."""
     ours, theirs, seen = both(models, kind, "ner")
     texts = wikigold(shared)
     found: set[str] = set()
     answers, items, logits = our_work(ours, [{"text": text} for text in texts])
     assert len(items) > 1.5 * COUNT  # many sentences have several passes
     for number, (text, answer) in enumerate(zip(texts, answers, strict=True)):
-        words = [(start, end) for _, start, end in split_words(text)[0]]
+        words = [match.span() for match in theirs["WORD"].finditer(text)]
         own = [place for place, item in enumerate(items) if item.sentence == number]
         spans, mine = (
             np.concatenate([each[place] for place in own])
@@ -218,14 +221,37 @@ def test_entities(models: Path, shared: Path, kind: str) -> None:
         )
         wanted = [
             {"start": start, "end": end, "label": label, "probability": pytest.approx(probability, abs=1e-5)}
-            for start, end, label, probability in theirs["answer"](text, words)
+            for start, end, label, probability in theirs["answer"](text)
         ]
         assert seen["spans"] == [(words[first][0], words[last - 1][1]) for first, last in spans.tolist()]
         assert far(seen["logits"], mine) < 1e-5
         assert answer["entities"] == wanted
         found.update(each["label"] for each in answer["entities"])
     assert found
-    assert theirs["answer"]("", []) == []
+    assert theirs["answer"]("") == []
+    capsys.readouterr()  # what the card's example says
+    ask = Command(monkeypatch, capsys, ours, models / kind / "ner")
+    out, _ = ask("\n".join(texts), "--text", "--language", "none")
+    assert objects(out) == [{"text": text, **answer} for text, answer in zip(texts, answers, strict=True)]
+
+
+def test_entities_of_lines_that_are_sentences(
+    models: Path, shared: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command as it is, which finds the sentences of a line."""
+    pytest.importorskip("sentencex", reason="plain text is split into sentences by sentencex")
+    ours, theirs, _ = both(models, "roberta-luke", "ner")
+    capsys.readouterr()  # what the card's example says
+    texts = wikigold(shared)[:100]
+    out, _ = Command(monkeypatch, capsys, ours, models / "roberta-luke" / "ner")("\n".join(texts), "--text")
+    compared = 0
+    for text, answer in zip(texts, objects(out), strict=True):
+        assert answer["text"] == text
+        if answer["sentences"] == [[0, len(text)]]:
+            compared += 1
+            found = [(each["start"], each["end"], each["label"]) for each in answer["entities"]]
+            assert found == [(start, end, label) for start, end, label, _ in theirs["answer"](text)]
+    assert compared > 95
 
 
 def questions(shared: Path) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,9 @@
 """Formats that users have: each is read, fine-tuned on by the command, and says what the file it was made from says."""
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from tasks.io.data_folder import SPLITS, split_file
 from tasks.ner import __main__ as ner_command
 from tasks.ner import task as ner
 from tasks.ner.columns import ColumnFile
+from tasks.ner.spans import tags_of_spans
 from tasks.questions import cloze_format, extractive_format
 from tasks.typing_and_relations import relation_format
 from tests.support.fine_tuned import EXAMPLES, pretrained
@@ -26,6 +29,13 @@ Rows = Sequence[dict[str, Any]]
 
 def examples(task: str, split: str) -> Any:
     return TASKS[task].read(split_file(EXAMPLES / task, split))
+
+
+def numbered(file: extractive_format.Dataset) -> extractive_format.Dataset:
+    """The questions with numbers as their ids."""
+    return replace(
+        file, examples=tuple(replace(each, id=str(number)) for number, each in enumerate(file.examples))
+    )
 
 
 def content(task: str, file: Any) -> list[Any]:
@@ -134,6 +144,53 @@ def write_headed(folder: Path, split: str, file: ColumnFile) -> None:
     (folder / f"{split}.tsv").write_text("word\tNER\tpos\n" + "\n".join(blocks))
 
 
+def write_letters(letters: str) -> "Writer":
+    """Writes tags that say where an entity begins, goes on, ends, and is a single word, in these letters."""
+    names = dict(zip("BIESO", letters, strict=True))
+
+    def write(folder: Path, split: str, file: ColumnFile) -> None:
+        blocks = []
+        for sentence in file.sentences:
+            tags = tags_of_spans(sentence.spans, len(sentence.words), "IOBES")
+            lines = zip(sentence.words, tags, strict=True)
+            blocks.append("".join(f"{word} x y {names[tag[0]]}{tag[1:]}\n" for word, tag in lines))
+        (folder / f"{split}.txt").write_text("\n".join(blocks))
+
+    return write
+
+
+def write_numbers(folder: Path, split: str, file: ColumnFile) -> None:
+    """JSON lines whose tags are numbers, and a file with their names."""
+    rows = tag_rows(file)
+    names = sorted({tag for row in rows for tag in row["ner_tags"]})
+    write_lines(folder, split, [{**row, "ner_tags": [*map(names.index, row["ner_tags"])]} for row in rows])
+    (folder / "labels.txt").write_text("\n".join(names))
+
+
+def write_squad2(folder: Path, split: str, file: extractive_format.Dataset) -> None:
+    """As SQuAD 2.0 is written, without impossible questions; ids are numbers."""
+    paragraphs = [
+        {
+            "context": row["context"],
+            "qas": [
+                {
+                    "id": int(row["id"]), "question": row["question"], "is_impossible": False,
+                    "answers": [
+                        {"text": text, "answer_start": start}
+                        for text, start in zip(*row["answers"].values(), strict=True)
+                    ],
+                }
+            ],
+        }
+        for row in question_rows(file)
+    ]  # fmt: skip
+    titles = [each.page for each in file.examples]
+    articles = [
+        {"title": title, "paragraphs": [each]} for title, each in zip(titles, paragraphs, strict=True)
+    ]
+    (folder / f"{split}.json").write_text(json.dumps({"version": "v2.0", "data": articles}))
+
+
 def write_fewrel(folder: Path, split: str, file: relation_format.Dataset) -> None:
     by_relation: dict[str, list[Any]] = {}
     for each in file.examples:
@@ -152,7 +209,7 @@ def write_semeval(folder: Path, split: str, file: relation_format.Dataset) -> No
     (folder / f"{split}.txt").write_text("".join(texts))
 
 
-# A folder for each task, whose splits have all a format of their own
+# Folders of a task, whose splits have formats of their own
 Writer = Callable[[Path, str, Any], None]
 FOLDERS: Mapping[str, Sequence[Writer]] = {
     "ner": (
@@ -175,6 +232,14 @@ FOLDERS: Mapping[str, Sequence[Writer]] = {
         lambda folder, split, file: write_parquet(folder, split, question_rows(file)),
         lambda folder, split, file: write_lines(folder, split, question_rows(file)),
     ),
+    "ner, other tags": (write_letters("BILUO"), write_letters("BMESO"), write_numbers),
+    "extractive_qa, numbered": (
+        write_squad2,
+        write_squad2,
+        lambda folder, split, file: write_lines(
+            folder, split, [{**row, "id": int(row["id"])} for row in question_rows(file)]
+        ),
+    ),
 }
 
 
@@ -187,23 +252,25 @@ SCORES: Mapping[str, Callable[..., None]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", FOLDERS)
+@pytest.mark.parametrize("kind", FOLDERS)
 def test_commands_take_formats_as_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], task: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
 ) -> None:
-    data = tmp_path / "data"
+    data, task = tmp_path / "data", kind.partition(",")[0]
     data.mkdir()
-    flag = ["--tag-column", "NER"] if task == "ner" else []
+    flag = ["--tag-column", "NER"] if kind == "ner" else []
     read: Any = TASKS[task].read
-    for split, write in zip(SPLITS, FOLDERS[task], strict=True):
-        write(data, split, examples(task, split))
+    for split, write in zip(SPLITS, FOLDERS[kind], strict=True):
+        wanted = examples(task, split)
+        wanted = numbered(wanted) if kind.endswith("numbered") else wanted
+        write(data, split, wanted)
         found = read(split_file(data, split), **({"tag_column": "NER"} if flag else {}))
-        assert content(task, found) == content(task, examples(task, split))
+        assert content(task, found) == content(task, wanted)
     pretrained(tmp_path)
     options = {"--data": data, "--weights": tmp_path / "weights", "--tokenizer": tmp_path / "tokenizer"}
     options |= {"--workdir": tmp_path, "--task-preset": "tiny", "--epochs": 1, "--device": "cpu"}
     given = chain.from_iterable(options.items())
-    luigi = run_luigi if task == "ner" else run_forked
+    luigi = run_luigi if kind == "ner" else run_forked
     result = luigi("FineTune", "--task", task, *given, *flag, cwd=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     [model] = tmp_path.glob("finetune-*")
@@ -212,7 +279,7 @@ def test_commands_take_formats_as_they_are(
         gold, [predictions] = split_file(data, split), model.glob(f"predictions-{split}.*")
         SCORES[task](["score", str(gold), str(predictions), *flag])
         assert json.loads(capsys.readouterr().out)["f1"] == metrics[split]["f1"]
-    if task == "ner":
+    if kind == "ner":
         dev = str(data / "dev.tsv")
         ner_command.main(["score", dev, dev, *flag, "--predicted-column", "NER"])
         assert json.loads(capsys.readouterr().out)["f1"] == 1.0
@@ -267,9 +334,45 @@ def test_classes_may_be_numbers_with_a_label_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("letters", ["BIESO", "BILUO", "BMESO"])
-def test_bilou_and_bmes_say_the_same(tmp_path: Path, letters: str) -> None:
+def test_bilou_and_bmes_say_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], letters: str
+) -> None:
     begin, inside, last, single, _ = letters
     tags = [f"{begin}-PER", f"{inside}-PER", f"{last}-PER", "O", f"{single}-LOC"]
-    path = tmp_path / "train.txt"
-    path.write_text("".join(f"w{n} x y {tag}\n" for n, tag in enumerate(tags)))
-    assert ner.read(path).sentences[0].spans == ((0, 3, "PER"), (4, 5, "LOC"))
+    gold, predictions = tmp_path / "gold.txt", tmp_path / "predictions.txt"
+    for path, written in ((gold, tags), (predictions, ["B-PER", "I-PER", "I-PER", "O", "B-LOC"])):
+        path.write_text("".join(f"w{n} x y {tag}\n" for n, tag in enumerate(written)))
+    ner_command.main(["score", str(gold), str(predictions)])
+    scores = json.loads(capsys.readouterr().out)
+    assert (scores["gold"], scores["correct"], scores["f1"]) == (2, 2, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "split", "written", "message"),
+    [
+        ("ner", "train", b"Ada B-PER\n\xff O\n", "byte 10 is not UTF-8; convert the file to UTF-8"),
+        (
+            "ner",
+            "dev",
+            b"a O\nb E-X\n",
+            ":2: tag 'E-X' does not follow IOB1 or IOB2 or IOBES; use one scheme",
+        ),
+        ("extractive_qa", "test", b'{"data": ' + b"[" * 100_000, ": nested too deep; wanted a JSON object"),
+    ],
+)
+def test_the_command_says_what_is_wrong_in_a_line(
+    tmp_path: Path, task: str, split: str, written: bytes, message: str
+) -> None:
+    """`tests/tasks/test_hostile_files.py` has many more."""
+    shutil.copytree(EXAMPLES / task, tmp_path / "data")
+    path = split_file(tmp_path / "data", split)
+    path.write_bytes(written)
+    pretrained(tmp_path)
+    options = {"--data": "data", "--weights": "weights", "--tokenizer": "tokenizer", "--workdir": "."}
+    options |= {"--task-preset": "tiny", "--device": "cpu"}
+    result = run_forked("FineTune", "--task", task, *chain.from_iterable(options.items()), cwd=tmp_path)
+    assert result.returncode == 30
+    [line] = result.stderr.splitlines()
+    assert line.startswith(f"ERROR: FineTune: data/{path.name}")
+    assert message in line
