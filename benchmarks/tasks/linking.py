@@ -28,18 +28,20 @@ from benchmarks.harness.workloads import ROOT, Record, environment, kernel_size,
 from pipeline.lookup.contexts import CONTEXTS, TITLE_NUMBERS, WORD_NUMBERS, WORDS
 from pipeline.lookup.mentions import CANDIDATES, LOOKUP
 from pipeline.lookup.targets import NUMBERS, ROWS
+from pipeline.lookup.title_vectors import VECTORS
 from tasks.entities.documents.document import to_json
 from tasks.entities.documents.reading import read_documents
 
 MENTIONS, LOST, MEMORY = 2000, 10.0, 600.0  # a second, per cent, MB
 LOOK_UPS = (LOOKUP, CANDIDATES, NUMBERS, ROWS)
-CONTEXT_LOOK_UPS = (CONTEXTS, TITLE_NUMBERS, WORD_NUMBERS, WORDS)
+CONTEXT_LOOK_UPS = (CONTEXTS, TITLE_NUMBERS, WORD_NUMBERS, WORDS, VECTORS)
 WORKLOADS = "tasks.linking_workloads"
 SIZES = {"resident": "VmRSS", "of files": "RssFile", "own": "RssAnon"}
 COMMAND = """The command from the opening of the table on, in one process. "largest MB" is the largest size that it
 ever had, with all that it imports."""
-ENCODER = """`link --local` on documents, and the encoder alone on the same batches, which are ready. Table and model
-are open in both."""
+ENCODER = """`link` on documents, and the encoder alone on the same batches, which are ready. Table and model are open
+in both. Globally, which is the default, a window is encoded again after each answer; locally it is encoded once."""
+WAYS = {"local": ["--local"], "global": []}
 SERVICE = """A request has the first line of a document, whose mentions the service finds. Own memory is what no file
 lies behind."""
 MAPPED = "Files that the service has mapped, in MB: their size, what of it is resident, and what is a copy of its own."
@@ -138,8 +140,8 @@ def command_row(way: str, found: Record) -> Record:
     return row | {"mentions/s": divide(mentions, seconds), "largest MB": found.get("largest MB")}
 
 
-def encoder_rows(found: Record) -> list[Record]:
-    """The median round of `link --local` and of the encoder alone, and what the first loses, in per cent."""
+def encoder_rows(way: str, found: Record) -> list[Record]:
+    """The median round of `link` in a way and of the encoder alone, and what the first loses, in per cent."""
     medians = {
         clock: {
             name: median(row[clock] for row in found.get("rows", []) if row["variant"] == name)
@@ -149,7 +151,13 @@ def encoder_rows(found: Record) -> list[Record]:
     }
     shares = {clock: divide(each["encoder"], each["link"]) for clock, each in medians.items()}
     return [
-        {"clock": clock, **each, "lost, %": None if share is None else 100 * (1 - share)}
+        {
+            "way": way,
+            "clock": clock,
+            **each,
+            "mentions/s": divide(found.get("mentions"), each["link"]),
+            "lost, %": None if share is None else 100 * (1 - share),
+        }
         for (clock, each), share in zip(medians.items(), shares.values(), strict=True)
     ]
 
@@ -162,7 +170,8 @@ def targets(
         what = f"mentions a second without a model, mentions {row['mentions']}"
         yield target(what, row["mentions/s"], least=MENTIONS)
     for row in encoder:
-        yield target(f"per cent lost to the encoder alone, {row['clock']}", row["lost, %"], most=LOST)
+        what = f"per cent lost to the encoder alone, {row['way']}, {row['clock']}"
+        yield target(what, row["lost, %"], most=LOST)
     for row in services:
         if row["besides the model, MB"] is not None:
             what = f"MB of the service besides the model, {row['clients']} clients, batches: {row['batches']}"
@@ -202,11 +211,13 @@ def measure(options: argparse.Namespace, report: Report, documents: Path) -> Non
         method = [*table, "--model", str(options.model), "--tokenizer", str(options.tokenizer)]
         ways: list[tuple[int, Sequence[str]]] = [(1, ()), (8, ()), (8, ("--tokens-per-batch", "1"))]
         services += service_rows(replace(asked, method=method), options.model.name, ways)
-        progress("the encoder")
-        arguments = {"arguments": [*method, "--local", str(documents)], "threads": options.threads, **rounds}
-        found = run(WORKLOADS, "encoder", arguments, threads=options.threads)
-        report.note_failure("link --local", found)
-        encoder, report.measured["encoder"] = encoder_rows(found), found
+        for way, more in WAYS.items():
+            progress(f"the encoder, {way}")
+            arguments = {"arguments": [*method, *more, str(documents)], "threads": options.threads, **rounds}
+            found = run(WORKLOADS, "encoder", arguments, threads=options.threads)
+            report.note_failure(f"link, {way}", found)
+            encoder += encoder_rows(way, found)
+            report.measured[f"encoder, {way}"] = found
         found = run(
             WORKLOADS, "loaded", {"model": str(options.model), "tokenizer": str(options.tokenizer)}, threads=1
         )

@@ -90,11 +90,13 @@ def test_what_is_lost_is_of_medians() -> None:
         for name, values in times.items()
         for n, value in enumerate(values)
     ]
-    assert [(row["clock"], row["lost, %"]) for row in script.encoder_rows({"rows": rows})] == [
-        ("seconds", 25.0),
-        ("cpu_seconds", 62.5),
+    found = script.encoder_rows("local", {"rows": rows, "mentions": 12})
+    assert [(row["way"], row["clock"], row["mentions/s"], row["lost, %"]) for row in found] == [
+        ("local", "seconds", 3.0, 25.0),
+        ("local", "cpu_seconds", 1.5, 62.5),
     ]
-    assert [row["lost, %"] for row in script.encoder_rows({"failure": "no"})] == [None, None]
+    failed = script.encoder_rows("global", {"failure": "no"})
+    assert [(row["mentions/s"], row["lost, %"]) for row in failed] == [(None, None)] * 2
 
 
 @contextmanager
@@ -170,7 +172,10 @@ def test_look_ups_are_mapped_and_a_copy_is_told(table: Path, tmp_path: Path) -> 
 
 def test_targets() -> None:
     commands = [{"mentions": "given", "mentions/s": 1999.0}, {"mentions": "found", "mentions/s": 2000.0}]
-    encoder = [{"clock": "seconds", "lost, %": 10.5}, {"clock": "cpu_seconds", "lost, %": None}]
+    encoder = [
+        {"way": "local", "clock": "seconds", "lost, %": 10.5},
+        {"way": "global", "clock": "cpu_seconds", "lost, %": None},
+    ]
     services = [
         {"clients": 1, "batches": "yes", "besides the model, MB": None},
         {"clients": 8, "batches": "no", "besides the model, MB": 599.0},
