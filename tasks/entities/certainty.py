@@ -39,8 +39,9 @@ class Certainty:
         coherence_weight: of a candidate's coherence with the other mentions, in the same way. The three together are
             what counts say.
         unknown_offset: added to the scores of candidates that the model does not know.
-        uncommon_offset: added to the scores of all candidates but the commonest, of equals the first by title. Of no
-            meaning with neither a model nor contexts.
+        uncommon_offset: added to the scores of all candidates but the commonest, of equals the first by title; and, in
+            the same way, it makes pages likelier that are no candidates of a name with several. Of no meaning with
+            neither a model nor contexts.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
             c candidates, these pages have the probability discount x c / n.
@@ -68,7 +69,12 @@ class Certainty:
         if self.temperature != 1 and len(found):
             powers = (found / found.max()) ** (1 / self.temperature)
             found = powers * (found.sum() / powers.sum())
-        return found * (1 - self.discount * len(found) / max(links, len(found), 1))
+        none = self.discount * len(found) / max(links, len(found), 1)
+        if self.uncommon_offset and len(found) > 1:
+            # Shares have the offset already; the odds of none to the commonest candidate get it here.
+            odds = 1 + found[0] / found.sum() * math.expm1(self.uncommon_offset / self.temperature)
+            none = none * odds / (1 - none + none * odds)
+        return found * (1 - none)
 
 
 UNCALIBRATED = Certainty()

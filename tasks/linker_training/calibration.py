@@ -81,21 +81,22 @@ def calibrate(
     temperature = at_best(*outcomes.reached().choices())
     known = outcomes.only(outcomes.is_known)
     certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
+    if min_probability is None:
+        min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
+    certainty = replace(certainty, min_probability=min_probability)
+    figures = figures_of(outcomes, certainty)
     texts = Outcomes.of(rows_of_documents(linker, like, [NO_LINKS] * len(like), at_once))
     if like:
         usual = fit_uncommon(known, temperature, 0.0, BROAD)
         offset = fit_uncommon(texts, temperature, usual, 1.0) - usual
         certainty = replace(certainty, uncommon_offset=round(offset * temperature, 2))
-    if min_probability is None:
-        min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
-    certainty = replace(certainty, min_probability=min_probability)
     before = reliability(*known.answers(linker.certainty))
     return certainty, {
         "documents": len(documents),
         "own_links_left_out": own_links,
         "like": len(like),
         "like_mentions": texts.total,
-        **figures_of(outcomes, certainty),
+        **figures,
         "expected_calibration_error_before": before["expected_calibration_error"],
     }
 

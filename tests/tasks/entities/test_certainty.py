@@ -160,6 +160,29 @@ def test_contexts_leave_what_belongs_to_other_pages(
     assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
 
 
+@given(
+    st.lists(st.floats(0.01, 1.0), min_size=1, max_size=4),
+    st.floats(0, 0.9),
+    st.floats(-3, 3),
+    st.floats(0.5, 3),
+    st.integers(0, 4),
+)
+def test_pages_that_are_no_candidates_are_as_uncommon_as_the_others(
+    parts: list[float], discount: float, uncommon: float, temperature: float, more_links: int
+) -> None:
+    """Each outcome's odds to the commonest candidate, with the offset of all but that; not for names with one."""
+    links = len(parts) + more_links
+    none = discount * len(parts) / links
+    scores = np.log(parts) + uncommon * (np.arange(len(parts)) > 0)
+    certainty = Certainty(uncommon_offset=uncommon, temperature=temperature, discount=discount)
+    found = certainty.probabilities(np.exp(scores) / np.exp(scores).sum(), links)
+    plain = np.exp(np.log(parts) / temperature)
+    outcomes = np.append((1 - none) * plain / plain.sum(), none)
+    if len(parts) > 1:
+        outcomes[1:] *= np.exp(uncommon / temperature)
+    assert list(found) == pytest.approx(list(outcomes[:-1] / outcomes.sum()))
+
+
 def test_few_links_are_less_sure_than_many(table: Path) -> None:
     """ "ab" has four links to two pages, "Bob" one; a title counts as one."""
     found = answers(linker(table, Certainty(discount=0.5)), (0, 2), (7, 10))
