@@ -11,7 +11,15 @@ import numpy as np
 from pipeline.lookup.contexts import ContextTable
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import NO_LINKS, Asked, CandidateFinder, Candidates, FoundMention, OwnLinks
+from tasks.entities.candidates import (
+    NO_LINKS,
+    Asked,
+    Candidate,
+    CandidateFinder,
+    Candidates,
+    FoundMention,
+    OwnLinks,
+)
 from tasks.entities.certainty import UNCALIBRATED, Certainty, Figures, Floats, basis, read_certainty
 from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
@@ -154,15 +162,11 @@ class Linker:
         chosen = None
         if best is not None and link_of(of_each[best], name) >= self.certainty.min_probability:
             chosen = found.items[best]
-        target = chosen and self.finder.targets.get(chosen.title)
         answer: Answer = {
             "mention": text[mention.start : mention.end],
             "start": mention.start,
             "end": mention.end,
-            "title": chosen.title if chosen else None,
-            "page_id": target.page_id if target else None,
-            "qid": target.qid if target else None,
-            "entity_id": chosen.entity_id if chosen else None,
+            **self._page(chosen),
             "probability": None if best is None else round(of_each[best], DIGITS),
             "link_probability": round(name.probability, DIGITS) if name and name.label is None else None,
             "step": found.step,
@@ -171,15 +175,20 @@ class Linker:
             answer |= {"label": name.label, "label_probability": round(name.probability, DIGITS)}
         if self.shows_candidates:
             answer["candidates"] = [
-                {
-                    "title": each.title,
-                    "entity_id": each.entity_id,
-                    "prior": round(each.prior, DIGITS),
-                    "probability": round(share, DIGITS),
-                }
+                {**self._page(each), "prior": round(each.prior, DIGITS), "probability": round(share, DIGITS)}
                 for each, share in zip(found.items, of_each, strict=True)
             ]
         return answer
+
+    def _page(self, candidate: Candidate | None) -> Answer:
+        """What names a page."""
+        target = self.finder.targets.get(candidate.title) if candidate else None
+        return {
+            "title": candidate.title if candidate else None,
+            "page_id": target.page_id if target else None,
+            "qid": target.qid if target else None,
+            "entity_id": candidate.entity_id if candidate else None,
+        }
 
 
 def open_contexts(folder: Path, table: MentionTable) -> ContextTable:

@@ -29,7 +29,14 @@ GIVEN = _object(
         "description": "to be linked; without this field they are found",
     },
 )
-CANDIDATE = _object(title=TEXT, entity_id=WHOLE_OR_NULL, prior=NUMBER, probability=NUMBER)
+CANDIDATE = _object(
+    title=TEXT,
+    page_id=WHOLE_OR_NULL,
+    qid=TEXT_OR_NULL,
+    entity_id=WHOLE_OR_NULL,
+    prior=NUMBER,
+    probability=NUMBER,
+)
 MENTION = _object(
     mention=TEXT, **PLACE, title=TEXT_OR_NULL, page_id=WHOLE_OR_NULL, qid=TEXT_OR_NULL,
     entity_id=WHOLE_OR_NULL, probability=NUMBER_OR_NULL, link_probability=NUMBER_OR_NULL, step=TEXT,
