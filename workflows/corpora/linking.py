@@ -34,6 +34,7 @@ class Settings:
         model: folder of a model with its tokenizer; empty: none.
         contexts: folder of BuildContexts; empty: none.
         calibration: file of `calibrate`; empty: none. Its threshold is not taken: it is for mentions that are given.
+        local: whether the model answers all mentions of a text at once.
         min_probability: of a link, as `link` takes it; those below it are left out.
         min_link_probability: of a name; those that are links less often are not found.
     """
@@ -43,6 +44,7 @@ class Settings:
     model: str
     contexts: str
     calibration: str
+    local: bool
     min_probability: float
     min_link_probability: float
 
@@ -192,7 +194,13 @@ def open_linker(settings: Settings) -> Any:
         Path(settings.mentions), min_link_probability=settings.min_link_probability, min_commonness=0.0
     )
     contexts = open_contexts(Path(settings.contexts), annotator.table) if settings.contexts else None
-    linker = Linker(CandidateFinder(annotator.table), annotator, contexts=contexts, finds_all=True)
+    linker = Linker(
+        CandidateFinder(annotator.table),
+        annotator,
+        contexts=contexts,
+        is_global=not settings.local,
+        finds_all=True,
+    )
     model = Path(settings.model) if settings.model else None
     calibration = Path(settings.calibration) if settings.calibration else None
     linker = with_certainty(linker, model, calibration, settings.min_probability)

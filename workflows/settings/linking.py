@@ -23,6 +23,9 @@ class LinkingSettings(MentionSettings):
         description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
         "what is meant, on processors; empty: counts choose",
     )
+    local = luigi.BoolParameter(
+        description="the model answers all mentions of a text at once, instead of one after the other: faster"
+    )
     contexts = luigi.Parameter(
         default="",
         description="folder of a BuildContexts of the same dump, by which the words and other mentions of a document "

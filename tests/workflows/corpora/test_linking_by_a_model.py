@@ -21,7 +21,8 @@ from workflows.corpora.linking import DocumentLinker
 TEXTS = ["Ann met Bob.", "Bob, Ann and ab.", "None is here", "ab saw Ann", "Ann ann Bob ab Ann"]
 
 
-def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("local", [False, True])
+def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], local: bool) -> None:
     mentions, documents = tmp_path / "mentions", tmp_path / "texts/a.jsonl"
     write_mentions(mentions, small_pages(ARTICLES), size=4).vocab.write(str(mentions / "vocabulary"))
     train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, tmp_path / "tokenizer", CONFIG.vocab_size)
@@ -36,7 +37,8 @@ def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(TEXTS)]
     documents.write_text("\n".join(lines))
 
-    main(["link", str(documents), "--mentions", str(mentions), "--model", str(model), "--device", "cpu"])
+    command = ["link", str(documents), "--mentions", str(mentions), "--model", str(model), "--device", "cpu"]
+    main([*command, *["--local"] * local])
     answers = [json.loads(line)["mentions"] for line in capsys.readouterr().out.splitlines()]
     links = [[each["probability"] * each["link_probability"] for each in answer] for answer in answers]
     probabilities = [link for answer in links for link in answer]
@@ -50,6 +52,7 @@ def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
             "model": str(model),
             "contexts": "",
             "calibration": "",
+            "local": local,
             "min_probability": least,
             "min_link_probability": 0.01,
         }

@@ -35,7 +35,9 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         """What every file of the documents and of the model holds decides the bytes, as what else is given does."""
-        given = {"contexts": storage.manifest_sha256(self.contexts)} if self.contexts else {}
+        given: dict[str, Any] = {"local": True} if self.local else {}
+        if self.contexts:
+            given["contexts"] = storage.manifest_sha256(self.contexts)
         if self.calibration:
             given["calibration"] = storage.file_sha256(self.calibration)
         return {
@@ -70,6 +72,8 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
+        if self.local and not self.model:
+            raise ValueError("--local: says how a model answers; give --model with it, or leave it out")
         if self.contexts:
             given_manifest("--contexts", self.contexts, "BuildContexts")
         if self.calibration and not os.path.isfile(self.calibration):
@@ -87,6 +91,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             model=os.path.abspath(self.model) if self.model else "",
             contexts=os.path.abspath(self.contexts) if self.contexts else "",
             calibration=os.path.abspath(self.calibration) if self.calibration else "",
+            local=self.local,
             min_probability=self.min_probability,
             min_link_probability=self.min_link_probability,
         )

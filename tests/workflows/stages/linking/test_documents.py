@@ -95,7 +95,7 @@ def link(
     rejected: float = 0.001,
     **changes: Any,
 ) -> storage.Result:
-    settings = replace(Settings(str(documents), str(mentions), "", "", "", 0.0, 0.01), **changes)
+    settings = replace(Settings(str(documents), str(mentions), "", "", "", False, 0.0, 0.01), **changes)
     run = Here(DocumentLinker, folder)
     return linking.build(run, str(folder), settings, block_bytes=size, max_rejected=rejected)
 
@@ -149,7 +149,7 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     contexts = write_context_table(tmp_path / "contexts", {"Elsewhere": words}).folder
     folder, calibration = write_lines(tmp_path / "texts", documents), tmp_path / "calibration.json"
     given = ["--mentions", str(mentions), "--contexts", contexts]
-    linker = open_linker(Settings(str(folder), str(mentions), "", contexts, "", 0.0, 0.01))
+    linker = open_linker(Settings(str(folder), str(mentions), "", contexts, "", False, 0.0, 0.01))
     certainty = Certainty(context_weight=40.0, temperature=2.0, min_probability=0.9)
     write_certainty(calibration, certainty, basis_of(linker, None), {})
     command = ["link", *given, "--calibration", str(calibration), str(folder / "a.jsonl")]
@@ -257,6 +257,8 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
         link(folder, wiki[0], tmp_path / "linked")
     with pytest.raises(ValueError, match="--documents: names no folder"):
         LinkDocuments(workdir=str(tmp_path)).check()
+    with pytest.raises(ValueError, match="--local: says how a model answers; give --model with it"):
+        LinkDocuments(documents=str(folder), local=True, workdir=str(tmp_path)).check()
 
 
 @given(
@@ -304,7 +306,7 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     target, key = Path(stage.folder), storage.digest(stage.identity())
     storage.clear_if_changed(str(target), key)
     settings = {"documents": str(folder), "mentions": str(mentions)}
-    settings |= dict.fromkeys(["model", "contexts", "calibration"], "")
+    settings |= dict.fromkeys(["model", "contexts", "calibration"], "") | {"local": False}
     [first, *others] = plan_blocks([str(folder / "a.jsonl")], 4096)
     assert len(others) > 1
     probabilities = {"min_probability": 0.0, "min_link_probability": 0.01}
