@@ -203,7 +203,7 @@ class BuildContexts(HeldOutSettings, SparkStage):
 
     FOLDER = "contexts"
     VERSION = 2
-    NEED = Need(written=4, scratch=8)
+    NEED = Need(written=4.5, scratch=8)
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, ResolveRedirects)

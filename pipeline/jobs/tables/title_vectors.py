@@ -2,7 +2,8 @@
 
 A page is a row of a matrix, and a title a column: it is there where the page links to the title, or has it, and weighs
 the more the fewer pages do. A title's vector has its place in the directions in which rows differ most.
-Pages are read from disk, block by block, several times. What grows with the dump in memory is eight bytes a title.
+Pages are read from disk, block by block, several times. In memory there are forty bytes a title, and up to
+a gigabyte for the commonest million.
 """
 
 from collections.abc import Callable, Iterator, Sequence
