@@ -1,5 +1,6 @@
 """The words of titles beside those of a text: as plain dictionaries and as scikit-learn have them."""
 
+import json
 from collections import Counter
 from itertools import count
 from pathlib import Path
@@ -15,7 +16,7 @@ from pipeline.lookup.contexts import ContextTable, words_of
 from pipeline.lookup.names import tokens
 from tests.support import DATA, oracle_tables
 from tests.support import oracle_contexts as oracle
-from tests.support.contexts import write_contexts
+from tests.support.contexts import write_context_table, write_contexts
 from tests.support.mentions import pages_of_dump
 from tests.support.oracle_tables import Pages
 from tests.support.properties import given, st
@@ -139,3 +140,27 @@ def test_another_stages_folder_has_no_contexts(pages: Pages, tmp_path: Path) -> 
         ValueError, match=r"contexts\.arrow: 0 bytes, but the manifest says .*run BuildContexts"
     ):
         ContextTable(str(tmp_path))
+
+
+def test_contexts_of_an_earlier_version_are_made_again(pages: Pages, tmp_path: Path) -> None:
+    write_contexts(tmp_path, pages)
+    values = json.loads((tmp_path / "manifest.json").read_text())
+    values["files"] = [each for each in values["files"] if each["path"] != "vectors.arrow"]
+    (tmp_path / "manifest.json").write_text(json.dumps(values))
+    with pytest.raises(
+        ValueError, match=r"made by an earlier version, without vectors\.arrow; run BuildContexts again"
+    ):
+        ContextTable(str(tmp_path))
+
+
+def test_coherence_is_of_the_titles_that_the_table_has(tmp_path: Path) -> None:
+    """By their names, wherever they stand; a title without a row is near to none."""
+    vectors = {"A": (1.0,), "B": (1.0, 1.0), "C": (0.0, 2.0)}
+    table = write_context_table(tmp_path, {title: {} for title in vectors}, vectors=vectors)
+    found = table.coherence(
+        ["x", "y", "x"], [["C", "none", "A"], ["B"], ["A"]], [[0.5, 0.5, 0.0], [1.0], [1.0]]
+    )
+    assert [*map(len, found)] == [3, 1, 1]
+    near = 0.5**0.5
+    assert np.concatenate(found).tolist() == pytest.approx([near, 0.0, near, near, near])
+    assert table.coherence([], [], []) == []
