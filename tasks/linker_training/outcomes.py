@@ -143,7 +143,7 @@ def rows_of_documents(
             for document, without in zip(documents[part], own[part], strict=True)
         ]
         for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
-            ends = [resolve(mention.title) if mention.title else None for mention in each.mentions]
+            ends = [resolve(mention) for mention in each.mentions]
             rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
     return rows
 
@@ -151,8 +151,9 @@ def rows_of_documents(
 def rows_of(
     linker: Linker, asked: Asked, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
 ) -> list[Row]:
-    """The mentions of a document, whose pages have these titles, with what the linker says of them."""
+    """The mentions of a document, whose pages have these titles, with what the linker says; optional ones are none."""
     items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
     contexts = asked.contexts or [np.zeros(len(some)) for some in items]
     is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
-    return list(map(Row, titles, asked.candidates, shares, contexts, is_unknown))
+    rows = zip(asked.mentions, map(Row, titles, asked.candidates, shares, contexts, is_unknown), strict=True)
+    return [row for mention, row in rows if not mention.optional]

@@ -28,7 +28,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     """
 
     FOLDER = "linking"
-    VERSION = 7
+    VERSION = 8
     KEEPS = "unfinished"  # answers and calibrations
 
     def requires(self) -> dict[str, Stage]:
