@@ -13,20 +13,11 @@ from model.pretraining.recipes import PRECISIONS
 from tasks.entities.annotations import open_annotator
 from tasks.finetuning.registry import TASKS
 from tasks.io.arguments import OneFolder, positive, stop
-from tasks.io.records import parse_line
+from tasks.io.records import Errors, parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
-from tasks.serving.streams import (
-    AT_ONCE,
-    Errors,
-    add_on_error,
-    answer_stream,
-    files,
-    lines_of,
-    numbered,
-    tell_errors,
-)
+from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, files, lines_of, numbered, tell_errors
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,9 +18,10 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.candidates import NO_LINKS, Asked
 from tasks.entities.documents.document import Document
 from tasks.entities.linker import Linker
-from tasks.entities.scores import Resolve, resolver
+from tasks.entities.scores import resolver
 from tasks.io.windows import token_spans
 
+Ends = Callable[[str], str | None]  # where a link to a title ends
 RADII = (None, 200, 50)  # tokens on either side of a mention that are its words; None: the whole document
 
 
@@ -48,14 +49,14 @@ class Documents:
         own = finder.own_links(documents) if are_pages else [NO_LINKS] * len(documents)
         for document, without in zip(documents, own, strict=True):
             gold, index = document.mentions or (), len(self.asked)
-            ends = [resolve(each.title) if each.title else None for each in gold]
+            ends = [resolve(each) for each in gold]
             self.asked.append(linker.ask(document.text, gold, without))
             self.titles.append([None if title in without.alone else title for title in ends])
             for place, (title, candidates) in enumerate(
                 zip(self.titles[-1], self.asked[-1].candidates, strict=True)
             ):
                 titles = [each.title for each in candidates.items]
-                reason = left_out(title, titles)
+                reason = "left out: optional" if gold[place].optional else left_out(title, titles)
                 self.counts[reason or "asked"] += 1
                 if title and not reason:
                     numbers = np.arange(len(titles), dtype=np.int64)
@@ -80,7 +81,7 @@ def left_out(title: str | None, titles: Sequence[str]) -> str:
 
 
 def bags_of_words(
-    documents: Documents, pages: Path, skipped: Collection[str], resolve: Resolve, tokenizer: WordTokenizer
+    documents: Documents, pages: Path, skipped: Collection[str], resolve: Ends, tokenizer: WordTokenizer
 ) -> dict[str, Scores]:
     """The cosines of each form of the bag of words, by what it is called; pages of `skipped` titles do not count."""
     titles = dict.fromkeys(itertools.chain.from_iterable(map(documents.candidates, documents.mentions)))
@@ -100,11 +101,7 @@ def bags_of_words(
 
 
 def words_of_links(
-    pages: Path,
-    skipped: Collection[str],
-    resolve: Resolve,
-    numbers: Mapping[str, int],
-    tokenizer: WordTokenizer,
+    pages: Path, skipped: Collection[str], resolve: Ends, numbers: Mapping[str, int], tokenizer: WordTokenizer
 ) -> tuple[csr_matrix, Integers, Integers]:
     """The paragraphs that link to numbered titles.
 

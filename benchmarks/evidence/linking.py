@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,12 +31,13 @@ from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import CandidateFinder
 from tasks.entities.certainty import Certainty, reliability
 from tasks.entities.disambiguation.entity_model import load_model
-from tasks.entities.documents.document import Document
+from tasks.entities.documents.document import Document, LeftOut
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, open_contexts
 from tasks.entities.scores import Resolve, is_page, resolver
 from tasks.linker_training.calibration import calibrate
 from tasks.linker_training.outcomes import Outcomes, rows_of
+from workflows.corpora.pages import ended
 
 Shares = Sequence[Sequence[Floats | list[float]]]  # of the candidates of each mention of each document
 AT_ONCE = 16  # documents
@@ -103,7 +105,7 @@ class Found:
 
 def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]]:
     """The documents of the options, and the titles of the held-out pages; how many there are is told in the report."""
-    annotator, wrong = Annotator.open(chosen.mentions), list[str]()
+    annotator, wrong = Annotator.open(chosen.mentions), LeftOut()
     finder, documents = CandidateFinder(annotator.table), Documents()
     contexts = open_contexts(chosen.contexts, annotator.table) if chosen.contexts else None
     linker = Linker(finder, annotator, contexts=contexts)
@@ -114,10 +116,11 @@ def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]
     first, page_counts = len(documents.mentions), documents.counts.copy()
     documents.add(asked, linker, are_pages=False)
     gold_counts = documents.counts - page_counts
-    gold_counts["left out: a wrong place"] = len(wrong)
+    gold_counts["left out: a wrong place"] = len(wrong.mentions)
     probe = Probe(documents.mentions, [*range(first)], [*range(first, len(documents.mentions))])
     report.head.append(
-        f"{len(gold):,} documents. {len(gold) - len(asked):,} of them are pages of the dump and left out, "
+        f"{len(gold):,} documents; {wrong.documents.total():,} that cannot be read are left out. "
+        f"{len(gold) - len(asked):,} of them are pages of the dump and left out, "
         f"{len(asked):,} remain, with {len(probe.asked):,} mentions that are asked. {first:,} mentions of "
         f"{len(choosing):,} held-out pages choose. {len(chosen.models)} models. Accuracies are in per cent, intervals "
         f"of 95 % are of {SAMPLES:,} samples of documents.\n"
@@ -131,8 +134,8 @@ def read(chosen: argparse.Namespace, report: Report) -> tuple[Material, set[str]
 
 def untitled(document: Document, resolve: Resolve) -> Document:
     """A document with those of its mentions whose page is known, but without their titles."""
-    known = [each for each in document.mentions or () if each.title and resolve(each.title)]
-    return replace(document, mentions=tuple(replace(each, title=None) for each in known))
+    known = [each for each in document.mentions or () if resolve(each)]
+    return replace(document, mentions=tuple(replace(each, title=None, qid=None) for each in known))
 
 
 # Answers
@@ -275,7 +278,7 @@ def main(arguments: list[str]) -> None:
     report = Report("Which page a mention stands for", chosen, ["torch", "numpy", "scipy", "scikit-learn"])
     material, skipped = read(chosen, report)
     progress("words around links")
-    resolve = resolver(material.linker.finder)
+    resolve = partial(ended, material.linker.finder.targets)
     bags = bags_of_words(material.documents, chosen.pages, skipped, resolve, material.tokenizer)
     fill(report, material, bags, measure(chosen.models, material, globally=not chosen.local))
     report.finish()

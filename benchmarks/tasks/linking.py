@@ -29,7 +29,7 @@ from pipeline.lookup.contexts import CONTEXTS, TITLE_NUMBERS, WORD_NUMBERS, WORD
 from pipeline.lookup.mentions import CANDIDATES, LOOKUP
 from pipeline.lookup.targets import NUMBERS, ROWS
 from pipeline.lookup.title_vectors import VECTORS
-from tasks.entities.documents.document import to_json
+from tasks.entities.documents.document import LeftOut, to_json
 from tasks.entities.documents.reading import read_documents
 
 MENTIONS, LOST, MEMORY = 2000, 10.0, 600.0  # a second, per cent, MB
@@ -252,11 +252,12 @@ def main() -> None:
     report = Report("What linking costs", options, ("torch", "marisa-trie", "pyarrow", "fastapi", "uvicorn"))
     with tempfile.TemporaryDirectory() as folder:
         documents = Path(folder, "documents.jsonl")
-        left_out: list[str] = []
+        left_out = LeftOut()
         read = read_documents(options.documents, left_out)[: 20 if options.quick else None]
         documents.write_text("".join(json.dumps(to_json(each)) + "\n" for each in read), encoding="utf-8")
         report.head.append(
-            f"{len(read):,} documents; {len(left_out):,} mentions with a wrong place are left out.\n"
+            f"{len(read):,} documents; {len(left_out.mentions):,} mentions with a wrong place are left out, and "
+            f"{left_out.documents.total():,} documents.\n"
         )
         measure(options, report, documents)
     report.finish()

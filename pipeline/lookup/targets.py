@@ -4,10 +4,14 @@
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain, islice
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pipeline import schemas, storage
 from pipeline.lookup.entities import alias_rows
@@ -16,6 +20,7 @@ from pipeline.storage.tries import TextMap, write_numbers
 
 TABLE = "targets"
 ROWS, NUMBERS, ALIKE = "targets.arrow", "targets.tries", "targets_alike.tries"
+QID = "qid"  # the column, which tables of earlier versions lack
 _ROWS_PER_BATCH = 4096
 
 
@@ -42,6 +47,7 @@ class Targets:
         self._alike: TextMap | None = None
         batches = storage.open_arrow(storage.join(folder, ROWS)).to_batches()
         self._columns = [batch.columns for batch in batches]
+        self._qids = [batch.column(QID) for batch in batches if QID in batch.schema.names]
 
     def get(self, title: str) -> Target | None:
         """The target of a title or redirect, also where its first letter is written small; None for no such title."""
@@ -49,6 +55,31 @@ class Targets:
         if number is None and title[:1].islower():
             number = self._numbers.get(title[0].upper() + title[1:])
         return None if number is None else self._row(number)
+
+    @cached_property
+    def has_qids(self) -> bool:
+        """Whether the QID of any target is known."""
+        return any(qids.null_count < len(qids) for qids in self._qids)
+
+    def of_qid(self, qid: str) -> Target | None:
+        """The target with a QID, such as "Q42"; None for no such target. The first time, all QIDs are read."""
+        qids, rows = self._by_qid
+        number = int(qid[1:])
+        place = int(np.searchsorted(qids, number))
+        return self._row(int(rows[place])) if place < len(qids) and qids[place] == number else None
+
+    @cached_property
+    def _by_qid(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All QIDs as numbers, ascending, and the row of each: 16 bytes of memory for a page."""
+        numbers, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for number, qids in enumerate(self._qids):
+            is_known = qids.is_valid()
+            found = pc.utf8_slice_codeunits(qids.filter(is_known), 1)
+            numbers.append(pc.cast(found, pa.int64()).to_numpy())
+            rows.append(number * _ROWS_PER_BATCH + np.flatnonzero(is_known.to_numpy(zero_copy_only=False)))
+        all_numbers, all_rows = np.concatenate(numbers), np.concatenate(rows)
+        order = np.argsort(all_numbers, kind="stable")
+        return all_numbers[order], all_rows[order]
 
     def alike(self, title: str) -> list[Target]:
         """The targets of titles and redirects that differ in case, accents, punctuation and blanks at most."""

@@ -8,4 +8,5 @@ disambiguation  which of these it is, by a pretrained model
 certainty       scores to probabilities, and how well these say what is right
 linker          documents in, mentions with their pages out
 scores          of what comes out
+score_command   score and convert, on the command line
 """

@@ -14,7 +14,6 @@
 
 import argparse
 import io
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,12 +21,17 @@ from pathlib import Path
 
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import MOST, STEPS, CandidateFinder
+from tasks.entities.candidates import STEPS, CandidateFinder
 from tasks.entities.disambiguation.entity_model import TOKENS_PER_BATCH, load_model, model_folder
-from tasks.entities.documents.document import to_json
-from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, open_contexts
-from tasks.entities.scores import score_files
+from tasks.entities.score_command import (
+    add_conversion,
+    add_document_errors,
+    add_longer_mentions,
+    add_scores,
+    add_table,
+    tell,
+)
 from tasks.io.arguments import positive, stop
 from tasks.linker_training.calibration_command import (
     add_calibration,
@@ -64,30 +68,17 @@ def parser() -> argparse.ArgumentParser:
     add_recognition(service)
     add_method(service)
     add_certainty(service)
-    score = commands.add_parser("score", help="compare answers with gold documents")
-    score.set_defaults(run=run_score)
-    score.add_argument("gold", type=Path, help="documents with titles, in any of the formats")
-    score.add_argument("predictions", type=Path, help="what link wrote for them")
-    add_table(score, required=False)
-    score.add_argument(
-        "--leave-out-pages",
-        action="store_true",
-        help="leave out documents whose id is the title of a page of the dump, from which a model may know them",
-    )
-    add_mention_errors(score)
+    add_scores(commands.add_parser("score", help="compare answers with gold documents"))
     train = commands.add_parser("train", help="fine-tune a model on documents with titles")
     add_table(train, required=True)
-    add_mention_errors(train)
+    add_document_errors(train)
     add_training(train)
     calibrate = commands.add_parser("calibrate", help="choose how sure link is, on documents with titles")
     calibrate.set_defaults(run=run_calibrate)
     add_method(calibrate)
-    add_mention_errors(calibrate)
+    add_document_errors(calibrate)
     add_calibration(calibrate)
-    convert = commands.add_parser("convert", help="write documents of any format as JSON lines")
-    convert.set_defaults(run=run_convert)
-    convert.add_argument("file", type=Path, help="ours, ZELDA's, ELEVANT's, AIDA-CoNLL's or WNED's")
-    add_mention_errors(convert)
+    add_conversion(commands.add_parser("convert", help="write documents of any format as JSON lines"))
     return whole
 
 
@@ -135,10 +126,8 @@ def add_method(link: argparse.ArgumentParser) -> None:
     link.add_argument(
         "--local", action="store_true", help="answer all mentions at once, each without the others"
     )
-    link.add_argument(
-        "--longer-mentions",
-        action="store_true",
-        help="let names and acronyms take over what longer mentions of their document stand for",
+    add_longer_mentions(
+        link, "let names and acronyms take over what longer mentions of their document stand for"
     )
     link.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     link.add_argument(
@@ -146,33 +135,6 @@ def add_method(link: argparse.ArgumentParser) -> None:
         type=positive,
         default=TOKENS_PER_BATCH,
         help="words and entities computed at once (default: %(default)s)",
-    )
-
-
-def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
-    command.add_argument(
-        "--mentions",
-        type=Path,
-        required=required,
-        help="folder of BuildMentionTable"
-        + ("" if required else ": titles go through its redirects, and candidates are counted"),
-    )
-    command.add_argument(
-        "--most-candidates",
-        type=positive,
-        default=MOST,
-        metavar="N",
-        help="of a mention, the commonest (default: %(default)s)",
-    )
-
-
-def add_mention_errors(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--on-error",
-        choices=("stop", "skip"),
-        default="stop",
-        help="a mention of a JSON line with a wrong place or title: stop there, or leave it out and say so on stderr "
-        "(default: %(default)s)",
     )
 
 
@@ -234,7 +196,7 @@ def run_serve(options: argparse.Namespace) -> int:
     return serve(open_linker(options), options, at_once(options))
 
 
-# calibrate, score and convert
+# calibrate
 
 
 def run_calibrate(options: argparse.Namespace) -> int:
@@ -242,37 +204,6 @@ def run_calibrate(options: argparse.Namespace) -> int:
     folder = options.model and model_folder(options.model)
     tell(run_calibration(open_linker(options), folder, options, at_once(options)))
     return 0
-
-
-def run_score(options: argparse.Namespace) -> int:
-    """Print the scores."""
-    if options.leave_out_pages and not options.mentions:
-        raise ValueError("--leave-out-pages: the dump's pages are told by --mentions DIR")
-    finder = None
-    if options.mentions:
-        finder = CandidateFinder(Annotator.open(options.mentions).table, options.most_candidates)
-    left_out: list[str] | None = [] if options.on_error == "skip" else None
-    scores = score_files(
-        options.gold, options.predictions, finder, leaves_out_pages=options.leave_out_pages, left_out=left_out
-    )
-    print(json.dumps(scores | {"mentions_left_out": len(left_out or ())}, indent=2, ensure_ascii=False))
-    tell(left_out)
-    return 0
-
-
-def run_convert(options: argparse.Namespace) -> int:
-    """Write the documents as JSON lines."""
-    left_out: list[str] | None = [] if options.on_error == "skip" else None
-    for document in read_documents(options.file, left_out):
-        print(json.dumps(to_json(document), ensure_ascii=False))
-    tell(left_out)
-    return 0
-
-
-def tell(left_out: Sequence[str] | None) -> None:
-    """Say on stderr what is left out."""
-    for each in left_out or ():
-        print(f"left out: {each}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

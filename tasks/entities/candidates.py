@@ -122,6 +122,17 @@ class CandidateFinder:
         self.table, self.targets, self.most = table, table.targets, most
         self.of = lru_cache(_TEXTS_AT_HAND)(self._of)
 
+    def page_of(self, mention: Mention) -> Target | None:
+        """The page that a mention names, after redirects; None where it names none, or one that the dump lacks.
+
+        A QID decides where the table knows any: the title beside it may be Wikidata's label, which is another page's
+        title often enough.
+        """
+        titled = self.targets.get(page_title(mention.title)) if mention.title else None
+        if mention.qid is None or (titled and titled.qid == mention.qid) or not self.targets.has_qids:
+            return titled
+        return self.targets.of_qid(mention.qid)
+
     def of_document(
         self, texts: Sequence[str], *, longer: bool, without: OwnLinks = NO_LINKS
     ) -> list[Candidates]:
@@ -163,7 +174,7 @@ class CandidateFinder:
             anchor = document.text[mention.start : mention.end]
             name = normalize_mention(anchor) if self.table.profile == "paper" else anchor
             number = self.table.number(name)
-            target = self.targets.get(page_title(mention.title)) if mention.title else None
+            target = self.page_of(mention)
             if number is not None and target:
                 found[number][target.title] += 1
                 names[number] = name

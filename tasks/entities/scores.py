@@ -1,28 +1,28 @@
 """Scores of linked documents: disambiguation of gold mentions, and linking by strong match, as neleval defines them.
 
-A gold mention is in the knowledge base where it has a title that the dump has, after redirects. Where no mention table
-is given, every title counts, as it is written.
+A gold mention is in the knowledge base where it has a page that the dump has, after redirects: by its QID where the
+mention table knows QIDs, else by its title. Where no table is given, every title counts, as it is written.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from pipeline.storage.files import write_bytes
 from tasks.entities.candidates import NO_LINKS, NOTHING, CandidateFinder, OwnLinks
 from tasks.entities.certainty import reliability
-from tasks.entities.documents.document import Document, Mention, page_title
-from tasks.entities.documents.json_lines import read_document
-from tasks.entities.documents.reading import check_ids, read_documents
+from tasks.entities.documents.answers import Answers, Place, read_answers
+from tasks.entities.documents.document import Document, LeftOut, Mention, page_title
+from tasks.entities.documents.reading import read_documents
 from tasks.io.metrics import precision_recall_f1
-from tasks.io.records import Record, children, read_records
 
 Figures = dict[str, Any]
 Link = tuple[int, int, str]  # start, end and title
-Place = tuple[int, int]
-Resolve = Callable[[str], str | None]
-"""A title after redirects; None for one that the dump lacks."""
+Resolve = Callable[[Mention], str | None]
+"""The title of a mention's page, after redirects; None where it has none, or one that the dump lacks."""
 EXAMPLES = 10
 
 
@@ -30,13 +30,19 @@ EXAMPLES = 10
 class Pair:
     """A document with its gold mentions and those that are scored, whose titles went through redirects.
 
-    `probabilities` are those of the scored mentions that tell one. `without` are links of the document's own, which do
-    not count.
+    Attributes:
+        gold: those that are asked; without a title where the dump lacks the page.
+        found: the answers that count.
+        text: of the document.
+        names: the texts of all its gold mentions, which `link` was given.
+        probabilities: of the scored mentions that tell one.
+        without: links of the document's own, which do not count.
     """
 
     gold: Sequence[Mention]
     found: Sequence[Mention]
     text: str
+    names: Sequence[str] = ()
     probabilities: Mapping[Place, float] = field(default_factory=dict)
     without: OwnLinks = NO_LINKS
 
@@ -49,26 +55,32 @@ class Pair:
         probabilities: Mapping[Place, float] | None = None,
         without: OwnLinks = NO_LINKS,
     ) -> "Pair":
-        """The mentions of both inside the annotated part; a title of `found` that the dump lacks stays as it is.
+        """The mentions of both inside the annotated part; a page of `found` that the dump lacks stays as it is told.
 
-        A page that the dump lacks, and that the document alone links to, is not in the knowledge base.
+        A page that the dump lacks, and that the document alone links to, is not in the knowledge base. Optional
+        mentions are not asked, and answers at their places do not count.
         """
 
-        def known(title: str | None) -> str | None:
-            end = resolve(title) if title else None
+        def known(mention: Mention) -> str | None:
+            end = resolve(mention)
             return None if end in without.alone else end
 
-        answered = annotated(gold, found)
+        wanted, given = asked(gold), gold.mentions or ()
+        ignored = {(m.start, m.end) for m in given if m.optional} - {(m.start, m.end) for m in wanted}
+        answered = [m for m in annotated(gold, found) if (m.start, m.end) not in ignored]
         return cls(
-            [Mention(m.start, m.end, known(m.title)) for m in annotated(gold, gold.mentions or ())],
-            [
-                Mention(m.start, m.end, m.title and (resolve(m.title) or page_title(m.title)))
-                for m in answered
-            ],
+            [Mention(m.start, m.end, known(m)) for m in wanted],
+            [Mention(m.start, m.end, resolve(m) or m.page) for m in answered],
             gold.text,
+            [gold.text[m.start : m.end] for m in given],
             probabilities or {},
             without,
         )
+
+
+def asked(gold: Document) -> list[Mention]:
+    """The gold mentions that are asked: those in the annotated part that are not optional."""
+    return [each for each in annotated(gold, gold.mentions or ()) if not each.optional]
 
 
 def annotated(gold: Document, mentions: Sequence[Mention]) -> list[Mention]:
@@ -84,7 +96,9 @@ def score_files(
     *,
     leaves_out_pages: bool = False,
     own_links: bool = False,
-    left_out: list[str] | None = None,
+    longer_mentions: bool = False,
+    left_out: LeftOut | None = None,
+    unknown_titles: Path | None = None,
 ) -> Figures:
     """The scores of the answers of `link` to the documents of a file.
 
@@ -94,13 +108,15 @@ def score_files(
         finder: of candidates; without one titles are compared as they are, and there is no recall of candidates.
         leaves_out_pages: leave out the documents whose id is the title of a page of the dump.
         own_links: the documents are pages of the finder's dump; what each links itself is not counted for it.
+        longer_mentions: whether candidates are those of `link --longer-mentions` where it is given the gold mentions.
         left_out: see `read_documents`; of the gold documents.
+        unknown_titles: file for the gold mentions whose page the dump lacks, a line of JSON each; None: for none.
 
     Raises:
         ValueError: naming file and line of what cannot be read, and for answers to other documents.
     """
     documents = read_documents(gold, left_out)
-    answers, failed = read_answers(predictions, documents)
+    answers, failed = read_answers(predictions, documents, left_out)
     kept = [each for each in documents if not (leaves_out_pages and is_page(each.id, finder))]
     resolve = resolver(finder)
     nothing = Answers((), {})
@@ -110,79 +126,58 @@ def score_files(
         Pair.of(each, of_each.mentions, resolve, of_each.probabilities, without)
         for each, of_each, without in zip(kept, found, own, strict=True)
     ]
-    unknown = Counter(
-        page_title(m.title)
-        for each, pair in zip(kept, pairs, strict=True)
-        for m, known in zip(annotated(each, each.mentions or ()), pair.gold, strict=True)
-        if m.title and not known.title
-    )
-    mentions = [(pair, mention) for pair in pairs for mention in pair.gold]
-    titled = sum(bool(m.title) for each in kept for m in annotated(each, each.mentions or ()))
+    unknown = unknown_mentions(kept, pairs)
+    if unknown_titles:
+        lines = (json.dumps(unknown_title(*each), ensure_ascii=False) for each in unknown)
+        write_bytes(str(unknown_titles), "".join(f"{line}\n" for line in lines).encode())
+    titles = Counter(mention.page for _, mention in unknown)
     return {
         "documents": len(kept),
         "documents_of_pages": len(documents) - len(kept),
         "documents_without_answer": sum(each.id not in answers for each in kept),
         "answers_with_error": failed,
-        "mentions": {
-            "gold": len(mentions),
-            "in_knowledge_base": titled - unknown.total(),
-            "without_title": len(mentions) - titled,
-            "title_not_in_dump": unknown.total(),
-        },
-        "titles_not_in_dump": dict(sorted(unknown.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
-        "disambiguation": disambiguation_scores(pairs, finder),
+        "mentions": mention_counts(kept, len(unknown)),
+        "titles_not_in_dump": dict(sorted(titles.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
+        "disambiguation": disambiguation_scores(pairs, finder, longer_mentions=longer_mentions),
         "linking": linking_scores(pairs),
         "calibration": calibration_of(pairs),
     }
 
 
-# Reading
+def mention_counts(documents: Sequence[Document], unknown: int) -> Figures:
+    """How many gold mentions there are; `unknown` of them have a page that the dump lacks."""
+    mentions = [mention for each in documents for mention in asked(each)]
+    titled = sum(bool(mention.page) for mention in mentions)
+    return {
+        "gold": len(mentions),
+        "in_knowledge_base": titled - unknown,
+        "without_title": len(mentions) - titled,
+        "title_not_in_dump": unknown,
+        "optional": sum(len(annotated(each, each.mentions or ())) for each in documents) - len(mentions),
+    }
 
 
-class Answers(NamedTuple):
-    """The mentions of an answered document, and the probability of those that tell one, by their place."""
-
-    mentions: Sequence[Mention]
-    probabilities: Mapping[Place, float]
-
-
-def read_answers(path: Path, documents: Iterable[Document]) -> tuple[dict[str, Answers], int]:
-    """The answers of `link` by the documents' ids, and how many lines of them report an error instead.
-
-    Raises: ValueError naming an answer to a document that is not there, or has another text.
-    """
-    answers, failed = [], 0
-    for number, record in enumerate(read_records(path), start=1):
-        if "error" in record.values and "text" not in record.values:
-            failed += 1
-        else:
-            answers.append((read_document(record, number), record))
-    check_ids([answer for answer, _ in answers])
-    texts = {each.id: each for each in documents}
-    found = {}
-    for answer, record in answers:
-        if answer.id not in texts:
-            raise answer.error(
-                f"no gold document has the id {answer.id!r}; wanted answers to those documents"
-            )
-        if texts[answer.id].text != answer.text:
-            raise answer.error(f"the text of {answer.id!r} differs from that in {texts[answer.id].where}")
-        if answer.mentions is None:
-            raise answer.error("no field 'mentions'; wanted what link answers")
-        found[answer.id] = Answers(answer.mentions, probabilities_of(record))
-    return found, failed
+def unknown_mentions(documents: Sequence[Document], pairs: Sequence[Pair]) -> list[tuple[Document, Mention]]:
+    """The gold mentions whose page the dump lacks."""
+    return [
+        (document, mention)
+        for document, pair in zip(documents, pairs, strict=True)
+        for mention, known in zip(asked(document), pair.gold, strict=True)
+        if mention.page and not known.title
+    ]
 
 
-def probabilities_of(record: Record) -> dict[Place, float]:
-    """The probabilities that an answer tells, by place. Raises: ValueError naming a mention with another one."""
-    found = {}
-    for each in children(record, "mentions") if "mentions" in record.values else ():
-        value = each.values.get("probability")
-        if value is not None:
-            if type(value) not in (int, float) or not 0 <= value <= 1:
-                raise each.error(f"probability is {value!r}; wanted a number from 0 to 1, or null")
-            found[each.values["start"], each.values["end"]] = float(value)
-    return found
+def unknown_title(document: Document, mention: Mention) -> Figures:
+    """Where a gold mention stands whose page the dump lacks, and what tells the page."""
+    return {
+        "id": document.id,
+        "where": document.where,
+        "start": mention.start,
+        "end": mention.end,
+        "mention": document.text[mention.start : mention.end],
+        "title": mention.title,
+        "qid": mention.qid,
+    }
 
 
 def is_page(identity: str, finder: CandidateFinder | None) -> bool:
@@ -192,13 +187,12 @@ def is_page(identity: str, finder: CandidateFinder | None) -> bool:
 
 
 def resolver(finder: CandidateFinder | None) -> Resolve:
-    """What titles end at."""
-    if finder is None:
-        return page_title
-    targets = finder.targets
+    """Where mentions end; without a finder their titles are taken as they are, and QIDs where there is no title."""
 
-    def resolve(title: str) -> str | None:
-        target = targets.get(page_title(title))
+    def resolve(mention: Mention) -> str | None:
+        if finder is None:
+            return page_title(mention.title) if mention.title else mention.qid
+        target = finder.page_of(mention)
         return target.title if target else None
 
     return resolve
@@ -207,7 +201,9 @@ def resolver(finder: CandidateFinder | None) -> Resolve:
 # Scores
 
 
-def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None) -> Figures:
+def disambiguation_scores(
+    pairs: Sequence[Pair], finder: CandidateFinder | None, *, longer_mentions: bool = False
+) -> Figures:
     """Of the gold mentions in the knowledge base how many have the right title.
 
     Beside that, by the candidates of their texts: how many could have it (`candidate_recall`), and how many the
@@ -218,13 +214,12 @@ def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None)
     for pair in pairs:
         answers = {(each.start, each.end): each.title for each in pair.found}
         known = [each for each in pair.gold if each.title]
-        texts = [pair.text[each.start : each.end] for each in known]
-        candidates = (
-            finder.of_document(texts, longer=False, without=pair.without)
-            if finder
-            else [NOTHING] * len(known)
-        )
-        for each, of_each in zip(known, candidates, strict=True):
+        found = {}
+        if finder:
+            candidates = finder.of_document(pair.names, longer=longer_mentions, without=pair.without)
+            found = dict(zip(pair.names, candidates, strict=True))
+        for each in known:
+            of_each = found.get(pair.text[each.start : each.end], NOTHING)
             titles = [one.title for one in of_each.items]
             is_right = answers.get((each.start, each.end)) == each.title
             rows.append((is_right, each.title in titles, titles[:1] == [each.title], len(titles) > 1))

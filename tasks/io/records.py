@@ -1,6 +1,7 @@
 """JSON data files: an array of objects or an object a line; every record knows where it stands."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,24 @@ from tasks.io.tables import is_table, read_rows, shards
 
 JSON_ERRORS = (ValueError, RecursionError)
 GZIP = b"\x1f\x8b"
+
+
+class Errors(Counter[str]):
+    """How often each reason was found; `first` has the place where it was found first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: dict[str, str] = {}
+
+    def note(self, reason: str, where: str) -> None:
+        self[reason] += 1
+        self.first.setdefault(reason, where)
+
+    def told(self) -> list[str]:
+        """A line for each reason, the most frequent first."""
+        return [
+            f"{count}: {reason} (the first at {self.first[reason]})" for reason, count in self.most_common()
+        ]
 
 
 @dataclass(frozen=True)
@@ -174,10 +193,13 @@ def _no_constant(name: str) -> None:
 
 
 def _line_records(path: Path, text: str) -> Iterator[Record]:
+    return (parse_line(f"{path}:{number}", line, number) for number, line in filled_lines(text))
+
+
+def filled_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers."""
     # Not splitlines(): characters such as U+2028 may stand inside a JSON text.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            yield parse_line(f"{path}:{number}", line, number)
+    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
 def _array_records(path: Path, text: str) -> Iterator[Record]:

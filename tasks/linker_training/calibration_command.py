@@ -8,6 +8,7 @@ from pathlib import Path
 from pipeline.storage.files import file_sha256
 from tasks.entities.annotator import MIN_LINK_PROBABILITY
 from tasks.entities.certainty import Certainty, write_certainty
+from tasks.entities.documents.document import LeftOut
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, basis_of, with_certainty
 from tasks.io.arguments import share, weight
@@ -101,7 +102,7 @@ def run_calibration(
             f"--output {options.output}: a folder; give a file, such as {options.output}/calibration.json"
         )
     skips = options.on_error == "skip"
-    left_out, like_left_out = list[str](), list[str]()
+    left_out, like_left_out = LeftOut(), LeftOut()
     documents = read_documents(options.documents, left_out if skips else None)
     like = read_documents(options.like, like_left_out if skips else None) if options.like else ()
     certainty, fit = calibrate(
@@ -114,11 +115,13 @@ def run_calibration(
     )
     fit = {
         "file_sha256": file_sha256(str(options.documents)),
-        "mentions_left_out": len(left_out),
+        "mentions_left_out": len(left_out.mentions),
+        "documents_left_out": left_out.documents.total(),
         "like_sha256": file_sha256(str(options.like)) if options.like else None,
-        "like_mentions_left_out": len(like_left_out),
+        "like_mentions_left_out": len(like_left_out.mentions),
+        "like_documents_left_out": like_left_out.documents.total(),
         **fit,
     }
     write_certainty(options.output, certainty, basis_of(linker, model), fit)
     print(json.dumps(json.loads(options.output.read_text(encoding="utf-8")), indent=2))
-    return left_out + like_left_out
+    return [*left_out.told(), *like_left_out.told()]

@@ -13,7 +13,7 @@ from pipeline.lookup.targets import Target
 from tasks.entities.candidates import NO_LINKS, Asked, Candidate, CandidateFinder, OwnLinks
 from tasks.entities.disambiguation.entity_model import EntityModel
 from tasks.entities.disambiguation.windows import NO_ROW, Integers, Question, Window, questions_of
-from tasks.entities.documents.document import Document, page_title
+from tasks.entities.documents.document import Document, Mention
 from tasks.task import Features
 
 MASKED_SHARE = 0.9  # of the entities of an input, as in the paper's fine-tuning
@@ -131,11 +131,10 @@ def inputs_of(
         questions, windows = questions_of(model, asked)
         golds: dict[int, Right] = {}
         for number, each in enumerate(questions):
-            title = mentions[number].title
-            target = finder.targets.get(page_title(title)) if title else None
+            target = finder.page_of(mentions[number])
             known = target if target and target.title not in without.alone else None
             candidates = [one.title for one in asked.candidates[number].items]
-            reason, right = right_of(model, title, known, candidates, each)
+            reason, right = right_of(model, mentions[number], known, candidates, each)
             counts[reason] += 1
             if right.gold is not None or (beyond_candidates and right.row != NO_ROW):
                 golds[id(each)] = right
@@ -150,7 +149,7 @@ def inputs_of(
 
 def right_of(
     model: EntityModel,
-    title: str | None,
+    mention: Mention,
     target: Target | None,
     candidates: Sequence[str],
     question: Question | None,
@@ -159,12 +158,14 @@ def right_of(
 
     Args:
         model: of the rows.
-        title: of the mention.
-        target: the page of the title, where the dump has it.
+        mention: with its page.
+        target: that page, where the dump has it.
         candidates: titles of its candidates.
         question: of the mention.
     """
-    if not title:
+    if mention.optional:
+        return "optional", Right()
+    if not mention.page:
         return "without_title", Right()
     if not target:
         return "title_not_in_dump", Right()

@@ -147,7 +147,7 @@ def rows_of_documents(
             for document, without in zip(documents[part], own[part], strict=True)
         ]
         for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
-            ends = [resolve(mention.title) if mention.title else None for mention in each.mentions]
+            ends = [resolve(mention) for mention in each.mentions]
             rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
     return rows
 
@@ -155,9 +155,10 @@ def rows_of_documents(
 def rows_of(
     linker: Linker, asked: Asked, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
 ) -> list[Row]:
-    """The mentions of a document, whose pages have these titles, with what the linker says of them."""
+    """The mentions of a document, whose pages have these titles, with what the linker says; optional ones are none."""
     items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
     nothing = [np.zeros(len(some)) for some in items]
     is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
     by_counts = asked.contexts or nothing, asked.coherence or nothing
-    return list(map(Row, titles, asked.candidates, shares, *by_counts, is_unknown))
+    found = map(Row, titles, asked.candidates, shares, *by_counts, is_unknown)
+    return [row for mention, row in zip(asked.mentions, found, strict=True) if not mention.optional]

@@ -21,7 +21,7 @@ from pipeline.storage.manifests import MANIFEST, read_manifest
 from tasks.entities.annotations import METRICS, entities_sha256
 from tasks.entities.candidates import MOST, CandidateFinder
 from tasks.entities.disambiguation.entity_model import EntityModel, load_model, read_titles
-from tasks.entities.documents.document import Document, to_json
+from tasks.entities.documents.document import Document, LeftOut, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.finetuning import VERSION
 from tasks.finetuning.epochs import EpochTraining, best_epoch
@@ -51,7 +51,7 @@ class LinkerSettings:
         own_links: whether the documents are pages of the table's dump; what each links itself is not counted for it.
         most_candidates: of a mention, the commonest.
         patience: epochs in a row without a better score on dev that end training; 0: none do.
-        skips_wrong: whether mentions of JSON lines with a wrong place are left out, and counted, or an error.
+        skips_wrong: whether what is wrong in the documents is left out, and counted, or an error.
     """
 
     learning_rate: float = 2e-5
@@ -170,18 +170,23 @@ def fingerprints(
 
 
 class Source(NamedTuple):
-    """A split's file, its documents, and how many of their mentions were left out."""
+    """A split's file, its documents, and how much of the file was left out."""
 
     path: Path
     documents: Sequence[Document]
-    left_out: int
+    left_out: Mapping[str, int]
 
     @classmethod
     def read(cls, path: Path, *, skips_wrong: bool) -> "Source":
-        """The documents of a file. Raises: ValueError naming what cannot be read, unless wrong mentions are skipped."""
-        left_out: list[str] | None = [] if skips_wrong else None
-        documents = read_documents(path, left_out)
-        return cls(path, documents, len(left_out or ()))
+        """The documents of a file. Raises: ValueError naming what cannot be read, unless what is wrong is skipped."""
+        left_out = LeftOut()
+        documents = read_documents(path, left_out if skips_wrong else None)
+        for each in left_out.told():
+            logger.warning("left out: %s", each)
+        counts = {"wrong_place": len(left_out.mentions)}
+        if left_out.documents:
+            counts["documents_left_out"] = left_out.documents.total()
+        return cls(path, documents, counts)
 
     def digest(self) -> str:
         """What tells its documents from others, whatever the format."""
@@ -210,7 +215,7 @@ def prepare(
             share=settings.masked_share,
             beyond_candidates=settings.softmax_weight > 0,
             own_links=settings.own_links,
-            counts={"wrong_place": source.left_out},
+            counts=source.left_out,
         )
         if not features[split].items or not features[split].counts["asked"]:
             raise ValueError(

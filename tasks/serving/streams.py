@@ -7,13 +7,12 @@ import queue
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from tasks.io.records import GZIP, Record, parse_line
+from tasks.io.records import GZIP, Errors, Record, parse_line
 from tasks.serving.formats import JSON_LINES, Format
 
 logger = logging.getLogger(__name__)
@@ -39,24 +38,12 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class Errors(Counter[str]):
-    """How often each reason was found; `first` has the place where it was found first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first: dict[str, str] = {}
-
-    def note(self, reason: str, where: str) -> None:
-        self[reason] += 1
-        self.first.setdefault(reason, where)
-
-
 def tell_errors(errors: Errors, on_error: str) -> int:
     """The status of the command; what was skipped is told on stderr."""
     if on_error != "skip":
         return 1 if errors else 0
-    for reason, count in errors.most_common():
-        print(f"left out: {count}: {reason} (the first at {errors.first[reason]})", file=sys.stderr)
+    for line in errors.told():
+        print(f"left out: {line}", file=sys.stderr)
     return 0
 
 

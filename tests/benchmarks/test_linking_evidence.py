@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +27,11 @@ from tasks.entities.certainty import Certainty, reliability
 from tasks.entities.disambiguation.entity_model import EntityModel, load_model
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, shares_by_counts
-from tasks.entities.scores import resolver
 from tasks.linker_training.calibration import calibrate
 from tests.support.contexts import write_context_table
 from tests.support.mentions import ARTICLES, small_pages, write_mentions, write_tables
 from tests.support.models import TINY, shake
+from workflows.corpora.pages import ended
 
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 TOKENS = [
@@ -152,7 +153,7 @@ def test_words_of_links_are_those_of_paragraphs(
     pages: Path, table: MentionTable, tokenizer: WordTokenizer
 ) -> None:
     """By redirects, too; page C and titles that are not asked for are left out."""
-    resolve = resolver(CandidateFinder(table))
+    resolve = partial(ended, table.targets)
     words, places, spans = gold_mentions.words_of_links(pages, {"C"}, resolve, {"B": 0, "A": 1}, tokenizer)
     texts = [Counter(tokenizer.encode_with_offsets(text)[0]) for text, _ in ARTICLES[:2]]
     assert [{word: words[row, word] for word in words[row].indices} for row in range(2)] == texts

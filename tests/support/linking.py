@@ -11,7 +11,7 @@ from model.files import save_model
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks.entities.documents.document import Document, to_json
+from tasks.entities.documents.document import Document, LeftOut, to_json
 from tasks.entities.documents.reading import read_documents
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import write_mentions
@@ -49,7 +49,7 @@ def pages_of(documents: Sequence[Document]) -> Pages:
 
 def write_linkable(folder: Path, shared: Path) -> None:
     """Write documents (`documents.jsonl`), a mention table (`mentions`), and a model (`weights`, `tokenizer`)."""
-    documents = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", [])[1:3]
+    documents = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", LeftOut())[1:3]
     lines = "".join(json.dumps(to_json(each)) + "\n" for each in documents)
     (folder / "documents.jsonl").write_text(lines)
     (folder / "mentions").mkdir()

@@ -138,8 +138,8 @@ def finished_table(folder: Path, profile: str, *parts: list[Any]) -> mentions.Me
 
 
 def small_pages(articles: list[tuple[str, list[tuple[int, int, str]]]]) -> Pages:
-    """Articles A, B and C of a text each, and a redirect "To a" to A; links are (start, characters, target)."""
-    pages = [{"page_id": number, "title": "ABC"[number]} for number in range(len(articles))]
+    """Articles A, B, C and D of a text each, and a redirect "To a" to A; links are (start, characters, target)."""
+    pages = [{"page_id": number, "title": "ABCD"[number]} for number in range(len(articles))]
     paragraphs = [
         {
             "page_id": number,

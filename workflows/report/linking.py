@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
-from tasks.entities.documents.document import page_title
+from tasks.entities.documents.document import Mention
 from tasks.entities.documents.json_lines import read_document
 from tasks.io.records import Record
 from workflows.base.stage import Stage
@@ -30,8 +30,8 @@ MENTIONS = 200  # shown of a document
 CANDIDATES = 5  # shown of a mention, and the right one
 Line = Mapping[str, Any]
 Place = tuple[int, int]
-Resolve = Callable[[str], str | None]
-"""A title after redirects; None for one that the dump lacks."""
+Resolve = Callable[[Mention], str | None]
+"""The title of a mention's page, after redirects; None where it has none, or one that the dump lacks."""
 
 # Yamada et al., "Global Entity Disambiguation with BERT" (NAACL 2022, arXiv 1909.00426): LUKE-ED's percentages with
 # the mentions given: accuracy in the knowledge base for AIDA-B, micro F1 for the others.
@@ -69,7 +69,7 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 
 def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
-    """For each gold document where its titles end, as it was scored: a page's own links do not make a title known."""
+    """For each gold document where its mentions end, as it was scored: a page's own links do not make a title known."""
     from tasks.entities.scores import resolver
 
     own = [line for line in lines if line["of_dump"]]
@@ -78,7 +78,7 @@ def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]
     known = resolver(finder)
 
     def without(left_out: Collection[str]) -> Resolve:
-        return lambda title: None if (end := known(title)) in left_out else end
+        return lambda mention: None if (end := known(mention)) in left_out else end
 
     return [without(alone.get(line["id"], ())) for line in lines]
 
@@ -97,7 +97,7 @@ def linked_documents(
     Args:
         documents: path of the gold documents, in JSON lines.
         answers: path of the answers to them, with candidates.
-        resolvers: for each of some gold documents where its titles end.
+        resolvers: for each of some gold documents where its mentions end.
 
     Returns:
         `of`: all documents; `characters`: what is shown of one at most; `documents`: see `shown_document`.
@@ -126,9 +126,9 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
     """What is shown of a document.
 
     Args:
-        gold: `set`, `id`, `text` and `mentions` of `start`, `end` and `title`.
+        gold: `set`, `id`, `text` and `mentions` of `start`, `end`, `title` and, where they have one, `qid`.
         answer: the `mentions` that were answered, none where the document has no answer.
-        resolve: where gold titles end.
+        resolve: where gold mentions end.
 
     Returns:
         `set` and `id`; `text`: [text, or [mention, number of it], ...]; `mentions`: see `shown_mention`; `left_out`:
@@ -169,24 +169,25 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
     Args:
         link: the answer, or None where the mention was not found.
         gold: the gold mention at the same place, or None.
-        resolve: where gold titles end.
+        resolve: where gold mentions end.
 
     Returns:
         `kind`; the `title` that was given, with its `probability`; the `gold` title, after redirects; `lacks`: whether
-        the dump lacks that; `of`: all candidates; `candidates`: [title, probability, prior, whether it is the gold one]
-        of the likeliest and the gold one.
+        the dump lacks that page; `of`: all candidates; `candidates`: [title, probability, prior, whether it is the gold
+        one] of the likeliest and the gold one.
     """
     title, probability = (link["title"], link["probability"]) if link else (None, None)
-    wanted = gold["title"] if gold else None
+    wanted = Mention(gold["start"], gold["end"], gold["title"], gold.get("qid")) if gold else None
     known = resolve(wanted) if wanted else None
+    page = wanted and wanted.page
     candidates = sorted(link.get("candidates", ()) if link else (), key=lambda each: -each["probability"])
     shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == known]
     return {
         "kind": kind_of(title, gold is not None, known),
         "title": title,
         "probability": probability,
-        "gold": known or (wanted and page_title(wanted)),
-        "lacks": bool(wanted) and known is None,
+        "gold": known or page,
+        "lacks": bool(page) and known is None,
         "of": len(candidates),
         "candidates": [
             [each["title"], each["probability"], each.get("prior"), each["title"] == known] for each in shown

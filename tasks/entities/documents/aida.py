@@ -8,7 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tasks.entities.documents.document import NO_ENTITY, Document, Mention, page_title, title_of_address
+from tasks.entities.documents.document import (
+    NO_ENTITY,
+    Document,
+    LeftOut,
+    Mention,
+    page_title,
+    title_of_address,
+    whole_document,
+)
 from tasks.io.records import read_text
 
 START = "-DOCSTART-"
@@ -16,48 +24,80 @@ START = "-DOCSTART-"
 
 @dataclass
 class _Reading:
-    """A document up to some line: its text, the mentions that have ended, and the one that has not."""
+    """A document up to some line: its text, the mentions that have ended, and the one that has not.
 
-    where: str
-    name: str
+    Where titles may be wrong, `wrong` has what is wrong with each, whose mention is left out; None: it is an error.
+    """
+
+    wrong: list[str] | None
     text: str = ""
     mentions: list[Mention] = field(default_factory=list)
     open: Mention | None = None
     words: str = ""  # of the open mention, as its third column has them
+    is_wrong: bool = False  # the open mention
 
     def token(self, word: str) -> None:
         """A token, behind a blank, or behind the end of a sentence."""
         self.text += f"{' ' if self.text and self.text[-1] != chr(10) else ''}{word}"
 
     def close(self) -> None:
-        if self.open:
-            self.mentions.append(Mention(self.open.start, self.open.end, self.open.title))
-        self.open = None
+        if self.open and not self.is_wrong:
+            self.mentions.append(self.open)
+        self.open, self.is_wrong = None, False
 
-    def document(self) -> Document:
-        self.close()
-        text = self.text.rstrip("\n")
-        return Document(self.where, self.name, text, tuple(self.mentions), (0, len(text)))
+    def title(self, columns: list[str], where: str) -> str | None:
+        """The title of the mention that is opened."""
+        try:
+            return _title(columns, where)
+        except ValueError as error:
+            if self.wrong is None:
+                raise
+            self.wrong.append(str(error))
+            self.is_wrong = True
+            return None
 
 
-def read_aida(path: Path) -> Iterator[Document]:
-    """The documents of a file: tokens between blanks, a sentence a line. Raises: ValueError naming the line."""
-    reading: _Reading | None = None
+def read_aida(path: Path, left_out: LeftOut | None = None) -> Iterator[Document]:
+    """The documents of a file: tokens between blanks, a sentence a line.
+
+    Raises: ValueError naming the line. Where `left_out` is given, what is wrong is added there instead. A wrong title
+    costs its mention; any other wrong line its document, whose text and mentions it would change.
+    """
+    for first, lines in _documents(path):
+        with whole_document(f"{path}:{first}", left_out):
+            document, wrong = _read(path, first, lines, skips=left_out is not None)
+            if left_out:
+                left_out.mentions.extend(wrong)
+            yield document
+
+
+def _documents(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The lines of each document, and the number of the first."""
+    first, lines = 0, list[str]()
     for number, line in enumerate(read_text(path).split("\n"), start=1):
-        where, columns = f"{path}:{number}", line.removesuffix("\r").split("\t")
-        if columns[0].startswith(START):
-            if reading:
-                yield reading.document()
-            name = re.search(r"\((.*)\)", columns[0])
-            reading = _Reading(
-                where, name[1] if name else columns[0].removeprefix(START).strip() or str(number)
-            )
-        elif reading is None and line.strip():
-            raise ValueError(f"{where}: found {line[:40]!r}; wanted {START} before the first token")
-        elif reading:
-            _read_line(reading, columns, where)
-    if reading:
-        yield reading.document()
+        if line.startswith(START):
+            if lines:
+                yield first, lines
+            first, lines = number, [line]
+        elif lines:
+            lines.append(line)
+        elif line.strip():
+            raise ValueError(f"{path}:{number}: found {line[:40]!r}; wanted {START} before the first token")
+    if lines:
+        yield first, lines
+
+
+def _read(path: Path, first: int, lines: list[str], *, skips: bool) -> tuple[Document, list[str]]:
+    """The document of these lines, the first of which has that number; what is wrong with the mentions left out."""
+    reading, beginning = _Reading([] if skips else None), lines[0].split("\t")[0]
+    for number, line in enumerate(lines[1:], start=first + 1):
+        _read_line(reading, line.split("\t"), f"{path}:{number}")
+    reading.close()
+    found = re.search(r"\((.*)\)", beginning)
+    name = found[1] if found else beginning.removeprefix(START).strip() or str(first)
+    text = reading.text.rstrip("\n")
+    document = Document(f"{path}:{first}", name, text, tuple(reading.mentions), (0, len(text)))
+    return document, reading.wrong or []
 
 
 def _read_line(reading: _Reading, columns: list[str], where: str) -> None:
@@ -81,7 +121,7 @@ def _read_line(reading: _Reading, columns: list[str], where: str) -> None:
     start, end = len(reading.text) - len(word), len(reading.text)
     if tag != "O":
         reading.words = columns[2]
-        opened = reading.open or Mention(start, end, _title(columns, where))
+        opened = reading.open or Mention(start, end, reading.title(columns, where))
         reading.open = Mention(opened.start, end, opened.title)
 
 

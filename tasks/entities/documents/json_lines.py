@@ -1,91 +1,113 @@
 """Documents as JSON objects, in our format, ZELDA's or ELEVANT's, told apart by their fields."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from tasks.entities.documents.document import NO_ENTITY, Document, Mention
+from tasks.entities.documents.document import NO_ENTITY, Document, LeftOut, Mention
 from tasks.io.records import Record, children
 
 CHARACTERS = "characters"
+QID = re.compile(r"Q[1-9]\d{0,17}")
 
 
-class Found(NamedTuple):
-    """A mention as a format has it: where it stands, its place, its title, and what these fields are called."""
+class Format(NamedTuple):
+    """How a record tells its mentions: what stands for each, and the mention of that, in a text of so many characters.
 
-    record: Record
-    span: Any
-    title: Any
-    span_field: str
-    title_field: str
+    Raises: ValueError naming the field. The first one is for records that cannot be read at all.
+    """
+
+    all: Callable[[Record], Sequence[Any]]
+    one: Callable[[Any, int], Mention]
 
 
-def read_document(record: Record, number: int, left_out: list[str] | None = None) -> Document:
+def read_document(record: Record, number: int, left_out: LeftOut | None = None) -> Document:
     """The document of a record, which is the `number`th of its source, and has that as its id where it has no `id`.
 
-    Our format: `text`, and `mentions` of `start`, `end`, `title`. ZELDA's: `text`, `index` of [start, end], and
-    `wikipedia_titles`. ELEVANT's: `text`, and `labels` of `span`, `entity_id`, `name`, which is taken for the title
-    where the entity is one of Wikidata's. A record with `text` alone says nothing of mentions.
+    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are told `qid` and `optional`.
+    ZELDA's: `text`, `index` of [start, end], and `wikipedia_titles`. ELEVANT's: `text`, and `labels` of `span`,
+    `entity_id`, `name` and `optional`; a label without an entity of Wikidata has no page. A record with `text` alone
+    says nothing of mentions.
 
-    Raises: ValueError naming the record and the field. Where `left_out` is given, a mention with a wrong place or title
-    is left out instead, and what is wrong with it is added there.
+    Raises: ValueError naming the record and the field. Where `left_out` is given, a mention with a wrong field is left
+    out instead, and what is wrong with it is added there.
     """
     text = record.text("text")
     found = record.values.get("id", number)
     if type(found) not in (str, int):
         raise record.error(f"id is {found!r}; wanted a text or a whole number")
-    formats = [read for field, read in FORMATS.items() if field in record.values]
-    mentions = _mentions(formats[0](record), text, left_out) if formats else None
     annotated = (0, len(text))
     for name in ("annotated", "evaluation_span"):
         if name in record.values and text:
             annotated = record.span(name, record.values[name], len(text), CHARACTERS)
+    formats = [each for field, each in FORMATS.items() if field in record.values]
+    mentions = _mentions(formats[0], record, len(text), left_out) if formats else None
     return Document(record.where, str(found), text, mentions, annotated)
 
 
-def _mentions(found: Iterator[Found], text: str, left_out: list[str] | None) -> tuple[Mention, ...]:
+def _mentions(form: Format, record: Record, size: int, left_out: LeftOut | None) -> tuple[Mention, ...]:
     mentions = []
-    for each in found:
+    for each in form.all(record):
         try:
-            place = each.record.span(each.span_field, each.span, len(text), CHARACTERS)
-            if each.title is not None and not isinstance(each.title, str):
-                raise each.record.error(f"{each.title_field} is {each.title!r}; wanted a title, or null")
-            mentions.append(Mention(*place, None if each.title in NO_ENTITY else each.title))
+            mentions.append(form.one(each, size))
         except ValueError as error:
             if left_out is None:
                 raise
-            left_out.append(str(error))
+            left_out.mentions.append(str(error))
     return tuple(mentions)
 
 
-def _ours(record: Record) -> Iterator[Found]:
-    for each in children(record, "mentions"):
-        span = [each.values.get("start"), each.values.get("end")]
-        yield Found(each, span, each.values.get("title"), "start, end", "title")
+def _ours(record: Record, size: int) -> Mention:
+    values = record.values
+    place = record.span("start, end", [values.get("start"), values.get("end")], size, CHARACTERS)
+    qid = values.get("qid")
+    if qid is not None and not (isinstance(qid, str) and QID.fullmatch(qid)):
+        raise record.error(f"qid is {qid!r}; wanted one of Wikidata's, such as 'Q42', or null")
+    return Mention(*place, _title(record, "title", values.get("title")), qid, _optional(record))
 
 
-def _zelda(record: Record) -> Iterator[Found]:
+def _zelda_rows(record: Record) -> list[tuple[Record, int, Any, Any]]:
     spans = record.field("index", list, "a list of [start, end]")
     titles = record.field("wikipedia_titles", list, "a list of titles")
     if len(spans) != len(titles):
         raise record.error(
             f"index has {len(spans)} places, wikipedia_titles {len(titles)} titles; wanted as many of both"
         )
-    for number, (span, title) in enumerate(zip(spans, titles, strict=True)):
-        yield Found(record, span, title, f"index[{number}]", f"wikipedia_titles[{number}]")
+    return [(record, number, *pair) for number, pair in enumerate(zip(spans, titles, strict=True))]
 
 
-def _elevant(record: Record) -> Iterator[Found]:
-    for each in children(record, "labels"):
-        is_known = re.fullmatch(r"Q\d+", each.text("entity_id"))
-        yield Found(
-            each, each.values.get("span"), each.values.get("name") if is_known else None, "span", "name"
-        )
+def _zelda(row: tuple[Record, int, Any, Any], size: int) -> Mention:
+    record, number, span, title = row
+    place = record.span(f"index[{number}]", span, size, CHARACTERS)
+    return Mention(*place, _title(record, f"wikipedia_titles[{number}]", title))
+
+
+def _elevant(record: Record, size: int) -> Mention:
+    """A label; of one without an entity of Wikidata, such as a date, the name says that there is none."""
+    entity = record.text("entity_id")
+    place = record.span("span", record.values.get("span"), size, CHARACTERS)
+    if not QID.fullmatch(entity):
+        return Mention(*place, optional=_optional(record))
+    return Mention(*place, _title(record, "name", record.values.get("name")), entity, _optional(record))
+
+
+def _title(record: Record, name: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise record.error(f"{name} is {value!r}; wanted a title, or null")
+    return None if value in NO_ENTITY else value
+
+
+def _optional(record: Record) -> bool:
+    value = record.values.get("optional", False)
+    if type(value) is not bool:
+        raise record.error(f"optional is {value!r}; wanted true or false")
+    return value
 
 
 # By the field that tells a format; what `link` answers has our `mentions` beside the fields of the question.
-FORMATS: dict[str, Callable[[Record], Iterator[Found]]] = {
-    "mentions": _ours,
-    "wikipedia_titles": _zelda,
-    "labels": _elevant,
+FORMATS = {
+    "mentions": Format(partial(children, name="mentions"), _ours),
+    "wikipedia_titles": Format(_zelda_rows, _zelda),
+    "labels": Format(partial(children, name="labels"), _elevant),
 }

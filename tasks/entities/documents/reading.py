@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tasks.entities.documents.aida import START, read_aida
-from tasks.entities.documents.document import Document
+from tasks.entities.documents.document import Document, LeftOut, whole_document
 from tasks.entities.documents.json_lines import FORMATS, read_document
 from tasks.entities.documents.wned import read_wned
-from tasks.io.records import read_records, read_text
+from tasks.io.records import Record, filled_lines, parse_line, read_records, read_text
 from tasks.io.tables import is_table
 
 WANTED = (
@@ -17,18 +17,18 @@ WANTED = (
 )
 
 
-def read_documents(path: Path, left_out: list[str] | None = None) -> list[Document]:
+def read_documents(path: Path, left_out: LeftOut | None = None) -> list[Document]:
     """The documents of a file, whose ids differ.
 
-    Raises: ValueError naming file and line of what is none, or has no mentions. Where `left_out` is given, single
-    mentions of JSON objects that are wrong are left out instead, and what is wrong is added there.
+    Raises: ValueError naming file and line of what is none, or has no mentions. Where `left_out` is given, what is
+    wrong is added there, and left out: the mention or, where no other part can be told, the document.
     """
     documents = list(_read(path, left_out))
     if not documents:
-        raise ValueError(f"{path}: no document; wanted {WANTED}")
-    for document in documents:
-        if document.mentions is None:
-            raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
+        told = (
+            f"; all are left out: {left_out.documents.told()[0]}" if left_out and left_out.documents else ""
+        )
+        raise ValueError(f"{path}: no document{told}; wanted {WANTED}")
     check_ids(documents)
     return documents
 
@@ -42,21 +42,34 @@ def check_ids(documents: Iterable[Document]) -> None:
         seen[document.id] += 1
 
 
-def _read(path: Path, left_out: list[str] | None) -> Iterator[Document]:
+def _read(path: Path, left_out: LeftOut | None) -> Iterator[Document]:
     if not path.is_file():
         raise ValueError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}; wanted {WANTED}")
     if is_table(path):
-        beginning = b"{"
+        beginning = b"["  # its rows are there as those of an array
     else:
         with path.open("rb") as stream:
             beginning = stream.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
     if beginning.startswith(b"<"):
         yield from read_wned(path, left_out)
     elif beginning.startswith(START.encode()):
-        yield from read_aida(path)
-    elif beginning.startswith((b"{", b"[")):
+        yield from read_aida(path, left_out)
+    elif beginning.startswith(b"{"):
+        for number, (line, text) in enumerate(filled_lines(read_text(path)), start=1):
+            with whole_document(f"{path}:{line}", left_out):
+                yield _annotated(parse_line(f"{path}:{line}", text, line), number, left_out)
+    elif beginning.startswith(b"["):
         for number, record in enumerate(read_records(path), start=1):
-            yield read_document(record, number, left_out)
+            with whole_document(record.where, left_out):
+                yield _annotated(record, number, left_out)
     elif beginning:
         found = read_text(path).lstrip().partition("\n")[0]
         raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")
+
+
+def _annotated(record: Record, number: int, left_out: LeftOut | None) -> Document:
+    """The document of a record. Raises: ValueError naming one that says nothing of mentions."""
+    document = read_document(record, number, left_out)
+    if document.mentions is None:
+        raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
+    return document

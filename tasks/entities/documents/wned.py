@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from tasks.entities.documents.document import NO_ENTITY, Document, Mention, page_title
+from tasks.entities.documents.document import (
+    NO_ENTITY,
+    Document,
+    LeftOut,
+    Mention,
+    page_title,
+    whole_document,
+)
 from tasks.io.records import read_text
 
 TEXTS = "RawText"
@@ -23,29 +30,34 @@ class _Annotated:
     annotations: list[tuple[int, dict[str, str]]] = field(default_factory=list)
 
 
-def read_wned(path: Path, left_out: list[str] | None = None) -> Iterator[Document]:
+def read_wned(path: Path, left_out: LeftOut | None = None) -> Iterator[Document]:
     """The documents of a file.
 
     Places are counted as Java does, in units of UTF-16. Where the mention does not stand at its place, the nearest one
     is taken that is at most 20 characters away. Raises: ValueError naming the line. Where `left_out` is given, a
-    mention that is nowhere near is left out instead, and what is wrong with it is added there.
+    mention that is nowhere near is left out instead, and so is a document without its text; what is wrong is added
+    there.
     """
     for each in _parse(path):
-        where = f"{path}:{each.line}"
-        if Path(each.name).name != each.name:
-            raise ValueError(f"{where}: docName is {each.name!r}; wanted the name of a file in {TEXTS}")
-        text_path = path.parent / TEXTS / each.name
-        # As it is in the file: places count the ends of lines.
-        text = read_text(text_path, f"the text of docName {each.name!r} ({where})", keeps_ends=True)
-        mentions = []
-        for line, values in each.annotations:
-            try:
-                mentions.append(_mention(text, values, f"{path}:{line}"))
-            except ValueError as error:
-                if left_out is None:
-                    raise
-                left_out.append(str(error))
-        yield Document(where, each.name, text, tuple(mentions), (0, len(text)))
+        with whole_document(f"{path}:{each.line}", left_out):
+            yield _document(path, each, left_out)
+
+
+def _document(path: Path, annotated: _Annotated, left_out: LeftOut | None) -> Document:
+    where, name = f"{path}:{annotated.line}", annotated.name
+    if Path(name).name != name:
+        raise ValueError(f"{where}: docName is {name!r}; wanted the name of a file in {TEXTS}")
+    # As it is in the file: places count the ends of lines.
+    text = read_text(path.parent / TEXTS / name, f"the text of docName {name!r} ({where})", keeps_ends=True)
+    mentions = []
+    for line, values in annotated.annotations:
+        try:
+            mentions.append(_mention(text, values, f"{path}:{line}"))
+        except ValueError as error:
+            if left_out is None:
+                raise
+            left_out.mentions.append(str(error))
+    return Document(where, name, text, tuple(mentions), (0, len(text)))
 
 
 def _mention(text: str, values: dict[str, str], where: str) -> Mention:

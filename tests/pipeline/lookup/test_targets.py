@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
 from pipeline import storage
+from pipeline.lookup import targets as module
 from pipeline.lookup.mentions import MentionTable
 from pipeline.lookup.targets import Target
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
@@ -32,6 +33,32 @@ def test_targets_have_their_qids(tmp_path: Path) -> None:
     targets = MentionTable(str(tmp_path)).targets
     assert targets.get("to a") == Target("A", 0, 3, "Q5")
     assert targets.get("B") == Target("B", 1, None, None)
+
+
+def test_targets_are_looked_up_by_qid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From any batch of rows; of two pages with one QID the first."""
+    monkeypatch.setattr(module, "_ROWS_PER_BATCH", 2)
+    pages = small_pages([*ARTICLES, ("", [])])
+    write_mentions(tmp_path, pages, size=4, qids={0: "Q50", 1: "Q7", 2: "Q50", 3: "Q123456789012"})
+    targets = MentionTable(str(tmp_path)).targets
+    assert targets.has_qids
+    found = {
+        qid: targets.of_qid(qid) for qid in ("Q50", "Q7", "Q123456789012", "Q5", "Q8", "Q999999999999999999")
+    }
+    assert {qid: target and target.title for qid, target in found.items()} == {
+        "Q50": "A",
+        "Q7": "B",
+        "Q123456789012": "D",
+        "Q5": None,
+        "Q8": None,
+        "Q999999999999999999": None,
+    }
+    assert found["Q7"] == targets.get("B")
+
+
+def test_a_table_may_have_no_qids(table: MentionTable) -> None:
+    assert not table.targets.has_qids
+    assert table.targets.of_qid("Q5") is None
 
 
 def test_a_table_of_an_earlier_version_is_named(tmp_path: Path, table: MentionTable) -> None:

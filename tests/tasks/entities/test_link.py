@@ -307,6 +307,7 @@ def test_documents_are_converted_linked_and_scored(
         "in_knowledge_base": 2,
         "without_title": 0,
         "title_not_in_dump": 1,
+        "optional": 0,
     }
     assert scores["titles_not_in_dump"] == {"X": 1}
     overall = {"mentions": 2, "accuracy": 0.5, "candidate_recall": 0.5, "prior": 0.5}
@@ -325,7 +326,147 @@ def test_wrong_mentions_are_left_out_and_told(run: Command, tmp_path: Path) -> N
     assert status == 0
 
 
-def test_pages_are_left_out_by_the_table_alone(run: Command) -> None:
+def test_lines_that_are_no_documents_are_left_out_and_told(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where `link` has answered them: it asks for no mentions."""
+    gold, found = tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
+    ann = {"text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "A"}]}
+    lines = [{"id": "a", **ann}, {"id": "b", "text": "Bob"}, {"id": "c", **ann}]
+    texts = [json.dumps(each) for each in lines]
+    gold.write_text("\n".join([texts[0], "{", texts[1], "{", texts[2]]))
+    answers, _, _ = run("link", gold, "--mentions", table)
+    found.write_text("\n".join(map(json.dumps, answers)))
+    for arguments in (("convert", gold), ("score", gold, found)):
+        lines, _, status = run(*arguments)
+        assert str(status).startswith(f"error: {gold}:2: not JSON")
+        assert [each["id"] for each in lines] == []
+    converted, err, status = run("convert", "--on-error", "skip", gold)
+    assert ([each["id"] for each in converted], status) == (["a", "c"], 0)
+    assert re.match(rf"left out: 2: not JSON \(.*\) \(the first at {gold}:2\)\nleft out: 1: no field", err)
+    main(["score", str(gold), str(found), "--mentions", str(table), "--on-error", "skip"])
+    out, err = capsys.readouterr()
+    scores = json.loads(out)
+    counts = (
+        "documents",
+        "mentions_left_out",
+        "documents_left_out",
+        "answers_left_out",
+        "answers_with_error",
+    )
+    assert [scores[name] for name in counts] == [2, 0, 3, 1, 2]
+    assert scores["disambiguation"]["overall"] == {
+        "mentions": 2,
+        "accuracy": 1.0,
+        "candidate_recall": 1.0,
+        "prior": 1.0,
+    }
+    assert f"none of the gold documents that remain (the first at {found}:3)\n" in err
+
+
+ELEVANT = [
+    {
+        "id": 1,
+        "text": "Ann met Bob met ab.",
+        "labels": [
+            {"span": [0, 3], "entity_id": "Q5", "name": "Annie"},
+            {"span": [8, 11], "entity_id": "Q999", "name": "B"},
+            {"span": [16, 18], "entity_id": "Q5", "name": "B"},
+            {"span": [12, 15], "entity_id": "DATETIME", "name": "met", "optional": True},
+        ],
+    },
+    {"id": 2, "text": "Bob", "labels": [{"span": [0, 3], "entity_id": "Q5", "name": "A", "optional": True}]},
+]
+
+
+def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also once it is converted. An answer to the optional "Bob" is wrong, and does not count."""
+    gold, converted, found, told = (tmp_path / name for name in ("gold", "converted", "found", "told"))
+    gold.write_text("".join(json.dumps(each) + "\n" for each in ELEVANT))
+    converted.write_text("\n".join(map(json.dumps, run("convert", gold)[0])))
+    answers, _, _ = run("link", converted, "--mentions", table)
+    assert [each["title"] for line in answers for each in line["mentions"]] == ["A", "B", "A", None, "B"]
+    found.write_text("\n".join(map(json.dumps, answers)))
+    for path in (gold, converted):
+        main(["score", str(path), str(found), "--mentions", str(table), "--unknown-titles", str(told)])
+        scores = json.loads(capsys.readouterr().out)
+        assert scores["mentions"] == {
+            "gold": 3,
+            "in_knowledge_base": 2,
+            "without_title": 0,
+            "title_not_in_dump": 1,
+            "optional": 2,
+        }
+        assert scores["titles_not_in_dump"] == {"Q999": 1}
+        assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
+        micro = scores["linking"]["micro"]
+        assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
+        assert [json.loads(line) for line in told.read_text().splitlines()] == [
+            {
+                "id": "1",
+                "where": f"{path}:1",
+                "start": 8,
+                "end": 11,
+                "mention": "Bob",
+                "title": "B",
+                "qid": "Q999",
+            }
+        ]
+
+
+def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
+    run: Command, table: Path, tmp_path: Path
+) -> None:
+    told, gold = tmp_path / "told", tmp_path / "gold"
+    told.write_text("before")
+    gold.write_text(json.dumps({"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "X"}]}))
+    arguments = ("score", gold, "--mentions", table, "--unknown-titles")
+    _, _, status = run(*arguments, told, tmp_path / "none")
+    assert str(status).startswith("error: ")
+    assert told.read_text() == "before"
+    _, _, status = run(*arguments, tmp_path, gold)
+    assert status == f"error: --unknown-titles {tmp_path}: a folder; give a file"
+    main([*map(str, arguments), str(told), str(gold)])
+    assert json.loads(told.read_text())["title"] == "X"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["gold", "told"]
+
+
+def test_candidates_of_scores_are_those_that_a_calibration_was_made_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "Smith" is no name; "Ann Smith" is A, also where its own title is not asked, or it stands elsewhere."""
+    text, table = "Ann Smith met Smith.", tmp_path / "mentions"
+    write_mentions(table, small_pages([("Ann Smith", [(0, 9, "A")]), ("", []), ("", [])]), size=4)
+    gold, calibration = tmp_path / "gold", tmp_path / "calibration.json"
+    documents = [
+        {"title": "A"},
+        {"title": None},
+        {"title": "A", "optional": True},
+        {"title": "A", "outside": True},
+    ]
+    with gold.open("w") as lines:
+        for number, told in enumerate(documents):
+            annotated = {"annotated": [10, 20]} if told.pop("outside", False) else {}
+            mentions = [{"start": 0, "end": 9, **told}, {"start": 14, "end": 19, "title": "A"}]
+            lines.write(json.dumps({"id": number, "text": text, "mentions": mentions, **annotated}) + "\n")
+    for flags, reached in (([], 1), (["--longer-mentions"], 5)):
+        asked = ["--mentions", str(table), *flags]
+        main(["calibrate", "--documents", str(gold), "--output", str(calibration), *asked])
+        made = json.loads(capsys.readouterr().out)
+        assert made["made_for"]["longer_mentions"] == bool(flags)
+        # Which parts are annotated is for scores alone.
+        assert made["fit"]["right_among_candidates"] == reached + 1
+        main(["score", str(gold), str(gold), *asked])
+        overall = json.loads(capsys.readouterr().out)["disambiguation"]["overall"]
+        assert (overall["mentions"], overall["candidate_recall"] * 5) == (5, pytest.approx(reached))
+
+
+@pytest.mark.parametrize(
+    "option", [["--leave-out-pages"], ["--unknown-titles", "told"], ["--longer-mentions"]]
+)
+def test_what_asks_for_the_table_is_refused_without(run: Command, option: list[str]) -> None:
     path = DATA / "documents/ours.jsonl"
-    _, _, status = run("score", path, path, "--leave-out-pages")
-    assert status == "error: --leave-out-pages: the dump's pages are told by --mentions DIR"
+    _, _, status = run("score", path, path, *option)
+    assert status == f"error: {option[0]}: the dump's pages are told by --mentions DIR"

@@ -85,6 +85,7 @@ def test_scores_are_those_of_loops(
         "in_knowledge_base": len(known),
         "without_title": sum(title is None for _, _, title in mentions),
         "title_not_in_dump": sum(title == "D" for _, _, title in mentions),
+        "optional": 0,
     }
     answers = {
         (number, span): ENDS[title] or title
@@ -136,6 +137,88 @@ def test_calibration_is_that_of_loops(
     calibration = score_files(gold, found, finder)["calibration"]
     assert calibration == reliability([each for each, _ in expected], [right for _, right in expected])
     assert calibration["mentions"] == len(expected)
+
+
+@given(st.lists(st.tuples(DOCUMENTS, DOCUMENTS, st.sets(st.sampled_from(SPANS))), min_size=1, max_size=3))
+def test_optional_mentions_are_as_if_neither_they_nor_their_answers_were_there(
+    tmp_path_factory: pytest.TempPathFactory, finder: CandidateFinder, documents: list[tuple[Any, ...]]
+) -> None:
+    folder, paths, optional = tmp_path_factory.mktemp("scores"), list[Path](), 0
+    for number in (0, 1):
+        path = write(folder / "gold", [each[number] for each in documents])
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line, (gold, _, spans) in zip(lines, documents, strict=True):
+            ignored = spans & {span for span, _ in gold}
+            optional += len(ignored) * (number == 0)
+            kept = [each for each in line["mentions"] if (each["start"], each["end"]) not in ignored]
+            paths += [folder / f"whole-{number}", folder / f"without-{number}"]
+            with paths[-2].open("a") as whole, paths[-1].open("a") as without:
+                without.write(json.dumps({**line, "mentions": kept}) + "\n")
+                for each in line["mentions"]:
+                    if number == 0 and each not in kept:
+                        each["optional"] = True
+                whole.write(json.dumps(line) + "\n")
+    scores = score_files(folder / "whole-0", folder / "whole-1", finder)
+    assert scores["mentions"].pop("optional") == optional
+    expected = score_files(folder / "without-0", folder / "without-1", finder)
+    assert expected["mentions"].pop("optional") == 0
+    assert scores == expected
+
+
+QIDS = {"A": "Q5", "To a": "Q5", "to_a": "Q5", "B": "Q7", "D": "Q8"}
+
+
+@given(st.lists(st.tuples(DOCUMENTS, DOCUMENTS), min_size=1, max_size=3))
+def test_qids_tell_pages_as_titles_do(
+    tmp_path_factory: pytest.TempPathFactory, tables: dict[str, CandidateFinder], documents: list[Any]
+) -> None:
+    """Beside each there is a label that is another page's title, which counts where the table has no QIDs."""
+    folder, labels = tmp_path_factory.mktemp("scores"), {"Q5": "B", "Q7": "A", "Q8": "A"}
+    gold = write(folder / "gold", [each for each, _ in documents])
+    found = write(folder / "found", [each for _, each in documents])
+    paths = [folder / "by-qid", folder / "by-label"]
+    lines = [json.loads(line) for line in gold.read_text().splitlines()]
+    for each in (each for line in lines for each in line["mentions"]):
+        if qid := QIDS.get(each["title"]):
+            each |= {"title": labels[qid], "qid": qid}
+    paths[0].write_text("\n".join(map(json.dumps, lines)))
+    for each in (each for line in lines for each in line["mentions"]):
+        each.pop("qid", None)
+    paths[1].write_text("\n".join(map(json.dumps, lines)))
+    by_title, by_qid = (score_files(path, found, tables["with"]) for path in (gold, paths[0]))
+    unknown = by_title["mentions"]["title_not_in_dump"]
+    assert by_title.pop("titles_not_in_dump") == ({"D": unknown} if unknown else {})
+    assert by_qid.pop("titles_not_in_dump") == ({"Q8": unknown} if unknown else {})
+    assert by_qid == by_title
+    for finder in (tables["without"], None):
+        assert score_files(paths[0], found, finder) == score_files(paths[1], found, finder)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CandidateFinder]:
+    """With the QIDs of A and B, and without any."""
+    found = {}
+    for name, qids in (("with", {0: "Q5", 1: "Q7"}), ("without", {})):
+        folder = tmp_path_factory.mktemp(name)
+        write_mentions(folder, small_pages(ARTICLES), size=4, qids=qids)
+        found[name] = CandidateFinder(MentionTable(str(folder)))
+    return found
+
+
+def test_answers_tell_pages_by_qid_too(tmp_path: Path, tables: dict[str, CandidateFinder]) -> None:
+    """A QID that the table lacks is no page of it, whatever the title beside it says."""
+    gold = write(tmp_path / "gold", [[(span, "A") for span in SPANS]])
+    found = write(tmp_path / "found", [[(span, "A") for span in SPANS]])
+    line = json.loads(found.read_text())
+    for each, told in zip(
+        line["mentions"],
+        ({"qid": "Q5"}, {"title": "B", "qid": "Q5"}, {"title": None, "qid": "Q5"}, {"qid": "Q8"}),
+        strict=True,
+    ):
+        each |= told
+    found.write_text(json.dumps(line))
+    micro = score_files(gold, found, tables["with"])["linking"]["micro"]
+    assert (micro["gold"], micro["predicted"], micro["correct"]) == (4, 4, 3)
 
 
 @pytest.mark.parametrize("value", [1.5, -0.1, "0.5", True])

@@ -22,7 +22,7 @@ from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import EXACT, Candidate, CandidateFinder, Candidates
 from tasks.entities.certainty import Certainty, reliability
 from tasks.entities.disambiguation.entity_model import load_model
-from tasks.entities.documents.document import Document, Mention, to_json
+from tasks.entities.documents.document import Document, LeftOut, Mention, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker
 from tasks.io.records import Record
@@ -292,6 +292,35 @@ def test_pages_whose_words_the_contexts_have_are_refused(small: Linker, tmp_path
             calibrate(linker, [document], own_links=True)
 
 
+def test_optional_mentions_tell_nothing(small: Linker) -> None:
+    """As if they were not there. The table knows no QIDs, so that titles tell pages."""
+    document = page("A", "A", "B", "B", "C")
+    given = document.mentions or ()
+    changed = [replace(each, qid="Q7", optional=number in (1, 4)) for number, each in enumerate(given)]
+    some = [given[number] for number in (0, 2, 3)]
+    found, expected = (
+        calibrate(small, [replace(document, mentions=tuple(each))]) for each in (changed, some)
+    )
+    assert found == expected
+    assert found[1]["mentions"] == 3
+
+
+def test_what_is_left_out_of_documents_is_counted(
+    small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, output = tmp_path / "gold.jsonl", tmp_path / "calibration.json"
+    wrong = {"id": "x", "text": "Ann", "mentions": [{"start": 0, "end": 9}]}
+    gold.write_text(f"{{\n{json.dumps(to_json(page('A', 'B')))}\n{json.dumps(wrong)}\n{{\n")
+    asked = ["calibrate", "--documents", gold, "--mentions", tmp_path / "mentions", "--output", output]
+    main([*map(str, asked), "--on-error", "skip"])
+    out, err = capsys.readouterr()
+    fit = json.loads(out)["fit"]
+    counts = ("mentions_left_out", "documents_left_out", "like_mentions_left_out", "like_documents_left_out")
+    assert [fit[name] for name in counts] == [1, 2, 0, 0]
+    assert f"left out: {gold}:3: mentions[0]: start, end spans 0 to 9" in err
+    assert f"(the first at {gold}:1)" in err
+
+
 def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
     """Not so a page that the dump lacks: it tells the threshold alone, and the error of all."""
     certain, fit = calibrate(small, [page("A", "A", "A", "B", "B")])
@@ -353,7 +382,7 @@ def test_texts_that_are_to_be_linked_change_the_offset_alone(
 def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     """A real document (`documents.jsonl`), a mention table (`mentions`), a random model (`weights`, `tokenizer`)."""
     folder = tmp_path_factory.mktemp("calibration")
-    [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", [])[:1]
+    [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", LeftOut())[:1]
     (folder / "documents.jsonl").write_text(json.dumps(to_json(document)))
     table = write_mentions(folder / "mentions", pages_of([document]))
     train_tokenizer([document.text], folder / "tokenizer", CONFIG.vocab_size)

@@ -27,7 +27,7 @@ from tasks.entities.documents.reading import read_documents
 from tasks.finetuning import epochs as loop
 from tasks.linker_training.inputs import Input, inputs_of
 from tasks.linker_training.task import Disambiguation
-from tasks.linker_training.training import LinkerSettings, train_linker
+from tasks.linker_training.training import LinkerSettings, Source, train_linker
 from tests.support.fine_tuned import contents
 from tests.support.linking import pages_of, write_linkable
 from tests.support.mentions import write_mentions
@@ -160,6 +160,37 @@ def test_what_is_asked_has_the_right_page(
     assert rows == sorted(row for title in titles if (row := ids[title]) is not None)
     assert features.counts["asked"] == len(asked) == len(titles)
     assert len(features.items) > len(documents)  # there are windows
+
+
+def test_optional_mentions_are_not_asked(
+    model: EntityModel, finder: CandidateFinder, documents: list[Document]
+) -> None:
+    """Nothing else changes where they are: their entity is [MASK], as before."""
+    given = documents[0].mentions or ()
+    some = tuple(replace(m, optional=n % 3 == 0) for n, m in enumerate(given))
+    _, before = inputs_of(model, finder, documents[:1], learns=False)
+    _, features = inputs_of(model, finder, [replace(documents[0], mentions=some)], learns=False)
+    optional = -(-len(given) // 3)
+    assert features.counts == before.counts | {"optional": optional, "asked": len(given) - optional}
+    golds = [[each.right.gold for item in of.items for each in item.asked] for of in (before, features)]
+    assert len(golds[0]) == len(golds[1])
+    assert sum(each is None for each in golds[1]) == optional
+    assert all(one in (None, other) for one, other in zip(golds[1], golds[0], strict=True))
+
+
+def test_what_is_wrong_is_left_out_and_counted(
+    work: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "documents.jsonl"
+    wrong = {"id": "x", "text": "Ann", "mentions": [{"start": 0, "end": 9}]}
+    path.write_text((work / "documents.jsonl").read_text() + f"{{\n{json.dumps(wrong)}\n")
+    source = Source.read(path, skips_wrong=True)
+    assert source.left_out == {"wrong_place": 1, "documents_left_out": 1}
+    assert f"left out: {path}:" in caplog.text
+    assert len(source.documents) == 1 + len(read_documents(work / "documents.jsonl"))
+    assert Source.read(work / "documents.jsonl", skips_wrong=True).left_out == {"wrong_place": 0}
+    with pytest.raises(ValueError, match="not JSON"):
+        Source.read(path, skips_wrong=False)
 
 
 @settings(max_examples=20)

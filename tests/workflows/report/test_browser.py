@@ -342,7 +342,9 @@ def test_linked_texts_are_read_with_their_candidates(browser: Any, tmp_path: Pat
         )
         for text in texts
     ]
-    documents = [shown_document(*pair, str) for pair in zip(texts, answers, strict=True)]
+    documents = [
+        shown_document(*pair, lambda mention: mention.title) for pair in zip(texts, answers, strict=True)
+    ]
     content = report_for_tests.content() | {"corpus": None, "training": None, "cells": []}
     read = {"of": 2, "characters": 4000, "documents": documents}
     page = render_page(content, compare([]), linked=read)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.lookup.mentions import MentionTable
 from tasks.entities.candidates import CandidateFinder
+from tasks.entities.documents.document import Mention
 from tests.support.linked import HOSTILE, answer, gold
 from tests.support.mentions import small_pages, write_mentions
 from workflows.report import linking as module
@@ -27,12 +28,16 @@ REDIRECTS = {
 TEXT = "In Rome he met Paris, then Anna, then nobody, then Bob in Gaul near <b>."
 
 
+def known(mention: Mention) -> str | None:
+    return REDIRECTS.get(mention.title or "")
+
+
 def resolvers(lines: Sequence[Mapping[str, Any]]) -> list[Any]:
-    return [REDIRECTS.get] * len(lines)
+    return [known] * len(lines)
 
 
 def shown(document: Mapping[str, Any], found: Mapping[str, Sequence[tuple[str, float]]]) -> dict[str, Any]:
-    return shown_document(document, answer(document, found), REDIRECTS.get)
+    return shown_document(document, answer(document, found), known)
 
 
 def test_what_became_of_each_mention() -> None:
@@ -74,7 +79,7 @@ def test_what_became_of_each_mention() -> None:
 
 
 def test_a_document_without_an_answer_is_shown_with_its_links() -> None:
-    result = shown_document(gold("a", TEXT, {"Rome": "Rome"}), {}, REDIRECTS.get)
+    result = shown_document(gold("a", TEXT, {"Rome": "Rome"}), {}, known)
     assert [each["kind"] for each in result["mentions"]] == ["missed"]
 
 
@@ -92,12 +97,12 @@ def test_long_documents_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch) -> N
     text = "Rome " * 1000
     mentions = [{"start": at, "end": at + 4, "title": "Rome"} for at in range(0, 5000, 5)]
     document = {"set": "s", "id": "a", "text": text, "mentions": mentions}
-    few = shown_document({**document, "mentions": mentions[:3] + mentions[799:801]}, {}, REDIRECTS.get)
+    few = shown_document({**document, "mentions": mentions[:3] + mentions[799:801]}, {}, known)
     assert (few["cut"], len(few["mentions"])) == (1000, 4), "one mention is after the 4,000th character"
-    many = shown_document(document, {}, REDIRECTS.get)
+    many = shown_document(document, {}, known)
     assert (many["cut"], len(many["mentions"]), many["left_out"]) == (4000, 200, 0)
     monkeypatch.setattr(module, "CHARACTERS", 7)
-    across = shown_document(document, {}, REDIRECTS.get)
+    across = shown_document(document, {}, known)
     assert across["text"] == [["Rome", 0], " Ro"], "a mention across the cut is plain text"
 
 
@@ -108,8 +113,8 @@ def test_titles_are_known_as_they_are_scored(tmp_path: Path) -> None:
     finder = CandidateFinder(MentionTable(str(tmp_path)))
     page = gold("A", "ab cd", {"ab": "Alone", "cd": "Both"})
     lines = [{**page, "of_dump": True}, {**page, "id": "from elsewhere"}]
-    titles = ("Alone", "Both", "To_a", "Nowhere")
-    ends = [[resolve(title) for title in titles] for resolve in module.resolvers(finder, lines)]
+    mentions = [Mention(0, 2, title) for title in ("Alone", "Both", "To_a", "Nowhere")]
+    ends = [[resolve(mention) for mention in mentions] for resolve in module.resolvers(finder, lines)]
     assert ends == [[None, "Both", "A", None], ["Alone", "Both", "A", None]]
 
 

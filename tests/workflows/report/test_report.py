@@ -41,7 +41,11 @@ PAGES = {
 PAGES["pages"][0]["text"] = [[HOSTILE, [HOSTILE, [HOSTILE, 0]]]]  # type: ignore[index]
 LINKED_GOLD = linked.gold(HOSTILE, f"In {HOSTILE}.", {HOSTILE: HOSTILE})
 LINKED_ANSWER = linked.answer(LINKED_GOLD, {HOSTILE: [(HOSTILE, 0.5), ("Rome", 0.25)]})
-LINKED = {"of": 9, "characters": 4000, "documents": [shown_document(LINKED_GOLD, LINKED_ANSWER, str)]}
+LINKED = {
+    "of": 9,
+    "characters": 4000,
+    "documents": [shown_document(LINKED_GOLD, LINKED_ANSWER, lambda mention: mention.title)],
+}
 SEARCH = {"of": 1, "entities": [[HOSTILE, 5, 1, [[HOSTILE, 5, 6, 0.5]]]]}
 RUN = {"seconds": 4000.0, "started": "2026-01-01T00:00:00Z", "platform": "Linux", "python": "3.11.7"}
 RUN |= {"versions": {"torch": "2.0", HOSTILE: "1"}}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.entities.documents.document import Document, Mention, to_json
+from tasks.entities.documents.document import Document, LeftOut, Mention, to_json
 from tasks.entities.documents.json_lines import read_document
 from tasks.entities.documents.reading import read_documents
 from tasks.io.records import Record
@@ -20,6 +20,7 @@ FILES = DATA / "documents"
 TURING = [("Alan Turing", "Alan Turing"), ("Bletchley Park", "Bletchley Park")]
 LATER = [("Turing", "Alan Turing"), ("Manchester", "Manchester")]
 JOYCE = [("Zürich", "Zürich"), ("Joyce", "James Joyce"), ("Ulysses", "Ulysses (novel)")]
+LABELS = [*JOYCE[:2], ("Ulysses", "Ulysses")]  # Wikidata's
 NOBODY = [("Frau Keller", None)]
 
 
@@ -32,7 +33,7 @@ def named(document: Document) -> list[tuple[str, str | None]]:
     [
         ("ours.jsonl", ["turing", "zürich 😀"], TURING + LATER, JOYCE + NOBODY),
         ("zelda.jsonl", ["7", "8"], TURING + LATER, JOYCE),
-        ("elevant.jsonl", ["0", "1"], TURING + LATER, JOYCE + NOBODY),
+        ("elevant.jsonl", ["0", "1"], TURING + LATER, LABELS + NOBODY),
         ("aida.tsv", ["1 Codes", "2 Books"], [*TURING, ("London", "London"), LATER[1]], JOYCE + NOBODY),
         ("wned.xml", ["turing.txt", "zurich.txt"], TURING + LATER, JOYCE + NOBODY),
     ],
@@ -63,6 +64,57 @@ def test_elevant_says_what_part_is_annotated() -> None:
     assert [each.annotated for each in read_documents(FILES / "elevant.jsonl")] == [(0, 79), (0, 44)]
 
 
+def test_elevant_tells_pages_by_qid() -> None:
+    turing, joyce = read_documents(FILES / "elevant.jsonl")
+    assert [each.qid for each in turing.mentions or ()] == ["Q7251", "Q155921", "Q7251", "Q18125"]
+    assert [each.qid for each in joyce.mentions or ()] == ["Q72", "Q6882", "Q6511", None]
+    assert [each.page for each in joyce.mentions or ()] == ["Q72", "Q6882", "Q6511", None]
+
+
+def test_labels_may_be_optional_and_nested_and_stay_so(tmp_path: Path) -> None:
+    """Each nested label is a mention for itself; a date has no page, whatever it is called."""
+    labels = [
+        {
+            "span": [0, 15],
+            "entity_id": "Q1",
+            "name": "NIL",
+            "optional": True,
+            "children": [1],
+            "parent": None,
+        },
+        {
+            "span": [8, 15],
+            "entity_id": "Q84",
+            "name": "London",
+            "optional": False,
+            "children": [],
+            "parent": 0,
+        },
+        {"span": [19, 23], "entity_id": "DATETIME", "name": "1940", "optional": True},
+        {"span": [0, 5], "entity_id": "Q2"},
+    ]
+    line = {"text": "Mayors of London in 1940", "labels": labels}
+    path = tmp_path / "gold.jsonl"
+    path.write_text(json.dumps(line))
+    wanted = (
+        Mention(0, 15, None, "Q1", optional=True),
+        Mention(8, 15, "London", "Q84"),
+        Mention(19, 23, optional=True),
+        Mention(0, 5, None, "Q2"),
+    )
+    [document] = read_documents(path)
+    assert document.mentions == wanted
+    written = to_json(document)
+    assert written["mentions"] == [
+        {"start": 0, "end": 15, "title": None, "qid": "Q1", "optional": True},
+        {"start": 8, "end": 15, "title": "London", "qid": "Q84"},
+        {"start": 19, "end": 23, "title": None, "optional": True},
+        {"start": 0, "end": 5, "title": None, "qid": "Q2"},
+    ]
+    path.write_text(json.dumps(written))
+    assert read_documents(path)[0].mentions == wanted
+
+
 def test_texts_of_wned_keep_their_ends_of_lines() -> None:
     assert "Park.\r\nAfter" in read_documents(FILES / "wned.xml")[0].text
 
@@ -89,10 +141,11 @@ def test_blanks_of_wned_are_alike_and_a_wrong_mention_may_be_left_out(tmp_path: 
     content = "".join(f"<annotation>{each}</annotation>" for each in told)
     path = tmp_path / "a.xml"
     path.write_text(f'<x><document docName="a.txt">{content}</document></x>', newline="")
-    left_out: list[str] = []
+    left_out = LeftOut()
     [document] = read_documents(path, left_out)
     assert named(document) == [("New\r\nYork", "X")] * 2
-    assert [re.search(r"wanted the mention '(\w+)'", each)[1] for each in left_out] == ["Rome", "Troy"]  # type: ignore[index]
+    told = [re.search(r"wanted the mention '(\w+)'", each) for each in left_out.mentions]
+    assert [each and each[1] for each in told] == ["Rome", "Troy"]
     with pytest.raises(ValueError, match="wanted the mention 'Rome'"):
         read_documents(path)
 
@@ -127,11 +180,11 @@ def test_another_mention_in_columns_is_a_mention_of_its_own(tmp_path: Path) -> N
 
 def test_wned_wiki_is_read_whole(shared: Path) -> None:
     """One of its 6,765 mentions ends behind the text."""
-    path, left_out = shared / "data/entity-linking/wned-wiki.jsonl", list[str]()
+    path, left_out = shared / "data/entity-linking/wned-wiki.jsonl", LeftOut()
     documents = read_documents(path, left_out)
     assert len(documents) == 319
     assert sum(len(each.mentions or ()) for each in documents) == 6764
-    [said] = left_out
+    [said] = left_out.told()
     assert said.startswith(
         f"{path}:243: mentions[27]: start, end spans 1897 to 1934; wanted a start below the end, within 0 to 1931"
     )
@@ -141,6 +194,83 @@ def test_wned_wiki_is_read_whole(shared: Path) -> None:
 
 
 # Bad input
+
+
+def test_a_line_that_is_no_document_may_be_left_out(tmp_path: Path) -> None:
+    """Ids that are numbers are as if it were there; what is wrong with its mentions is not told."""
+    path, left_out = tmp_path / "gold.jsonl", LeftOut()
+    wrong = {"text": "Ada", "mentions": [{"start": 0, "end": 9}]}
+    records = [LINE, {**wrong, "annotated": [0, 9]}, {"text": 3, "mentions": []}, {"text": "Ada"}, wrong, [3]]
+    path.write_text("\n\n".join(["{", *map(json.dumps, records), "{"]))
+    documents = read_documents(path, left_out)
+    assert [(each.id, named(each)) for each in documents] == [("2", [("Ada", "Ada")]), ("6", [])]
+    [mention] = left_out.mentions
+    assert mention.startswith(f"{path}:11: mentions[0]: start, end spans 0 to 9")
+    assert left_out.documents.total() == 6
+    told = left_out.told()
+    assert told[0] == mention
+    assert re.match(rf"2: not JSON \(.*\) \(the first at {path}:1\)", told[1])
+    assert {each.rpartition(":")[2] for each in told[2:]} == {"5)", "7)", "9)", "13)"}
+    with pytest.raises(ValueError, match=r"gold\.jsonl:1: not JSON"):
+        read_documents(path)
+
+
+def test_nothing_remains_where_all_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "gold.jsonl"
+    path.write_text("{\n{")
+    with pytest.raises(
+        ValueError, match=r"no document; all are left out: 2: not JSON \(.*gold.jsonl:1\); wanted"
+    ):
+        read_documents(path, LeftOut())
+
+
+def test_records_of_an_array_may_be_left_out(tmp_path: Path) -> None:
+    path, left_out = tmp_path / "gold.json", LeftOut()
+    path.write_text(json.dumps([LINE, {"text": 3}, LINE], indent=0))
+    documents = read_documents(path, left_out)
+    assert [each.id for each in documents] == ["1", "3"]
+    [told] = left_out.told()
+    assert told.startswith("1: text is 3; wanted a text (the first at ")
+    assert told.endswith("example 2)")
+
+
+def test_what_is_wrong_in_columns_costs_the_mention_or_the_document(tmp_path: Path) -> None:
+    """A wrong title its mention, with all tokens of that; another wrong line the document, with what else is wrong."""
+    address = "http://en.wikipedia.org/wiki/"
+    bad = "New\tB\tNew York\tNew_York\tYork\nYork\tI\tNew York\tNew_York\tYork"
+    good = f"Troy\tB\tTroy\tTroy\t{address}Troy"
+    path, left_out = tmp_path / "aida.tsv", LeftOut()
+    parts = [
+        f"(1)\n{bad}\n{good}",
+        f"(2)\n{bad}\nfrom\tX",
+        "(3)\nTroy\tB",
+        f"(4)\n{good}\n\tO",
+        f"(5)\n{good}",
+    ]
+    path.write_text("\n".join(f"-DOCSTART- {each}" for each in parts))
+    documents = read_documents(path, left_out)
+    assert [(each.id, each.text, named(each)) for each in documents] == [
+        ("1", "New York Troy", [("Troy", "Troy")]),
+        ("5", "Troy", [("Troy", "Troy")]),
+    ]
+    [mention] = left_out.mentions
+    assert mention.startswith(f"{path}:2: the address is 'York'")
+    assert [each.partition(":")[0] for each in left_out.documents.told()] == ["1", "1", "1"]
+    assert sorted(left_out.documents.first.values()) == [f"{path}:{line}" for line in (10, 13, 8)]
+    with pytest.raises(ValueError, match=r"aida\.tsv:2: the address is 'York'"):
+        read_documents(path)
+
+
+def test_documents_of_wned_without_a_text_may_be_left_out(tmp_path: Path) -> None:
+    def change(text: str) -> str:
+        return text.replace('docName="turing.txt"', 'docName="none"')
+
+    left_out = LeftOut()
+    [document] = read_documents(edited(tmp_path, "wned.xml", change), left_out)
+    assert document.id == "zurich.txt"
+    [told] = left_out.told()
+    assert re.match(r"1: .*RawText/none: no such file; .* \(the first at .*wned\.xml:3\)", told)
+
 
 LINE = {"text": "Ada met Bob.", "mentions": [{"start": 0, "end": 3, "title": "Ada"}]}
 
@@ -164,6 +294,9 @@ def mention(**values: object) -> dict[str, object]:
         (mention(start=11), r"mentions\[1\]: start, end spans 11 to 11"),
         (mention(start="8"), r"mentions\[1\]: start, end is \[\"8\", 11\]; wanted two whole numbers"),
         (mention(title=4), r"mentions\[1\]: title is 4; wanted a title, or null"),
+        (mention(qid=4), r"mentions\[1\]: qid is 4; wanted one of Wikidata's, such as 'Q42', or null"),
+        (mention(qid="P31"), r"mentions\[1\]: qid is 'P31'"),
+        (mention(optional="no"), r"mentions\[1\]: optional is 'no'; wanted true or false"),
         (
             {**LINE, "annotated": [0, 99]},
             "annotated spans 0 to 99; wanted a start below the end, within 0 to 12 characters",
@@ -176,6 +309,10 @@ def mention(**values: object) -> dict[str, object]:
         ({"text": "Ada", "index": [[0, 4]], "wikipedia_titles": ["A"]}, r"index\[0\] spans 0 to 4"),
         ({"text": "Ada", "index": [[0, 3]], "wikipedia_titles": [3]}, r"wikipedia_titles\[0\] is 3"),
         ({"text": "Ada", "labels": [{"span": [0, 9], "entity_id": "Q7"}]}, r"labels\[0\]: span spans 0 to 9"),
+        (
+            {"text": "Ada", "labels": [{"span": [0, 3], "entity_id": "Q7", "name": 3}]},
+            r"labels\[0\]: name is 3; wanted a title, or null",
+        ),
         ({"text": "Ada", "labels": [{"span": [0, 3]}]}, r"labels\[0\]: no field 'entity_id'; wanted a text"),
         ({"text": "Ada"}, "no field mentions or wikipedia_titles or labels"),
     ],
@@ -274,7 +411,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 9) | st.floats(allow_nan=False) | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["start", "end", "title", "span"]), inner)
+        | st.dictionaries(st.sampled_from(["start", "end", "title", "span", "qid", "optional"]), inner)
     ),
     max_leaves=6,
 )
