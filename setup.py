@@ -49,6 +49,7 @@ setup(
         "safetensors",
         "scipy",
         "sentencex",
+        "threadpoolctl",
         "tokenizers",
         "torch>=2.11",
         "tqdm",

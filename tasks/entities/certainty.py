@@ -40,7 +40,7 @@ class Certainty:
             what counts say.
         unknown_offset: added to the scores of candidates that the model does not know.
         uncommon_offset: added to the scores of all candidates but the commonest, of equals the first by title; and, in
-            the same way, it makes pages likelier that are no candidates of a name with several. Of no meaning with
+            the same way, it makes pages likelier that are no candidates of a name with several. It is 0 where there is
             neither a model nor contexts.
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
@@ -72,13 +72,15 @@ class Certainty:
         none = self.discount * len(found) / max(links, len(found), 1)
         if self.uncommon_offset and len(found) > 1:
             # Shares have the offset already; the odds of none to the commonest candidate get it here.
-            odds = 1 + found[0] / found.sum() * math.expm1(self.uncommon_offset / self.temperature)
+            offset = min(self.uncommon_offset / self.temperature, _LARGEST_POWER)
+            odds = 1 + found[0] / found.sum() * math.expm1(offset)
             none = none * odds / (1 - none + none * odds)
         return found * (1 - none)
 
 
 UNCALIBRATED = Certainty()
 _TINY, _HUGE = sys.float_info.min, sys.float_info.max
+_LARGEST_POWER = 50.0  # whose exponential leaves the commonest candidate nothing
 _LIMITS = {
     "prior_weight": (0, _HUGE, ", 0 or more"),
     "context_weight": (0, _HUGE, ", 0 or more"),

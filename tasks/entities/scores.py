@@ -130,7 +130,7 @@ def score_files(
     if unknown_titles:
         lines = (json.dumps(unknown_title(*each), ensure_ascii=False) for each in unknown)
         write_bytes(str(unknown_titles), "".join(f"{line}\n" for line in lines).encode())
-    titles = Counter(mention.page for _, mention in unknown)
+    titles = Counter(mention.told for _, mention in unknown)
     return {
         "documents": len(kept),
         "documents_of_pages": len(documents) - len(kept),

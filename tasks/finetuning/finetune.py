@@ -32,7 +32,7 @@ from tasks.io.data_folder import split_files
 from tasks.task import PROFILES, Hyperparameters
 
 logger = logging.getLogger(__name__)
-LITTLE = 0.2  # an F1 below is said: who finds less than a ninth has one, even if all that is found is right
+LITTLE = 0.2  # an F1 below this is said; with less than a ninth of the entities found it is always below
 CHECKPOINTS = "checkpoints"
 
 Choice = TypeVar("Choice")

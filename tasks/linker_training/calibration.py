@@ -108,7 +108,8 @@ def check_choices(linker: Linker, texts: Sequence[Document]) -> None:
             "--like: counts alone do not read a text; give --model or --contexts with it, or leave it out"
         )
     asked = (linker.ask(each.text, each.mentions or ()) for each in texts)
-    if not any(len(of.items) > 1 for each in asked for of in each.candidates):
+    pairs = (pair for each in asked for pair in zip(each.mentions, each.candidates, strict=True))
+    if not any(len(of.items) > 1 and not mention.optional for mention, of in pairs):
         raise ValueError(
             f"--like: no mention of its {len(texts):,} documents has several candidates; give more documents with "
             "mentions, or leave it out"

@@ -126,7 +126,8 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
     """What is shown of a document.
 
     Args:
-        gold: `set`, `id`, `text` and `mentions` of `start`, `end`, `title` and, where they have one, `qid`.
+        gold: `set`, `id`, `text` and `mentions` of `start`, `end`, `title` and, where they have them, `qid` and
+            `optional`. An optional one is not shown, and neither is the answer to it, as neither is scored.
         answer: the `mentions` that were answered, none where the document has no answer.
         resolve: where gold mentions end.
 
@@ -135,7 +136,10 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
         how many lie across others; `cut`: characters after the text that is shown.
     """
     links: dict[Place, Line] = {(each["start"], each["end"]): each for each in answer.get("mentions", ())}
-    golds: dict[Place, Line] = {(each["start"], each["end"]): each for each in gold["mentions"]}
+    asked = [each for each in gold["mentions"] if not each.get("optional")]
+    golds: dict[Place, Line] = {(each["start"], each["end"]): each for each in asked}
+    optional = {(each["start"], each["end"]) for each in gold["mentions"]} - golds.keys()
+    links = {place: each for place, each in links.items() if place not in optional}
     places = sorted({*links, *golds})
     size = min(len(gold["text"]), CHARACTERS)
     if len(places) > MENTIONS:
@@ -179,7 +183,7 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
     title, probability = (link["title"], link["probability"]) if link else (None, None)
     wanted = Mention(gold["start"], gold["end"], gold["title"], gold.get("qid")) if gold else None
     known = resolve(wanted) if wanted else None
-    page = wanted and wanted.page
+    page = wanted and wanted.told
     candidates = sorted(link.get("candidates", ()) if link else (), key=lambda each: -each["probability"])
     shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == known]
     return {

@@ -3,7 +3,7 @@
 A page is a row of a matrix, and a title a column: it is there where the page links to the title, or has it, and weighs
 the more the fewer pages do. A title's vector has its place in the directions in which rows differ most.
 Pages are read from disk, block by block, several times. In memory there are forty bytes a title, and up to
-a gigabyte for the commonest million.
+1.1 GB for the commonest half million.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from scipy.sparse import csr_matrix
+from threadpoolctl import threadpool_limits
 
 from pipeline import schemas, storage
 from pipeline.lookup.contexts import TITLE_NUMBERS
 from pipeline.storage.tries import TextMap
 
 PAGE_TITLES = "page_titles"
-MOST_TITLES = 1 << 20  # those on most pages, whose directions are found; all others are placed in these
+MOST_TITLES = 1 << 19  # those on most pages, whose directions are found; all others are placed in these
 _ROWS_PER_BATCH = 1 << 14
 _PAGES_AT_ONCE = 1 << 13
 _MORE_DIRECTIONS = 10  # than are wanted, by which these converge sooner
@@ -106,13 +107,16 @@ def directions(blocks: Callable[[], Iterator[csr_matrix]], width: int) -> tuple[
     """
     count = min(width, schemas.VECTOR_SIZE + _MORE_DIRECTIONS)
     found = np.random.default_rng(_SEED).standard_normal((width, count), np.float32)
-    for _ in range(_PASSES):
-        basis = np.linalg.qr(found).Q
-        found = sum((block.T @ (block @ basis) for block in blocks()), np.zeros_like(basis))
-    squares, turns = np.linalg.eigh(basis.T @ found)
-    strengths = np.sqrt(np.maximum(squares[::-1], 0))[: schemas.VECTOR_SIZE]
-    is_there = strengths > 1e-3 * strengths.max(initial=0)  # others are rounding
-    return (basis @ turns[:, ::-1])[:, : schemas.VECTOR_SIZE][:, is_there], strengths[is_there]
+    with threadpool_limits(1):  # several add numbers in another order, which gives other bytes
+        for _ in range(_PASSES):
+            basis = np.linalg.qr(found).Q
+            found[:] = 0
+            for block in blocks():
+                found += block.T @ (block @ basis)
+        squares, turns = np.linalg.eigh(basis.T @ found)
+        strengths = np.sqrt(np.maximum(squares[::-1], 0))[: schemas.VECTOR_SIZE]
+        is_there = strengths > 1e-3 * strengths.max(initial=0)  # others are rounding
+        return (basis @ turns[:, ::-1])[:, : schemas.VECTOR_SIZE][:, is_there], strengths[is_there]
 
 
 def read_pages(paths: Sequence[str]) -> Iterator[tuple[Integers, NDArray[np.int32]]]:

@@ -34,6 +34,11 @@ class Mention:
         """What tells the page: the QID or, where there is none, the title; None for a mention of no page."""
         return self.qid or (page_title(self.title) if self.title else None)
 
+    @property
+    def told(self) -> str | None:
+        """What is told of the page, for people: the title, with the QID behind it, or one of them."""
+        return f"{self.title} ({self.qid})" if self.title and self.qid else self.page
+
 
 @dataclass(frozen=True)
 class Document:

@@ -99,10 +99,10 @@ def _title(record: Record, name: str, value: object) -> str | None:
 
 
 def _optional(record: Record) -> bool:
-    value = record.values.get("optional", False)
-    if type(value) is not bool:
+    value = record.values.get("optional")
+    if value is not None and type(value) is not bool:
         raise record.error(f"optional is {value!r}; wanted true or false")
-    return value
+    return bool(value)
 
 
 # By the field that tells a format; what `link` answers has our `mentions` beside the fields of the question.

@@ -172,8 +172,8 @@ QIDS = {"A": "Q5", "To a": "Q5", "to_a": "Q5", "B": "Q7", "D": "Q8"}
 def test_qids_tell_pages_as_titles_do(
     tmp_path_factory: pytest.TempPathFactory, tables: dict[str, CandidateFinder], documents: list[Any]
 ) -> None:
-    """Beside each there is a label that is another page's title, which counts where the table has no QIDs."""
-    folder, labels = tmp_path_factory.mktemp("scores"), {"Q5": "B", "Q7": "A", "Q8": "A"}
+    """Beside each there is a label, another page's title or none, which counts where the table has no QIDs."""
+    folder, labels = tmp_path_factory.mktemp("scores"), {"Q5": "B", "Q7": "A", "Q8": "X"}
     gold = write(folder / "gold", [each for each, _ in documents])
     found = write(folder / "found", [each for _, each in documents])
     paths = [folder / "by-qid", folder / "by-label"]
@@ -188,10 +188,13 @@ def test_qids_tell_pages_as_titles_do(
     by_title, by_qid = (score_files(path, found, tables["with"]) for path in (gold, paths[0]))
     unknown = by_title["mentions"]["title_not_in_dump"]
     assert by_title.pop("titles_not_in_dump") == ({"D": unknown} if unknown else {})
-    assert by_qid.pop("titles_not_in_dump") == ({"Q8": unknown} if unknown else {})
+    assert by_qid.pop("titles_not_in_dump") == ({"X (Q8)": unknown} if unknown else {})
     assert by_qid == by_title
     for finder in (tables["without"], None):
-        assert score_files(paths[0], found, finder) == score_files(paths[1], found, finder)
+        told, label = (score_files(path, found, finder) for path in paths)
+        titles, labelled = (each.pop("titles_not_in_dump") for each in (told, label))
+        assert titles == {f"{title} (Q8)" if title == "X" else title: n for title, n in labelled.items()}
+        assert told == label
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,15 @@ def test_what_became_of_each_mention() -> None:
     assert by_text["Paris"]["candidates"] == [["Paris", 0.5, 0.5, False], ["Paris (Troy)", 0.4, 0.5, True]]
 
 
+def test_what_is_optional_is_not_shown() -> None:
+    """Neither is an answer at its place, as neither is scored."""
+    document = gold("7", TEXT, {"Rome": "Roma", "Paris": "Paris"})
+    document["mentions"][0]["optional"] = True
+    result = shown(document, {"Rome": [("Rome", 0.75)], "Paris": [("Paris", 0.5)]})
+    parts = [part for part in result["text"] if not isinstance(part, str)]
+    assert [text for text, _ in parts] == ["Paris"]
+
+
 def test_a_document_without_an_answer_is_shown_with_its_links() -> None:
     result = shown_document(gold("a", TEXT, {"Rome": "Rome"}), {}, known)
     assert [each["kind"] for each in result["mentions"]] == ["missed"]
