@@ -399,7 +399,7 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
             "title_not_in_dump": 1,
             "optional": 2,
         }
-        assert scores["titles_not_in_dump"] == {"Q999": 1}
+        assert scores["titles_not_in_dump"] == {"B (Q999)": 1}
         assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
         micro = scores["linking"]["micro"]
         assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
