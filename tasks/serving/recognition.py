@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pipeline.lookup.mentions import MentionTable
 from tasks.entities.candidates import FoundMention
 from tasks.entities.linker import Linker
 from tasks.finetuning.registry import TASKS
@@ -52,12 +53,25 @@ def with_recognition(linker: Linker, options: argparse.Namespace) -> Linker:
         if options.language:
             raise ValueError("--language: only --ner DIR asks for sentences; give both, or neither")
         return linker
-    predictor = load(options.ner, device=options.device)
+    found = open_recognizer(options.ner, options.language or "", linker.finder.table, device=options.device)
+    predictor = replace(found.predictor, tokens_per_batch=options.tokens_per_batch)
+    return replace(linker, recognize=replace(found, predictor=predictor))
+
+
+def open_recognizer(folder: Path, language: str, table: MentionTable, *, device: str) -> Recognizer:
+    """What finds mentions by a fine-tuned model of ner.
+
+    Args:
+        folder: of the model.
+        language: of the texts; empty: that of the table.
+        table: the mention table.
+        device: as `load` takes it.
+
+    Raises: ValueError for a folder of no such model, and where the package that finds sentences is missing.
+    """
+    predictor = load(folder, device=device)
     if predictor.task is not TASKS["ner"]:
-        raise ValueError(
-            f"--ner {options.ner}: no model of ner, which alone finds mentions; give one that is"
-        )
-    language = options.language or linker.finder.table.manifest.facts["language"]
-    question("--ner", "", language)  # the package that finds sentences is missed now, and not by each text
-    predictor = replace(predictor, tokens_per_batch=options.tokens_per_batch)
-    return replace(linker, recognize=Recognizer(predictor, language))
+        raise ValueError(f"--ner {folder}: no model of ner, which alone finds mentions; give one that is")
+    language = language or table.manifest.facts["language"]
+    question("--ner", "", language)  # the package is missed now, and not by each text
+    return Recognizer(predictor, language)

@@ -46,12 +46,14 @@ class Questions(NamedTuple):
         gold: file of annotated documents of the user's.
         most: how many documents of each file, at most; as many held-out pages choose.
         leaves_out_pages: whether those of `gold` are left out whose id is the title of a page of the dump.
+        linker: name of the trained linker that is asked; empty: the pretrained model is.
     """
 
     held_out: Path
     gold: Path | None
     most: int
     leaves_out_pages: bool
+    linker: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def build(
         found = answered({**methods, **certain}, each, storage.join(parts, str(number)), tell)
         scores.append(score(each, found, linker.finder))
         answers += found[GLOBAL]
-    content = {"calibrated_by": len(choosing) if certain else 0, "sets": scores}
+    content = {"linker": questions.linker, "calibrated_by": len(choosing) if certain else 0, "sets": scores}
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     documents = b"".join(lines_of(each, map(to_json, each.documents)) for each in sets)
     written = {DOCUMENTS: documents, ANSWERS: answers, SCORES: text.encode()}

@@ -37,6 +37,8 @@ class Settings:
         local: whether the model answers all mentions of a text at once.
         min_probability: of a link, as `link` takes it; those below it are left out.
         min_link_probability: of a name; those that are links less often are not found.
+        ner: folder of a fine-tuned model of ner, which finds names in place of the mention table; empty: none.
+        language: of the documents, by which that model finds sentences; empty: the table's.
     """
 
     documents: str
@@ -47,6 +49,8 @@ class Settings:
     local: bool
     min_probability: float
     min_link_probability: float
+    ner: str
+    language: str
 
 
 def build(
@@ -181,10 +185,10 @@ class DocumentLinker:
 
 
 def open_linker(settings: Settings) -> Any:
-    """What links documents: finds names by the mention table, and chooses pages by counts and, where given, the model.
+    """What links documents: names by the mention table or by a model of ner, pages by counts and, where given, a model.
 
     Raises:
-        ValueError: the table, the contexts, the calibration or the model cannot be used.
+        ValueError: the table, the contexts, the calibration or a model cannot be used.
     """
     from tasks.entities.annotator import Annotator
     from tasks.entities.candidates import CandidateFinder
@@ -193,28 +197,39 @@ def open_linker(settings: Settings) -> Any:
     annotator = Annotator.open(
         Path(settings.mentions), min_link_probability=settings.min_link_probability, min_commonness=0.0
     )
-    contexts = open_contexts(Path(settings.contexts), annotator.table) if settings.contexts else None
+    table = annotator.table
     linker = Linker(
-        CandidateFinder(annotator.table),
+        CandidateFinder(table),
         annotator,
-        contexts=contexts,
+        contexts=open_contexts(Path(settings.contexts), table) if settings.contexts else None,
         is_global=not settings.local,
         finds_all=True,
     )
     model = Path(settings.model) if settings.model else None
     calibration = Path(settings.calibration) if settings.calibration else None
     linker = with_certainty(linker, model, calibration, settings.min_probability)
-    return linker if model is None else replace(linker, model=_open_model(model, annotator.table))
+    if settings.model or settings.ner:  # torch is needed, which takes seconds and memory in each worker
+        linker = replace(linker, **_open_models(settings, table))
+    return linker
 
 
-def _open_model(folder: Path, table: Any) -> Any:
+def _open_models(settings: Settings, table: Any) -> dict[str, Any]:
+    """The linker's `model` and `recognize`, where these are given, on processors."""
     import torch
 
-    from tasks.entities.disambiguation.entity_model import load_model
-    from tasks.serving.predict import their_words
-
     torch.set_num_threads(1)  # sums come out the same however many processes there are
-    return load_model(folder, table, their_words(folder)[0], device="cpu")
+    found: dict[str, Any] = {}
+    if settings.model:
+        from tasks.entities.disambiguation.entity_model import load_model
+        from tasks.serving.predict import their_words
+
+        words, _ = their_words(folder := Path(settings.model))
+        found["model"] = load_model(folder, table, words, device="cpu")
+    if settings.ner:
+        from tasks.serving.recognition import open_recognizer
+
+        found["recognize"] = open_recognizer(Path(settings.ner), settings.language, table, device="cpu")
+    return found
 
 
 def cut_paragraphs(text: str, links: Sequence[Link], drops: Counter[str]) -> list[tuple[str, list[Link]]]:

@@ -43,6 +43,16 @@ class LinkingSettings(MentionSettings):
     min_link_probability = parameters.Share(
         default=0.01, description="names that are links less often in Wikipedia are not found"
     )
+    ner = luigi.Parameter(
+        default="",
+        description="folder of a fine-tuned model of ner, which finds names in place of the mention table, on "
+        "processors; empty: none",
+    )
+    language = luigi.Parameter(
+        default="",
+        description="the wiki's code of the documents' language, by whose rules --ner parts sentences; none: a line "
+        "is one; empty: that of the mention table",
+    )
 
 
 class DocumentSettings(MentionSettings, HeldOutSettings):
@@ -72,6 +82,11 @@ class EvaluationSettings(DocumentSettings):
         default="",
         description="file of annotated documents of your own, in any of the formats that tasks.entities reads, whose "
         "mentions are linked, too",
+    )
+    linker = luigi.Parameter(
+        default="",
+        description="folder of a trained linker, of FineTune for the task entity_disambiguation or of `python -m "
+        "tasks.entities train`, which is asked in place of the pretrained model; empty: none",
     )
     leave_out_pages = luigi.BoolParameter(
         description="leave out those of --linking-gold whose id is the title of a page of the dump, from which the "

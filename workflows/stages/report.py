@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 13
+    VERSION = 14
 
     corpus = parameters.OneOf(
         "auto",
@@ -58,7 +58,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
 
     def check_machine(self) -> None:
         refuse_idle_recipe(self)
-        refuse_idle_documents(self)
+        refuse_idle_linking(self)
         super().check_machine()
 
     def grid(self) -> FineTuneGrid:
@@ -170,13 +170,16 @@ class Report(EvaluationSettings, GridSettings, Stage):
         return render_page(content, compared, **shown)
 
 
-def refuse_idle_documents(report: Report) -> None:
-    """Raise a ValueError for documents to link where the report has no model that links them."""
-    if report.linking_gold and EvaluateLinking.__name__ not in report.requires():
-        raise ValueError(
-            f"--linking-gold {report.linking_gold}: Pretrain's model links these, and no fine-tuning starts from it; "
-            "leave it out, or run RunAll or EvaluateLinking"
-        )
+def refuse_idle_linking(report: Report) -> None:
+    """Raise a ValueError for documents to link, or what links them, where the report shows no linking."""
+    if EvaluateLinking.__name__ in report.requires():
+        return
+    for flag, value in (("--linking-gold", report.linking_gold), ("--linker", report.linker)):
+        if value:
+            raise ValueError(
+                f"{flag} {value}: of the linking by Pretrain's model, from which no fine-tuning starts here; "
+                "leave it out, or run RunAll or EvaluateLinking"
+            )
 
 
 class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
@@ -191,7 +194,7 @@ class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
 
     def check_machine(self) -> None:
         refuse_idle_recipe(self)
-        refuse_idle_documents(self.report())
+        refuse_idle_linking(self.report())
         super().check_machine()
 
     def report(self) -> Report:

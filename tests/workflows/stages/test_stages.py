@@ -542,16 +542,21 @@ def test_documents_have_the_links_of_the_dump(everything: RunAll, tmp_path: Path
     assert manifest.rows["train"] + manifest.rows["held_out"] + manifest.drops["pages:no_links"] == pages
 
 
-def test_held_out_figures_stand_beside_the_mention_table_s_answers(
-    everything: RunAll, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def with_held_out(everything: RunAll, tmp_path_factory: pytest.TempPathFactory) -> RunAll:
+    """The same with pages that are held out."""
+    stage = copied(everything, tmp_path_factory.mktemp("held-out"), held_out=0.3)
+    run_in_process(stage)
+    return stage
+
+
+def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out: RunAll) -> None:
     """The file of commonest labels against the mention table's rows, and what evaluation makes of it."""
     from pipeline.sequences.commonest import COMMONEST
     from pipeline.sequences.tokenizer import WordTokenizer
     from workflows import PretrainRoberta
 
-    stage = copied(everything, tmp_path, held_out=0.3)
-    run_in_process(stage)
+    stage = with_held_out
     built, mentions = stage.clone(BuildSequences), stage.clone(BuildMentionTable)
     pretrained = stage.clone(Pretrain)
     paths = mentions.manifest().paths(mentions.folder, "mentions/")
@@ -623,6 +628,31 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(
         assert row["right"] == (row["entity"] == row["said"])
     assert "Held-out pages" in page
     assert "known entity seen 1000 or more" in page
+
+
+def test_a_linker_of_ones_own_is_asked_in_place_of_the_pretrained_model(with_held_out: RunAll) -> None:
+    """The chain's own export, given as if it were one, says the same; and no pretraining is needed."""
+    own, export = with_held_out.clone(EvaluateLinking), with_held_out.clone(ExportHuggingFace)
+    stage = with_held_out.clone(EvaluateLinking, linker=str(Path(export.folder) / "model"))
+    assert {*stage.requires()} == {"BuildDocuments", "BuildMentionTable", "BuildContexts"}
+    assert stage.hash8 != own.hash8
+    run_in_process(stage)
+    of_model, of_linker = (
+        {entry.path: (Path(each.folder) / entry.path).read_bytes() for entry in each.manifest().files}
+        for each in (own, stage)
+    )
+    scores = [json.loads(each.pop("scores.json")) for each in (of_model, of_linker)]
+    assert [each.pop("linker") for each in scores] == ["", "model"]
+    assert scores[0] == scores[1]
+    assert of_model == of_linker
+    assert len(of_model) == 6
+    page = with_held_out.clone(Report, linker=stage.linker).content()
+    assert page["linking"]["linker"] == "model"
+
+
+def test_a_linker_that_nothing_asks_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"--linker .*/no: no such folder; wanted one that FineTune"):
+        EvaluateLinking(linker=str(tmp_path / "no"), workdir=str(tmp_path)).check()
 
 
 def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:

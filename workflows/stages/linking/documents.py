@@ -40,12 +40,14 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             given["contexts"] = storage.manifest_sha256(self.contexts)
         if self.calibration:
             given["calibration"] = storage.file_sha256(self.calibration)
+        if self.ner:
+            given |= {"ner": file_digests(self.ner, storage.list_files(self.ner)), "language": self.language}
         return {
             **self.values("min_probability", "min_link_probability"),
             "block_bytes": self.block_bytes(),
-            "documents": _digests(self.documents, self._names()),
+            "documents": file_digests(self.documents, self._names()),
             "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
-            "model": _digests(self.model, storage.list_files(self.model)) if self.model else {},
+            "model": file_digests(self.model, storage.list_files(self.model)) if self.model else {},
             **given,
         }
 
@@ -74,6 +76,12 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             )
         if self.local and not self.model:
             raise ValueError("--local: says how a model answers; give --model with it, or leave it out")
+        if self.ner and not os.path.isdir(self.ner):
+            raise ValueError(
+                f"--ner {self.ner}: no such folder; wanted that of a FineTune of ner, or of its export"
+            )
+        if self.language and not self.ner:
+            raise ValueError("--language: only --ner asks for sentences; give both, or leave it out")
         if self.contexts:
             given_manifest("--contexts", self.contexts, "BuildContexts")
         if self.calibration and not os.path.isfile(self.calibration):
@@ -94,6 +102,8 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             local=self.local,
             min_probability=self.min_probability,
             min_link_probability=self.min_link_probability,
+            ner=os.path.abspath(self.ner) if self.ner else "",
+            language=self.language,
         )
         return linking.build(
             functools.partial(beam.run_beam, self),
@@ -134,7 +144,7 @@ class BuildDocuments(DocumentSettings, CorpusStage):
             )
 
 
-def _digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+def file_digests(folder: str, names: Sequence[str]) -> dict[str, str]:
     """The SHA-256 of each of a folder's files."""
     found = {}
     for name in names:

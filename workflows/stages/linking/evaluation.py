@@ -1,8 +1,9 @@
 """How well the pretrained model links."""
 
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
 from workflows.base import terminal
@@ -11,9 +12,17 @@ from workflows.base.stage import Result, Stage
 from workflows.engines import devices
 from workflows.settings.linking import EvaluationSettings
 from workflows.settings.pretraining import LukeSettings, PeakSettings
-from workflows.stages.linking.documents import HELD_OUT_DOCUMENTS, BuildDocuments, documents_identity
+from workflows.stages.linking.documents import (
+    HELD_OUT_DOCUMENTS,
+    BuildDocuments,
+    documents_identity,
+    file_digests,
+)
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
+
+if TYPE_CHECKING:
+    from pipeline.sequences.tokenizer import WordTokenizer
 
 SCORES = "scores.json"
 
@@ -25,15 +34,18 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     (`contexts`), both and the model with each mention for itself (`local`), and with one mention answered after the
     other (`global`), whose answers are kept. Held-out pages that are not asked choose a calibration for each.
     The model is the exported one, so that they are for it; one that cannot be exported is taken as it was pretrained.
+    A trained linker of one's own takes its place.
     """
 
     FOLDER = "linking"
-    VERSION = 8
+    VERSION = 9
     KEEPS = "unfinished"  # answers and calibrations
 
     def requires(self) -> dict[str, Stage]:
-        model = self.model_stage()
         stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
+        if self.linker:
+            return stages
+        model = self.model_stage()
         return stages | {type(model).__name__: model} | self.tokenizer_requires()
 
     def model_stage(self) -> Pretrain | ExportHuggingFace:
@@ -49,6 +61,10 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
 
     def check_needs(self) -> None:
         super().check_needs()
+        if self.linker and not os.path.isdir(self.linker):
+            raise ValueError(
+                f"--linker {self.linker}: no such folder; wanted one that FineTune --task entity_disambiguation wrote"
+            )
         if self.leave_out_pages and not self.linking_gold:
             raise ValueError(
                 "--leave-out-pages: of --linking-gold, which names no file; give one, or leave it out"
@@ -61,19 +77,21 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
                 "gold": documents_identity(self.linking_gold, "--linking-gold"),
                 **self.values("leave_out_pages"),
             }
-        return {"documents": self.most_documents(), "tokenizer": self.tokenizer_identity(), **gold}
+        model = {"tokenizer": self.tokenizer_identity()}
+        if self.linker:
+            model = {"linker": file_digests(self.linker, storage.list_files(self.linker))}
+        return {"documents": self.most_documents(), **model, **gold}
 
     def work(self) -> Result:
-        from pipeline.sequences.tokenizer import WordTokenizer
         from tasks.entities.disambiguation.entity_model import model_folder
         from workflows.corpora import evaluation
 
-        model = model_folder(Path(self.model_stage().folder))
+        model = model_folder(Path(self.linker or self.model_stage().folder))
         linker = evaluation.open_linker(
             Path(self.clone(BuildMentionTable).folder),
             Path(self.clone(BuildContexts).folder),
             model,
-            WordTokenizer.load(self.tokenizer_folder()),
+            self.words(model),
             device=devices.torch_device(self.device),
         )
         questions = evaluation.Questions(
@@ -81,9 +99,17 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
             gold=Path(self.linking_gold) if self.linking_gold else None,
             most=self.most_documents(),
             leaves_out_pages=self.leave_out_pages,
+            linker=os.path.basename(os.path.abspath(self.linker)) if self.linker else "",
         )
         with terminal.progress_bar(self.title, unit="document") as show:
             return evaluation.build(self.folder, linker, model, questions, progress=show)
+
+    def words(self, model: Path) -> "WordTokenizer":
+        """The model's tokenizer: that of a trained linker lies beside its weights."""
+        from pipeline.sequences.tokenizer import WordTokenizer
+        from tasks.serving.predict import their_words
+
+        return their_words(model)[0] if self.linker else WordTokenizer.load(self.tokenizer_folder())
 
     def headline(self, manifest: storage.Manifest) -> str:
         scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))
