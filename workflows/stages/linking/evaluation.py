@@ -77,9 +77,10 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
                 "gold": documents_identity(self.linking_gold, "--linking-gold"),
                 **self.values("leave_out_pages"),
             }
-        model = {"tokenizer": self.tokenizer_identity()}
+        model: dict[str, Any] = {"tokenizer": self.tokenizer_identity()}
         if self.linker:
-            model = {"linker": file_digests(self.linker, storage.list_files(self.linker))}
+            files = file_digests(self.linker, storage.list_files(self.linker))
+            model = {"linker": [self.linker_name(), files]}
         return {"documents": self.most_documents(), **model, **gold}
 
     def work(self) -> Result:
@@ -99,10 +100,14 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
             gold=Path(self.linking_gold) if self.linking_gold else None,
             most=self.most_documents(),
             leaves_out_pages=self.leave_out_pages,
-            linker=os.path.basename(os.path.abspath(self.linker)) if self.linker else "",
+            linker=self.linker_name(),
         )
         with terminal.progress_bar(self.title, unit="document") as show:
             return evaluation.build(self.folder, linker, model, questions, progress=show)
+
+    def linker_name(self) -> str:
+        """What the report calls a trained linker; empty where none is asked."""
+        return os.path.basename(os.path.abspath(self.linker)) if self.linker else ""
 
     def words(self, model: Path) -> "WordTokenizer":
         """The model's tokenizer: that of a trained linker lies beside its weights."""
