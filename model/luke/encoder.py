@@ -185,11 +185,16 @@ class LukeModel(nn.Module):
         outside = [entity for entity in entity_ids if not 0 <= entity < table.shape[0]]
         if outside:
             raise ValueError(f"entity_ids has {outside[0]}, but the entity table has {table.shape[0]} rows")
-        kept = table.detach()[torch.tensor(entity_ids, device=table.device)]
-        self.entity_embeddings.token = Table.from_pretrained(
-            kept, freeze=not table.requires_grad, padding_idx=PAD_ENTITY
-        )
-        self.config = replace(self.config, entity_vocab_size=len(entity_ids))
+        self.replace_entities(table.detach()[torch.tensor(entity_ids, device=table.device)])
+
+    def replace_entities(self, rows: Tensor) -> None:
+        """Give the entity table other rows (entities, width), the first of which is [PAD]; the configuration follows.
+
+        They are trained or frozen as those before were.
+        """
+        is_frozen = not self.entity_embeddings.token.weight.requires_grad
+        self.entity_embeddings.token = Table.from_pretrained(rows, freeze=is_frozen, padding_idx=PAD_ENTITY)
+        self.config = replace(self.config, entity_vocab_size=len(rows))
 
 
 def gather_rows(padded: Tensor, indices: Tensor) -> Tensor:

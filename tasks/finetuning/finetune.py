@@ -71,11 +71,11 @@ def finetune(
 
     `weights` is our pretraining folder or a transformers LUKE, RoBERTa or BERT directory, as the variant wants;
     `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
-    word [MASK] (`model.luke.new_entities.start_entities_as_words`). Writes model.safetensors, config.json,
-    metrics.json, training.jsonl, predictions-{dev,test} in the task's own format and a copy of the tokenizer
-    into `output`: the same bytes for the same arguments on the same machine. The profile `fixed` uses AdamW
-    with bias correction, keeps the best epoch on dev, and moves the classifier's bias as `Task.bias_shift` says;
-    `paper` does what the authors' code did.
+    word [MASK] (`model.luke.new_entities.start_entities_as_words`), and those of `mentions` as what their titles
+    say. Writes model.safetensors, config.json, metrics.json, training.jsonl, predictions-{dev,test} in the task's own
+    format and a copy of the tokenizer into `output`: the same bytes for the same arguments on the same machine. The
+    profile `fixed` uses AdamW with bias correction, keeps the best epoch on dev, and moves the classifier's bias as
+    `Task.bias_shift` says; `paper` does what the authors' code did.
     `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. `tracker` is
     the module:function that gets figures as they come. Without `keeps_weights` there is no model.safetensors: a
     search of hyperparameters needs the scores alone. Another run's result stays in `output` until this one's is
@@ -105,7 +105,8 @@ def finetune(
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=str(resolve_device(device)),
             profile=profile, progress=progress, negative_label=negative_label,
-            annotate=open_annotator(mentions, weights) if mentions else None, tag_column=tag_column,
+            annotate=open_annotator(mentions, weights) if mentions else None, mentions=mentions,
+            tag_column=tag_column,
         )  # fmt: skip
         training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}

@@ -1,5 +1,6 @@
 """A task with its data and its model, ready to be trained or scored."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,9 +13,12 @@ from model.exchange.load import entity_vocabulary, load_luke
 from model.luke.config import PAD_ENTITY
 from model.luke.encoder import LukeModel
 from model.luke.new_entities import hide_entities
+from model.pretraining.start import title_vectors
 from pipeline.lookup.entities import PAD, SPECIAL_ENTITIES
+from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotations import Annotate
+from tasks.entities.disambiguation.titles import words_of
 from tasks.finetuning.variants import Variant
 from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
 from tasks.ner import task as ner
@@ -22,6 +26,7 @@ from tasks.questions.extractive_format import annotated
 from tasks.task import Classifier, Features, Hyperparameters, InputSettings, Task
 from tasks.typing_and_relations.markers import add_word_markers
 
+logger = logging.getLogger(__name__)
 SOME_INPUTS = 32  # by which the attention of words to new entities is set
 OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
 
@@ -81,9 +86,13 @@ def prepare(
     progress: bool,
     negative_label: str = "",
     annotate: Annotate | None = None,
+    mentions: Path | None = None,
     tag_column: str = "",
 ) -> Run:
-    """Reads the data and the weights, and builds the model and its inputs."""
+    """Reads the data and the weights, and builds the model and its inputs.
+
+    `annotate` finds the entities of the table in the folder `mentions`, which a model gets that has none.
+    """
     check_annotator(task, annotate)
     datasets = {split: reader(task, tag_column)(split_file(data, split)) for split in SPLITS}
     listed = label_file(data)
@@ -93,6 +102,8 @@ def prepare(
     torch.manual_seed(seed)
     luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
     if annotate and variant.entities:
+        if luke.entities_are_new and mentions:
+            add_entities(luke, words, MentionTable(str(mentions)))
         size = luke.config.entity_vocab_size
         datasets = {split: annotated(each, annotate, size) for split, each in datasets.items()}
     luke.gradient_checkpointing = hyperparameters.gradient_checkpointing
@@ -145,6 +156,22 @@ def begin_without_entities(
     """Lets words start as if there were no entities, by some inputs from all over train."""
     some = train[:: -(-len(train) // SOME_INPUTS)]
     hide_entities(module.luke, task.collate(some, entities=True, pad_id=pad_id).inputs)
+
+
+@torch.no_grad()
+def add_entities(luke: LukeModel, words: WordTokenizer, table: MentionTable) -> None:
+    """Gives a model that has special entities alone those of a mention table, too.
+
+    Each begins as what its title says in the model's words, as in pretraining (`model.pretraining.start`).
+    """
+    titles = [""] * table.manifest.facts["entities"]
+    for entity_id, title in table.targets.entities():
+        titles[entity_id] = title
+    special = luke.entity_embeddings.token.weight
+    rows = title_vectors(luke.word_embeddings.token.weight, words_of(titles, words))
+    rows[: len(special)] = special
+    luke.replace_entities(rows)
+    logger.info("%s: its %d entities start as what their titles say", table.folder, len(rows) - len(special))
 
 
 def check_parts(run: Run) -> None:

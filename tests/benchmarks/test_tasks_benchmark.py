@@ -16,16 +16,12 @@ from benchmarks.harness import report
 from benchmarks.tasks import splits as workloads
 from benchmarks.tasks import tasks as script
 from benchmarks.tasks import token_classification as peer
-from model.exchange.load import load_luke
-from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.ner import task as ner
 from tasks.questions import extractive
 from tasks.typing_and_relations import relation_classification
 from tests.support.fine_tuned import bert
-from tests.support.mentions import write_mentions
-from tests.support.oracle_tables import Pages
 
 
 def test_wikigold_is_split_by_documents(shared: Path) -> None:
@@ -79,26 +75,6 @@ def test_squad_is_split_by_articles(shared: Path, tmp_path: Path) -> None:
     some = extractive.read(tmp_path / "train.json").examples
     assert {each.id for each in some} < {each.id for each in read["train"].examples}
     assert len({each.passage for each in some}) == 70
-
-
-def test_entities_start_as_the_words_of_their_titles(tmp_path: Path) -> None:
-    bert(tmp_path / "bert")
-    titles = ("Berlin", "Abraham Lincoln", "Ada")
-    pages = [{"page_id": n, "title": title, "is_disambiguation": False} for n, title in enumerate(titles)]
-    links = [{"start": 0, "end": 3, "target": titles[number]} for number in (0, 0, 0, 1, 1, 2)]
-    paragraph = {"page_id": 0, "text": "one of them", "links": links}
-    table = write_mentions(tmp_path / "mentions", Pages(pages, [], [[paragraph]]))
-    assert table.vocab.titles[3:] == titles
-    workloads.write_luke(tmp_path / "bert", tmp_path / "mentions", tmp_path / "luke")
-    luke = load_luke(str(tmp_path / "luke"), use_entity_aware_attention=False)
-    tokenizer = WordTokenizer.load(tmp_path / "bert")
-    words, entities = luke.word_embeddings.token.weight, luke.entity_embeddings.token.weight
-    assert len(entities) == len(table.vocab) == 6
-    for title, row in zip(titles, entities[3:], strict=True):
-        [ids] = tokenizer.encode([title], [True])
-        assert torch.allclose(row, words[ids].mean(dim=0))
-    assert torch.equal(entities[2], words[tokenizer.mask_id])
-    assert not entities[0].any()
 
 
 def test_a_share_is_part_of_the_whole_and_of_larger_shares(shared: Path, tmp_path: Path) -> None:

@@ -48,14 +48,7 @@ class TitleRows:
 
     def _vectors(self, titles: Sequence[str]) -> Tensor:
         """The titles' vectors (titles, hidden)."""
-        texts = Titles(whole=self._encoded(titles), names=self._encoded(map(name_of, titles)))
-        return named_vectors(self._words.weight, texts, self._centre)
-
-    def _encoded(self, texts: Iterable[str]) -> TitleWords:
-        given = [*texts]
-        ids = self._tokenizer.encode(given, [True] * len(given))
-        offsets = np.cumsum([0, *map(len, ids)])
-        return TitleWords(np.array([one for each in ids for one in each], np.int64), offsets)
+        return named_vectors(self._words.weight, words_of(titles, self._tokenizer), self._centre)
 
     @torch.inference_mode()
     def __call__(self, titles: Sequence[str]) -> Tensor:
@@ -68,6 +61,18 @@ class TitleRows:
             found = (self._vectors(new).double() @ matrix + shift).to(self._words.weight.dtype)
             self._at_hand.update(zip(new, found, strict=True))
         return torch.stack([self._at_hand[title] for title in titles])
+
+
+def words_of(titles: Sequence[str], tokenizer: WordTokenizer) -> Titles:
+    """The words of some titles, whole, and of their names alone."""
+
+    def encoded(texts: Iterable[str]) -> TitleWords:
+        given = [*texts]
+        ids = tokenizer.encode(given, [True] * len(given))
+        offsets = np.cumsum([0, *map(len, ids)])
+        return TitleWords(np.array([one for each in ids for one in each], np.int64), offsets)
+
+    return Titles(whole=encoded(titles), names=encoded(map(name_of, titles)))
 
 
 def ridge(given: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,11 +6,18 @@ from pathlib import Path
 import pytest
 import torch
 
+from model.exchange.load import load_luke
 from model.luke.attention import EntityAwareAttention
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.entities.annotations import open_annotator
 from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
+from tasks.task import PROFILES
 from tests.support.fine_tuned import EXAMPLES, QUICK, bert, pretrained
+from tests.support.mentions import write_mentions
+from tests.support.oracle_tables import Pages
 
 
 @pytest.fixture(scope="module")
@@ -88,3 +95,49 @@ def test_words_begin_without_the_entities_that_the_weights_lack_and_without_thos
     wanted = hidden if are_hidden and has_entities else attention.query.weight
     assert torch.equal(attention.word_to_entity_query.weight, wanted)
     assert torch.equal(attention.entity_to_word_query.weight, attention.query.weight)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_entities_of_a_mention_table_start_as_what_their_titles_say(
+    folder: Path, tmp_path: Path, profile: str
+) -> None:
+    """In a model that has none; by the words of its tokenizer, without what stands in brackets for the most part."""
+    bert(tmp_path / "bert")
+    titles = ("Abraham Lincoln", "Bear (animal)", "Ada")
+    pages = [{"page_id": n, "title": title, "is_disambiguation": False} for n, title in enumerate(titles)]
+    links = [{"start": 0, "end": 3, "target": titles[number]} for number in (0, 0, 0, 1, 1, 2)]
+    text = "the end of the river and the old king"
+    table = write_mentions(
+        tmp_path / "mentions", Pages(pages, [], [[{"page_id": 0, "text": text, "links": links}]])
+    )
+    assert table.vocab.titles[3:] == titles
+    found: dict[str, LukeModel] = {}
+    for name, weights, tokenizer in (
+        ("new", tmp_path / "bert", tmp_path / "bert"),
+        ("known", folder / "weights", folder / "tokenizer"),
+    ):
+        found[name] = prepare(
+            TASKS["extractive_qa"], VARIANTS["luke"], QUICK, EXAMPLES / "extractive_qa", weights, tokenizer, seed=1,
+            device="cpu", profile=profile, progress=False, mentions=tmp_path / "mentions",
+            annotate=open_annotator(tmp_path / "mentions", weights),
+        ).module.luke  # fmt: skip
+    words = found["new"].word_embeddings.token.weight
+    tokenizer = WordTokenizer.load(tmp_path / "bert")
+
+    def mean(title: str) -> torch.Tensor:
+        [ids] = tokenizer.encode([title], [True])
+        return words[ids].mean(dim=0) - words.mean(dim=0)
+
+    names = [title.removesuffix(" (animal)") for title in titles]
+    wanted = torch.stack([mean(name) + 0.3 * mean(title) for name, title in zip(names, titles, strict=True)])
+    entities = found["new"].entity_embeddings.token.weight
+    assert torch.allclose(entities[3:], wanted * 0.1 / wanted.std(), atol=1e-6)
+    assert entities[3:].std() == pytest.approx(0.1)
+    assert torch.equal(entities[1:3], words[[tokenizer.mask_id] * 2])
+    assert not entities[0].any()
+    assert not entities.requires_grad
+    assert found["new"].config.entity_vocab_size == 6
+    before = load_luke(
+        str(folder / "weights"), use_entity_aware_attention=True
+    ).entity_embeddings.token.weight
+    assert torch.equal(found["known"].entity_embeddings.token.weight, before)
