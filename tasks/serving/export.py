@@ -123,7 +123,7 @@ def rows_of_titles(predictor: Predictor, folder: Path, entity_vocab: Path | None
         if entity_vocab is None:
             raise ValueError(
                 f"{folder}: the model takes Wikipedia's entities; give their titles (--entity-vocab), the "
-                "entity_vocab.json of its pretraining"
+                "entity_vocab.json of BuildEntityVocab, by which its mention table was made"
             )
         return entity_rows(read_vocabulary(entity_vocab, size, SPECIAL_TITLES), lite=False)
     mask = 1  # the row after [PAD]; what the task does not use starts there as well

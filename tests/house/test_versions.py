@@ -36,6 +36,7 @@ ROOTS = {
         "pipeline.schemas",
         "tasks.entities.linker",
         "tasks.serving.predict",
+        "tasks.serving.recognition",
     ],
     "BuildDocuments": [
         "workflows.stages.linking.documents",
@@ -54,6 +55,7 @@ ROOTS = {
         "tasks.entities.linker",
         "tasks.entities.scores",
         "tasks.linker_training.calibration",
+        "tasks.serving.predict",
     ],
     "ExportHuggingFace": ["workflows.stages.pretraining", "model.exchange.export"],
     "FineTune": [

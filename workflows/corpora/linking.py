@@ -49,8 +49,8 @@ class Settings:
     local: bool
     min_probability: float
     min_link_probability: float
-    ner: str
-    language: str
+    ner: str = ""
+    language: str = ""
 
 
 def build(

@@ -38,7 +38,8 @@ class LinkingSettings(MentionSettings):
     )
     min_probability = parameters.Share(
         default=0.0,
-        description="links are left out where link probability of the name x probability of the page is lower",
+        description="links are left out where link probability of the name (with --ner: of the mention, by that model) "
+        "x probability of the page is lower",
     )
     min_link_probability = parameters.Share(
         default=0.01, description="names that are links less often in Wikipedia are not found"
@@ -74,7 +75,7 @@ class EvaluationSettings(DocumentSettings):
         least=1,
         or_auto=True,
         default=AUTO,
-        description="documents, by hash, whose mentions the pretrained model links, at most, of held-out pages and of "
+        description="documents, by hash, whose mentions are linked, at most, of held-out pages and of "
         "--linking-gold each; as many other held-out pages choose the calibration; auto: 20 for the presets tiny and "
         "demo, or else 200",
     )

@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 14
+    VERSION = 13
 
     corpus = parameters.OneOf(
         "auto",
@@ -177,8 +177,8 @@ def refuse_idle_linking(report: Report) -> None:
     for flag, value in (("--linking-gold", report.linking_gold), ("--linker", report.linker)):
         if value:
             raise ValueError(
-                f"{flag} {value}: of the linking by Pretrain's model, from which no fine-tuning starts here; "
-                "leave it out, or run RunAll or EvaluateLinking"
+                f"{flag} {value}: linking is shown only where a fine-tuning starts from Pretrain's model, and none "
+                "does; leave it out, or run RunAll or EvaluateLinking"
             )
 
 

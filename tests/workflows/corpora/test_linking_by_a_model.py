@@ -62,7 +62,7 @@ def linked(
     documents: Path, mentions: Path, folder: Path, **changes: Any
 ) -> tuple[list[list[tuple[int, int, str]]], storage.Result]:
     """The links of each paragraph that the stage's work finds in a file, and what it counts."""
-    settings = Settings(str(documents.parent), str(mentions), "", "", "", False, 0.0, 0.01, "", "")
+    settings = Settings(str(documents.parent), str(mentions), "", "", "", False, 0.0, 0.01)
     threads = torch.get_num_threads()
     work = DocumentLinker(asdict(replace(settings, **changes)))
     gate = PageGate(str(folder / "gate"), ())

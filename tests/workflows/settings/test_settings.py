@@ -214,10 +214,12 @@ def test_documents_to_link_are_refused_where_no_model_links_them(tmp_path: Path,
     toml.write_text(f'[weights]\nluke = "someone/luke"\n[data]\nner = "{tmp_path}"\n')
     values = {"experiments": str(toml), "workdir": str(tmp_path), "tasks": "ner", "variants": "luke"}
     (tmp_path / "gold.jsonl").write_text('{"id": "a", "text": "Ann.", "mentions": []}\n')
-    values["linking_gold"] = str(tmp_path / "gold.jsonl")
-    with pytest.raises(ValueError, match=r"^--linking-gold .*gold\.jsonl: Pretrain's model links these"):
-        stage(**values).check_machine()
-    assert "EvaluateLinking" in RunAll(**values).report().requires()
+    for name, given in (("linking_gold", "gold.jsonl"), ("linker", "a-linker")):
+        asked = {**values, name: str(tmp_path / given)}
+        message = f"^--{name.replace('_', '-')} .*{given}: linking is shown only where a fine-tuning starts"
+        with pytest.raises(ValueError, match=message):
+            stage(**asked).check_machine()
+        assert "EvaluateLinking" in RunAll(**asked).report().requires()
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ from workflows import (
 )
 from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
+from workflows.report.rendering import render_tables
 
 pytestmark = pytest.mark.slow
 
@@ -642,17 +643,22 @@ def test_a_linker_of_ones_own_is_asked_in_place_of_the_pretrained_model(with_hel
         for each in (own, stage)
     )
     scores = [json.loads(each.pop("scores.json")) for each in (of_model, of_linker)]
-    assert [each.pop("linker") for each in scores] == ["", "model"]
+    assert [each.pop("linker", None) for each in scores] == [None, "model"]
     assert scores[0] == scores[1]
     assert of_model == of_linker
     assert len(of_model) == 6
-    page = with_held_out.clone(Report, linker=stage.linker).content()
-    assert page["linking"]["linker"] == "model"
+    report = with_held_out.clone(Report, linker=stage.linker)
+    content, compared = report.content(), report.compared()
+    for text in (report.page(content, compared), render_tables(content, compared)):
+        assert "the trained linker" in text
+        assert "A tiny model has learnt next to nothing" not in text
 
 
-def test_a_linker_that_nothing_asks_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"--linker .*/no: no such folder; wanted one that FineTune"):
-        EvaluateLinking(linker=str(tmp_path / "no"), workdir=str(tmp_path)).check()
+def test_a_folder_without_a_model_is_no_linker(tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        with pytest.raises(ValueError, match=rf"^--linker .*: no {name} there; wanted what FineTune --task"):
+            EvaluateLinking(linker=str(tmp_path), workdir=str(tmp_path)).check()
+        (tmp_path / name).touch()
 
 
 def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:

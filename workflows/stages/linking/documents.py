@@ -9,7 +9,7 @@ from typing import Any
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.stage import Result, Stage, given_manifest
+from workflows.base.stage import RUN_RECORD, Result, Stage, given_manifest
 from workflows.engines import beam
 from workflows.engines.disk import Need
 from workflows.settings.linking import DocumentSettings, LinkingSettings
@@ -41,13 +41,13 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         if self.calibration:
             given["calibration"] = storage.file_sha256(self.calibration)
         if self.ner:
-            given |= {"ner": file_digests(self.ner, storage.list_files(self.ner)), "language": self.language}
+            given |= {"ner": model_digests(self.ner), "language": self.language}
         return {
             **self.values("min_probability", "min_link_probability"),
             "block_bytes": self.block_bytes(),
-            "documents": file_digests(self.documents, self._names()),
+            "documents": _digests(self.documents, self._names()),
             "mentions": storage.manifest_sha256(self.mentions) if self.mentions else "",
-            "model": file_digests(self.model, storage.list_files(self.model)) if self.model else {},
+            "model": model_digests(self.model) if self.model else {},
             **given,
         }
 
@@ -76,10 +76,8 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             )
         if self.local and not self.model:
             raise ValueError("--local: says how a model answers; give --model with it, or leave it out")
-        if self.ner and not os.path.isdir(self.ner):
-            raise ValueError(
-                f"--ner {self.ner}: no such folder; wanted that of a FineTune of ner, or of its export"
-            )
+        if self.ner:
+            check_model("--ner", self.ner, "that of a FineTune of ner, or of its export")
         if self.language and not self.ner:
             raise ValueError("--language: only --ner asks for sentences; give both, or leave it out")
         if self.contexts:
@@ -144,7 +142,22 @@ class BuildDocuments(DocumentSettings, CorpusStage):
             )
 
 
-def file_digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+def check_model(flag: str, folder: str, wanted: str) -> None:
+    """Raise a ValueError, naming the flag, for a folder without a model's configuration or weights."""
+    from model.files import CONFIG, WEIGHTS
+
+    for name in (CONFIG, WEIGHTS):
+        if not os.path.isfile(storage.join(folder, name)):
+            raise ValueError(f"{flag} {folder}: no {name} there; wanted {wanted}")
+
+
+def model_digests(folder: str) -> dict[str, str]:
+    """The SHA-256 of each file of a model; of a stage's folder without those that tell when and where it ran."""
+    names = (name for name in storage.list_files(folder) if name not in (RUN_RECORD, storage.KEY))
+    return _digests(folder, [*names])
+
+
+def _digests(folder: str, names: Sequence[str]) -> dict[str, str]:
     """The SHA-256 of each of a folder's files."""
     found = {}
     for name in names:

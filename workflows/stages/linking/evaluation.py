@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeline import storage
 from workflows.base import terminal
@@ -15,14 +15,12 @@ from workflows.settings.pretraining import LukeSettings, PeakSettings
 from workflows.stages.linking.documents import (
     HELD_OUT_DOCUMENTS,
     BuildDocuments,
+    check_model,
     documents_identity,
-    file_digests,
+    model_digests,
 )
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
-
-if TYPE_CHECKING:
-    from pipeline.sequences.tokenizer import WordTokenizer
 
 SCORES = "scores.json"
 
@@ -38,7 +36,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     """
 
     FOLDER = "linking"
-    VERSION = 9
+    VERSION = 8
     KEEPS = "unfinished"  # answers and calibrations
 
     def requires(self) -> dict[str, Stage]:
@@ -61,9 +59,9 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
 
     def check_needs(self) -> None:
         super().check_needs()
-        if self.linker and not os.path.isdir(self.linker):
-            raise ValueError(
-                f"--linker {self.linker}: no such folder; wanted one that FineTune --task entity_disambiguation wrote"
+        if self.linker:
+            check_model(
+                "--linker", self.linker, "what FineTune --task entity_disambiguation wrote, with weights"
             )
         if self.leave_out_pages and not self.linking_gold:
             raise ValueError(
@@ -79,20 +77,23 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
             }
         model: dict[str, Any] = {"tokenizer": self.tokenizer_identity()}
         if self.linker:
-            files = file_digests(self.linker, storage.list_files(self.linker))
-            model = {"linker": [self.linker_name(), files]}
+            model = {"linker": [self.linker_name(), model_digests(self.linker)]}
         return {"documents": self.most_documents(), **model, **gold}
 
     def work(self) -> Result:
+        from pipeline.sequences.tokenizer import WordTokenizer
         from tasks.entities.disambiguation.entity_model import model_folder
+        from tasks.serving.predict import their_words
         from workflows.corpora import evaluation
 
         model = model_folder(Path(self.linker or self.model_stage().folder))
+        # The tokenizer of a trained linker lies beside its weights.
+        words = their_words(model)[0] if self.linker else WordTokenizer.load(self.tokenizer_folder())
         linker = evaluation.open_linker(
             Path(self.clone(BuildMentionTable).folder),
             Path(self.clone(BuildContexts).folder),
             model,
-            self.words(model),
+            words,
             device=devices.torch_device(self.device),
         )
         questions = evaluation.Questions(
@@ -108,13 +109,6 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     def linker_name(self) -> str:
         """What the report calls a trained linker; empty where none is asked."""
         return os.path.basename(os.path.abspath(self.linker)) if self.linker else ""
-
-    def words(self, model: Path) -> "WordTokenizer":
-        """The model's tokenizer: that of a trained linker lies beside its weights."""
-        from pipeline.sequences.tokenizer import WordTokenizer
-        from tasks.serving.predict import their_words
-
-        return their_words(model)[0] if self.linker else WordTokenizer.load(self.tokenizer_folder())
 
     def headline(self, manifest: storage.Manifest) -> str:
         scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))

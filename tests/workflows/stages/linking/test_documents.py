@@ -95,9 +95,7 @@ def link(
     rejected: float = 0.001,
     **changes: Any,
 ) -> storage.Result:
-    settings = replace(
-        Settings(str(documents), str(mentions), "", "", "", False, 0.0, 0.01, "", ""), **changes
-    )
+    settings = replace(Settings(str(documents), str(mentions), "", "", "", False, 0.0, 0.01), **changes)
     run = Here(DocumentLinker, folder)
     return linking.build(run, str(folder), settings, block_bytes=size, max_rejected=rejected)
 
@@ -263,20 +261,23 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
         LinkDocuments(documents=str(folder), local=True, workdir=str(tmp_path)).check()
     with pytest.raises(ValueError, match="--language: only --ner asks for sentences; give both"):
         LinkDocuments(documents=str(folder), language="de", workdir=str(tmp_path)).check()
-    with pytest.raises(ValueError, match=r"--ner .*/no: no such folder; wanted that of a FineTune of ner"):
+    with pytest.raises(ValueError, match=r"--ner .*/no: no config\.json there; wanted that of a FineTune"):
         LinkDocuments(documents=str(folder), ner=str(tmp_path / "no"), workdir=str(tmp_path)).check()
 
 
 def test_what_finds_mentions_makes_another_corpus(wiki: Any, tmp_path: Path) -> None:
-    folder, model = write_lines(tmp_path / "texts", wiki[2]), tmp_path / "model"
-    model.mkdir()
-    hashes = []
-    for content, language in (("a", ""), ("b", ""), ("b", "de")):
-        (model / "config.json").write_text(content)
-        stage = LinkDocuments(documents=str(folder), ner=str(model), language=language, workdir=str(tmp_path))
-        hashes.append(stage.hash8)
-    hashes.append(LinkDocuments(documents=str(folder), workdir=str(tmp_path)).hash8)
+    """Not where its folder is, and not when it was made."""
+    folder = write_lines(tmp_path / "texts", wiki[2])
+    hashes = [LinkDocuments(documents=str(folder), workdir=str(tmp_path)).hash8]
+    for number, (words, language) in enumerate((("a", ""), ("b", ""), ("b", "de"), ("b", "de"))):
+        model = tmp_path / f"model-{number}"
+        (model / "tokenizer").mkdir(parents=True)
+        (model / "tokenizer/vocab.json").write_text(words)
+        (model / "run.json").write_text(f"it ran at {number}")
+        values = {"documents": str(folder), "ner": str(model), "language": language}
+        hashes.append(LinkDocuments(**values, workdir=str(tmp_path)).hash8)
     assert len({*hashes}) == 4
+    assert hashes[-1] == hashes[-2]
 
 
 @given(
