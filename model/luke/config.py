@@ -109,6 +109,10 @@ class LukeConfig:
             raise ValueError(f"{source}: not JSON ({error}); it was not written by this project") from error
         if not isinstance(values, dict):
             raise ValueError(f"{source}: {type(values).__name__} found, a JSON object wanted")
+        if {"task", "model"} <= values.keys():
+            raise ValueError(
+                f"{source}: the model was fine-tuned for {values['task']}; give the pretrained one that it was made of"
+            )
         _check_keys(values, source)
         try:
             return cls(**values)
