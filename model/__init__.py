@@ -19,5 +19,6 @@ sizes        how many parameters each part has
 import os
 
 # Torch then takes its memory in pages of 2 MiB. A large tensor is new memory in each step, and by the usual pages of
-# 4 KiB that costs a CPU a tenth of the step. Torch reads this when it first allocates; 0 turns it off.
+# 4 KiB that costs a CPU 2 to 13 % of the step (benchmarks/results/2026-11-28-large-pages.txt). Torch reads this when it
+# first allocates; 0 turns it off.
 os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")

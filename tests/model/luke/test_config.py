@@ -48,7 +48,9 @@ def test_unknown_and_missing_keys_are_named() -> None:
         LukeConfig.from_json("{", "a.json")
     with pytest.raises(ValueError, match=r"^a\.json: list found"):
         LukeConfig.from_json("[]", "a.json")
-    with pytest.raises(ValueError, match=r"^a\.json: the model was fine-tuned for ner; give the pretrained one"):
+    with pytest.raises(
+        ValueError, match=r"^a\.json: the model was fine-tuned for ner; give the pretrained one"
+    ):
         LukeConfig.from_json(json.dumps({"task": "ner", "model": values, "labels": []}), "a.json")
     with pytest.raises(ValueError, match=r"^a\.json: vocab_size is 0"):
         LukeConfig.from_json(json.dumps(json.loads(BASE.to_json()) | {"vocab_size": 0}), "a.json")

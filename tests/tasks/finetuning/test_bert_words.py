@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tasks.entities.annotations import open_annotator
 from tasks.finetuning.finetune import finetune
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import split_file
@@ -19,6 +20,8 @@ from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tasks.typing_and_relations import entity_typing, relation_classification
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert
+from tests.support.mentions import write_mentions
+from tests.support.oracle_tables import Pages
 
 TASK_MODULES = {
     "entity_typing": entity_typing,
@@ -164,3 +167,37 @@ def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
     tokenizer = load(tmp_path / "out", device="cpu").inputs.tokenizer
     upper, lower = tokenizer.encode(["LINCOLN", "lincoln"], [True, True])
     assert upper != lower
+
+
+def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lack(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mention table brings them; whoever asks the model takes the same table, and its export their titles."""
+    titles = ("Lake Ostra", "Varland")
+    pages = [{"page_id": n, "title": title, "is_disambiguation": False} for n, title in enumerate(titles)]
+    text = "Lake Ostra is in Varland"
+    links = [{"start": 0, "end": 10, "target": titles[0]}, {"start": 17, "end": 24, "target": titles[1]}]
+    paragraph = {"page_id": 0, "text": text, "links": links}
+    mentions, vocabulary = tmp_path / "mentions", tmp_path / "vocabulary"
+    write_mentions(mentions, Pages(pages, [], [[paragraph]])).vocab.write(str(vocabulary))
+    monkeypatch.setitem(TASKS["extractive_qa"].PRESETS, "quick", QUICK)
+    finetune(
+        "extractive_qa", EXAMPLES / "extractive_qa", folder / "bert", folder / "bert", tmp_path / "model",
+        variant="luke", preset="quick", seed=1, device="cpu", profile="fixed", progress=False, mentions=mentions,
+        allow_no_predictions=True,
+    )  # fmt: skip
+    metrics = json.loads((tmp_path / "model/metrics.json").read_text())
+    assert metrics["data"]["train"]["entities"] > 1
+    annotate = open_annotator(mentions, tmp_path / "model")
+    with_table, without = (load(tmp_path / "model", device="cpu", annotate=each) for each in (annotate, None))
+    assert with_table.module.luke.config.entity_vocab_size == 5
+    asked = {"question": "Where is Lake Ostra?", "context": f"{text}, and is deep."}
+    given = [{"start": each["start"], "end": each["end"], "entity_id": 3 + n} for n, each in enumerate(links)]
+    brought = {"question_entities": [{"start": 9, "end": 19, "entity_id": 3}], "entities": given}
+    assert with_table.predict([asked]) == without.predict([asked | brought]) != without.predict([asked])
+    with pytest.raises(
+        ValueError, match=r"--entity-vocab\), the entity_vocab.json of BuildEntityVocab, by which"
+    ):
+        export(tmp_path / "model", tmp_path / "none")
+    export(tmp_path / "model", tmp_path / "out", entity_vocab=vocabulary / "entity_vocab.json")
+    assert json.loads((tmp_path / "out/entity_vocab.json").read_text()).keys() >= {*titles}
