@@ -30,7 +30,7 @@ class Cell:
 
     `shares` are those of train, dev and test that are used, `changes` what differs from the preset's
     hyperparameters; `wanted` is the least F1 on test. `entities_from_titles`: questions and passages come with the
-    entities of a mention table, each of which starts as its title's words.
+    entities of a mention table, each of which starts as what its title says.
     """
 
     data: str

@@ -19,7 +19,7 @@ from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
-from tasks.entities.annotations import entities_sha256, open_annotator
+from tasks.entities.annotations import entities_sha256
 from tasks.finetuning import VERSION
 from tasks.finetuning.calibration import calibration
 from tasks.finetuning.epochs import EpochTraining
@@ -105,8 +105,7 @@ def finetune(
         run = prepare(
             chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=str(resolve_device(device)),
             profile=profile, progress=progress, negative_label=negative_label,
-            annotate=open_annotator(mentions, weights) if mentions else None, mentions=mentions,
-            tag_column=tag_column,
+            mentions=mentions, tag_column=tag_column,
         )  # fmt: skip
         training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
         table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}

@@ -17,7 +17,7 @@ from model.pretraining.start import title_vectors
 from pipeline.lookup.entities import PAD, SPECIAL_ENTITIES
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.entities.annotations import Annotate
+from tasks.entities.annotations import Annotate, open_annotator
 from tasks.entities.disambiguation.titles import words_of
 from tasks.finetuning.variants import Variant
 from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
@@ -85,14 +85,11 @@ def prepare(
     profile: str,
     progress: bool,
     negative_label: str = "",
-    annotate: Annotate | None = None,
     mentions: Path | None = None,
     tag_column: str = "",
 ) -> Run:
-    """Reads the data and the weights, and builds the model and its inputs.
-
-    `annotate` finds the entities of the table in the folder `mentions`, which a model gets that has none.
-    """
+    """Reads the data and the weights, and builds the model and its inputs; `finetune` says what the arguments are."""
+    annotate = open_annotator(mentions, weights) if mentions else None
     check_annotator(task, annotate)
     datasets = {split: reader(task, tag_column)(split_file(data, split)) for split in SPLITS}
     listed = label_file(data)
@@ -102,7 +99,7 @@ def prepare(
     torch.manual_seed(seed)
     luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
     if annotate and variant.entities:
-        if luke.entities_are_new and mentions:
+        if luke.entities_are_new:
             add_entities(luke, words, MentionTable(str(mentions)))
         size = luke.config.entity_vocab_size
         datasets = {split: annotated(each, annotate, size) for split, each in datasets.items()}

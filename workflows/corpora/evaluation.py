@@ -122,9 +122,8 @@ def build(
         found = answered({**methods, **certain}, each, storage.join(parts, str(number)), tell)
         scores.append(score(each, found, linker.finder))
         answers += found[GLOBAL]
-    content = {"calibrated_by": len(choosing) if certain else 0, "sets": scores}
-    if questions.linker:
-        content["linker"] = questions.linker
+    asked_model = {"linker": questions.linker} if questions.linker else {}
+    content = {**asked_model, "calibrated_by": len(choosing) if certain else 0, "sets": scores}
     text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
     documents = b"".join(lines_of(each, map(to_json, each.documents)) for each in sets)
     written = {DOCUMENTS: documents, ANSWERS: answers, SCORES: text.encode()}

@@ -248,7 +248,7 @@ def mentions(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     """A folder that stands for a mention table by which `annotate` finds what it does."""
     made = tmp_path_factory.mktemp("mentions")
     (made / "manifest.json").write_text("{}")
-    monkeypatch.setattr(finetuning, "open_annotator", lambda table, weights: annotate)
+    monkeypatch.setattr("tasks.finetuning.prepare.open_annotator", lambda table, weights: annotate)
     monkeypatch.setattr(finetuning, "read_manifest", lambda table: None)
     monkeypatch.setattr(finetuning, "entities_sha256", lambda table: "0" * 64)
     return made

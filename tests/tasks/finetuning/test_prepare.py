@@ -10,7 +10,6 @@ from model.exchange.load import load_luke
 from model.luke.attention import EntityAwareAttention
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.entities.annotations import open_annotator
 from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
@@ -119,7 +118,6 @@ def test_entities_of_a_mention_table_start_as_what_their_titles_say(
         found[name] = prepare(
             TASKS["extractive_qa"], VARIANTS["luke"], QUICK, EXAMPLES / "extractive_qa", weights, tokenizer, seed=1,
             device="cpu", profile=profile, progress=False, mentions=tmp_path / "mentions",
-            annotate=open_annotator(tmp_path / "mentions", weights),
         ).module.luke  # fmt: skip
     words = found["new"].word_embeddings.token.weight
     tokenizer = WordTokenizer.load(tmp_path / "bert")

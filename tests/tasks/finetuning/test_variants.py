@@ -49,14 +49,16 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.fixture(scope="module")
 def runs(folders: dict[str, Path]) -> dict[tuple[str, str], Run]:
     """Each cell of the grid, resolved."""
-    return {
-        (task, variant): prepare(
-            TASKS[task], VARIANTS[variant], QUICK, EXAMPLES / task, folders[VARIANTS[variant].weights] / "weights",
-            folders["luke"] / "tokenizer", seed=1, device="cpu", profile="fixed", progress=False,
-            annotate=annotate if task == "extractive_qa" and VARIANTS[variant].entities else None,
-        )
-        for task, variant in GRID
-    }  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tasks.finetuning.prepare.open_annotator", lambda table, weights: annotate)
+        return {
+            (task, variant): prepare(
+                TASKS[task], VARIANTS[variant], QUICK, EXAMPLES / task, folders[VARIANTS[variant].weights] / "weights",
+                folders["luke"] / "tokenizer", seed=1, device="cpu", profile="fixed", progress=False,
+                mentions=Path("a table") if task == "extractive_qa" and VARIANTS[variant].entities else None,
+            )
+            for task, variant in GRID
+        }  # fmt: skip
 
 
 def annotate(text: str, page: str | None) -> list[Mention]:
