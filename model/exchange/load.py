@@ -1,7 +1,8 @@
 """Model folders: written so that a file is complete or absent, and read from whoever wrote them.
 
-A folder of this project holds config.json and model.safetensors; transformers' LUKE, RoBERTa and BERT folders
-are told apart by the `model_type` in their config.json, and the authors' release of LUKE has a metadata.json.
+A folder of this project holds config.json and model.safetensors, a fine-tuned model's with its `task`; transformers'
+LUKE, RoBERTa and BERT folders are told apart by the `model_type` in their config.json, and the authors' release of
+LUKE has a metadata.json.
 """
 
 import hashlib
@@ -26,22 +27,31 @@ logger = logging.getLogger(__name__)
 THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER = "entity_vocab.json", "tokenizer_config.json"
 
 
-def read_config(folder: Path) -> LukeConfig:
-    """The configuration of a folder that `save_model` wrote."""
+def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:
+    """The configuration of a folder that `save_model` wrote or, where no heads are wanted, that fine-tuning did."""
     path = folder / CONFIG
     if not path.is_file():
         raise ValueError(f"{path}: no such file; give a folder with a model")
-    return LukeConfig.from_json(path.read_text(encoding="utf-8"), str(path))
+    text = path.read_text(encoding="utf-8")
+    if not with_heads and (values := read_fine_tuned(folder)):
+        text = json.dumps(values["model"])
+    return LukeConfig.from_json(text, str(path))
+
+
+def read_fine_tuned(folder: Path) -> dict[str, Any]:
+    """The configuration that fine-tuning wrote into a folder; empty for any other."""
+    values = read_optional(folder / CONFIG)
+    return values if {"task", "model"} <= values.keys() else {}
 
 
 def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int | None = None) -> LukeModel:
     """A LUKE encoder from a folder of this project, the authors' release, or a model of transformers.
 
-    `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two lack
-    (the entity side, for the three special entities) starts from their words where `mask_word`, the id of
-    [MASK], is given (`start_entities_as_words`), and is drawn from torch's generator otherwise. Entity-aware
-    queries that the weights lack start as copies of Q; those that are not asked for are left out; all of that
-    is logged. Raises ValueError for missing or unexpected keys.
+    `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two and a model
+    that was fine-tuned without entities lack (the entity side, for the special entities) starts from their words where
+    `mask_word`, the id of [MASK], is given (`start_entities_as_words`), and is drawn from torch's generator otherwise.
+    Entity-aware queries that the weights lack start as copies of Q; those that are not asked for are left out; all of
+    that is logged. Raises ValueError for missing or unexpected keys.
     """
     config, weights = read_model(path, with_heads=False)
     if starts_as_words := mask_word is not None and not has_entities(weights):
@@ -136,21 +146,31 @@ def check_fit(
 
 
 def read_model(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, dict[str, Tensor]]:
-    """Configuration and weights of any model that can be read, under the names of `LukeForPretraining`."""
-    config, folder = read_any_config(path)
+    """Configuration and weights of any model that can be read, under the names of `LukeForPretraining`.
+
+    Of a fine-tuned model only its encoder can be read, without heads; without entities, too, where it had none.
+    """
+    config, folder = read_any_config(path, with_heads=with_heads)
     weights = read_weights(folder)
     if not is_ours(folder):
         return config, keys.from_transformers(weights, path, with_heads=with_heads)
+    if fine_tuned := read_fine_tuned(folder):
+        left_out = () if fine_tuned.get("entities") else ("luke.entity_embeddings.",)
+        weights = {
+            key: each
+            for key, each in weights.items()
+            if key.startswith("luke.") and not key.startswith(left_out)
+        }
     prefix = "" if any(key.startswith("luke.") for key in weights) else "luke."
     return config, {f"{prefix}{key}": tensor for key, tensor in weights.items()}
 
 
-def read_any_config(path: str) -> tuple[LukeConfig, Path]:
+def read_any_config(path: str, *, with_heads: bool = True) -> tuple[LukeConfig, Path]:
     """Configuration of any model that can be read, and the folder of its weights."""
     folder = Path(path)
     original.refuse_archive(folder)
     if is_ours(folder):
-        return read_config(folder), folder
+        return read_config(folder, with_heads=with_heads), folder
     if original.is_original(folder):
         return original.read_original_config(folder), folder
     values, folder = read_transformers(path)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from model.exchange.load import entity_vocabulary, load_luke
+from model.exchange.load import entity_vocabulary, load_luke, read_fine_tuned
 from model.luke.config import PAD_ENTITY
 from model.luke.encoder import LukeModel
 from model.luke.new_entities import hide_entities
@@ -19,12 +19,13 @@ from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotations import Annotate, open_annotator
 from tasks.entities.disambiguation.titles import words_of
+from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import Variant
 from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
 from tasks.ner import task as ner
 from tasks.questions.extractive_format import annotated
 from tasks.task import Classifier, Features, Hyperparameters, InputSettings, Task
-from tasks.typing_and_relations.markers import add_word_markers
+from tasks.typing_and_relations.markers import add_word_markers, marker_ids, remove_word_markers
 
 logger = logging.getLogger(__name__)
 SOME_INPUTS = 32  # by which the attention of words to new entities is set
@@ -189,7 +190,11 @@ def check_parts(run: Run) -> None:
 def load_pretrained(
     task: Task[Any, Any], variant: Variant, weights: Path, words: WordTokenizer, tokenizer: Path
 ) -> tuple[LukeModel, dict[str, int]]:
-    """The encoder with the entities and the word markers of the task, and the markers' word ids."""
+    """The encoder with the entities and the word markers of the task, and the markers' word ids.
+
+    One that was fine-tuned for this task keeps those that it has, if they are the task's own; of one that was
+    fine-tuned for another task they are left out, and start anew.
+    """
     luke = load_luke(
         str(weights), use_entity_aware_attention=variant.entity_aware_attention, mask_word=words.mask_id
     )
@@ -198,8 +203,29 @@ def load_pretrained(
             f"{tokenizer}: vocabulary of {words.vocab_size}, but {weights} has {luke.config.vocab_size} word "
             "embeddings; give the tokenizer that the weights were trained with"
         )
-    shrink_entities(luke, task, variant, entity_vocabulary(str(weights)), str(weights))
+    vocabulary = entity_vocabulary(str(weights))
+    if values := read_fine_tuned(weights):
+        if values["task"] not in TASKS:
+            raise ValueError(
+                f"{weights}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}"
+            )
+        earlier = TASKS[values["task"]]
+        if earlier is task and task.ENTITY_ROWS is not None:
+            return luke, marker_ids(luke.config, task.WORD_MARKERS)
+        remove_word_markers(luke, earlier.WORD_MARKERS)
+        vocabulary = kept_entities(earlier, has_entities=values["entities"])
+    shrink_entities(luke, task, variant, vocabulary, str(weights))
     return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
+
+
+def kept_entities(task: Task[Any, Any], *, has_entities: bool) -> dict[str, int]:
+    """Special entity -> row of the table of a model that was fine-tuned for a task; empty where it kept all rows."""
+    if task.ENTITY_ROWS is None:
+        return {} if has_entities else {PAD: PAD_ENTITY}
+    found: dict[str, int] = {}
+    for row, kept in enumerate(task.ENTITY_ROWS):  # a row may be taken more than once
+        found.setdefault(SPECIAL_ENTITIES[kept], row)
+    return found
 
 
 def reader(task: Task[Any, Any], tag_column: str) -> Callable[[Path], Any]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from model.files import WEIGHTS, read_json, write_aside, write_tensors
+from tasks.finetuning import TOKENIZER
 from tasks.finetuning.epochs import best_epoch
 from tasks.finetuning.inference import score
 from tasks.finetuning.prepare import Run
 
-METRICS, TOKENIZER = "metrics.json", "tokenizer"
+METRICS = "metrics.json"
 
 
 def digest(identity: Mapping[str, Any]) -> str:

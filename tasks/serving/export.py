@@ -17,9 +17,10 @@ from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tune
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
+from tasks.finetuning import TOKENIZER
 from tasks.finetuning.results import METRICS
 from tasks.questions import extractive
-from tasks.serving.predict import THEIR_MARKERS, TOKENIZER, Predictor, load
+from tasks.serving.predict import THEIR_MARKERS, Predictor, load
 from tasks.serving.usage import usage
 
 WORDS_OF_MARKERS = ("@", "#")  # what <ent> and <ent2> start from where the task has no such marker

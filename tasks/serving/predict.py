@@ -25,6 +25,7 @@ from model.training.loop import resolve_device
 from pipeline.lookup.entities import MASK, PAD, SECOND_MASK
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.entities.annotations import Annotate
+from tasks.finetuning import TOKENIZER
 from tasks.finetuning.inference import logits_of
 from tasks.finetuning.prepare import check_annotator, check_order, keep_entities
 from tasks.finetuning.registry import TASKS
@@ -37,7 +38,6 @@ logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 16  # where there is no budget of tokens
 TOKENS_PER_BATCH = 2048
-TOKENIZER = "tokenizer"
 THEIR_MARKERS = ("<ent>", "<ent2>")
 THEIR_ENTITIES = (PAD, MASK, SECOND_MASK)
 

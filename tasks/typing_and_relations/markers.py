@@ -47,12 +47,22 @@ def add_word_markers(
         raise ValueError(f"{source}: no token {missing[0]!r} in the vocabulary, from which a marker starts")
     table = luke.word_embeddings.token.weight
     initial_ids = torch.tensor([tokenizer.vocab[initial] for initial in markers.values()], dtype=torch.int64)
-    rows = torch.cat([table.detach(), table.detach()[initial_ids.to(table.device)]])
+    replace_words(luke, torch.cat([table.detach(), table.detach()[initial_ids.to(table.device)]]))
+    return marker_ids(luke.config, markers)
+
+
+def remove_word_markers(luke: LukeModel, markers: Collection[str]) -> None:
+    """Takes away the word embeddings of markers that `add_word_markers` gave the model."""
+    replace_words(luke, luke.word_embeddings.token.weight.detach()[: luke.config.vocab_size - len(markers)])
+
+
+def replace_words(luke: LukeModel, rows: Tensor) -> None:
+    """Gives the word table other rows (words, width); the configuration follows."""
+    table = luke.word_embeddings.token
     luke.word_embeddings.token = Table.from_pretrained(
-        rows, freeze=not table.requires_grad, padding_idx=luke.word_embeddings.token.padding_idx
+        rows, freeze=not table.weight.requires_grad, padding_idx=table.padding_idx
     )
     luke.config = replace(luke.config, vocab_size=len(rows))
-    return marker_ids(luke.config, markers)
 
 
 def marker_ids(config: LukeConfig, markers: Collection[str]) -> dict[str, int]:

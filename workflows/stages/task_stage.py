@@ -7,6 +7,7 @@ from typing import Any
 
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
+from tasks import finetuning
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import SPLIT_NAMES
 from workflows.base.experiment_file import Missing, Sources, read_sources
@@ -46,7 +47,8 @@ class TaskStage(TaskSettings, TorchStage):
         if self._named_weights():
             from model.exchange.load import read_any_config
 
-            return preset_of_width(read_any_config(self.weights_folder())[0].hidden_size)
+            config, _ = read_any_config(self.weights_folder(), with_heads=False)
+            return preset_of_width(config.hidden_size)
         return "small-encoder" if self.named_preset == "small" else self.named_preset
 
     def _is_at_hub(self, weights: str) -> bool:
@@ -128,8 +130,10 @@ class TaskStage(TaskSettings, TorchStage):
         return Path(mentions) if (mentions := self.given_mentions()) else None
 
     def given_tokenizer(self) -> str:
-        weights = "" if self.tokenizer else self.given_weights()
-        return weights or super().given_tokenizer()
+        if self.tokenizer or not (weights := self.given_weights()):
+            return super().given_tokenizer()
+        inside = os.path.join(weights, finetuning.TOKENIZER)
+        return inside if os.path.isdir(inside) else weights
 
     def the_negative_label(self) -> str:
         is_relation = self.task == "relation_classification"

@@ -1,5 +1,9 @@
-"""A model before the first step: it answers with the frequencies of train, and its words ignore entities."""
+"""A model before the first step: what it keeps of one that was fine-tuned, which answers it starts with, and that its
+words ignore entities.
+"""
 
+import json
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -7,6 +11,7 @@ import pytest
 import torch
 
 from model.exchange.load import load_luke
+from model.files import read_weights
 from model.luke.attention import EntityAwareAttention
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -14,23 +19,87 @@ from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.task import PROFILES
-from tests.support.fine_tuned import EXAMPLES, QUICK, bert, pretrained
+from tests.support.fine_tuned import EXAMPLES, QUICK, bert, fine_tune, fine_tuned
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("pretrained")
-    pretrained(path)
+    """Random weights, a tokenizer, and each task fine-tuned from them; NER without entities, too."""
+    path = fine_tuned(tmp_path_factory.mktemp("pretrained"), TASKS)
+    fine_tune("ner", path, "roberta")
     return path
 
 
-def run_of(folder: Path, task: str, profile: str = "fixed") -> Run:
+def run_of(
+    folder: Path, task: str, profile: str = "fixed", *, variant: str = "luke", weights: str = "weights"
+) -> Run:
     return prepare(
-        TASKS[task], VARIANTS["luke"], QUICK, EXAMPLES / task, folder / "weights", folder / "tokenizer",
+        TASKS[task], VARIANTS[variant], QUICK, EXAMPLES / task, folder / weights, folder / "tokenizer",
         seed=1, device="cpu", profile=profile, progress=False,
     )  # fmt: skip
+
+
+ENTITY_TABLE, WORD_TABLE = "entity_embeddings.token.weight", "word_embeddings.token.weight"
+
+
+@pytest.mark.parametrize("variant", ["luke", "roberta"])
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("earlier", TASKS)
+def test_a_fine_tuned_encoder_goes_on_with_a_task(
+    folder: Path, earlier: str, task: str, variant: str
+) -> None:
+    """With the table of the other task's entities and its markers only where both are the task's own."""
+    if task == "extractive_qa" != earlier and variant == "luke":  # Wikipedia's entities are gone
+        with pytest.raises(ValueError, match=rf"{earlier}-luke: .* since the task takes the whole table"):
+            run_of(folder, task, weights=f"{earlier}-luke")
+        return
+    run = run_of(folder, task, "paper", variant=variant, weights=f"{earlier}-luke")
+    before = {
+        name.removeprefix("luke."): tensor
+        for name, tensor in read_weights(folder / f"{earlier}-luke").items()
+        if name.startswith("luke.")
+    }
+    now = run.module.luke.state_dict()
+    tables = {ENTITY_TABLE, WORD_TABLE}
+    queries = {name for name in before if "2" in name or "_to_" in name} if variant == "roberta" else set()
+    assert set(now) == set(before) - queries
+    assert [name for name in set(now) - tables if not torch.equal(now[name], before[name])] == []
+    words = WordTokenizer.load(folder / "tokenizer").vocab
+    own = earlier == task
+    markers = TASKS[task].WORD_MARKERS
+    if own:
+        assert torch.equal(now[WORD_TABLE], before[WORD_TABLE])
+    else:
+        assert torch.equal(now[WORD_TABLE][: len(words)], before[WORD_TABLE][: len(words)])
+        wanted = before[WORD_TABLE][[words[initial] for initial in markers.values()]]
+        assert torch.equal(now[WORD_TABLE][len(words) :], wanted)
+    rows = TASKS[task].ENTITY_ROWS
+    if own and (rows is not None or variant == "luke"):
+        assert torch.equal(now[ENTITY_TABLE], before[ENTITY_TABLE])
+    else:
+        mask = 2 if TASKS[earlier].ENTITY_ROWS is None else 1  # [PAD], [UNK], [MASK], ...; or [PAD], [MASK]
+        kept = [0 if row == 0 else mask for row in rows or (0,)]
+        assert torch.equal(now[ENTITY_TABLE], before[ENTITY_TABLE][kept])
+
+
+def test_entities_around_an_encoder_that_was_fine_tuned_without_start_as_words(folder: Path) -> None:
+    run = run_of(folder, "ner", weights="ner-roberta")
+    assert run.module.luke.entities_are_new
+    words = read_weights(folder / "ner-roberta")["luke.word_embeddings.token.weight"]
+    assert torch.equal(run.module.luke.word_embeddings.token.weight, words)
+    mask = WordTokenizer.load(folder / "tokenizer").mask_id
+    assert torch.equal(run.module.luke.entity_embeddings.token.weight[1], words[mask])
+    assert run.module.luke.entity_embeddings.token.weight.shape == (2, words.shape[1])
+
+
+def test_a_task_that_is_unknown_is_no_start(folder: Path) -> None:
+    shutil.copytree(folder / "ner-luke", folder / "other")
+    config = json.loads((folder / "other" / "config.json").read_text())
+    (folder / "other" / "config.json").write_text(json.dumps(config | {"task": "parsing"}))
+    with pytest.raises(ValueError, match=r"other: fine-tuned for 'parsing'; wanted one of entity_typing, "):
+        run_of(folder, "ner", weights="other")
 
 
 def test_spans_start_at_the_shares_of_the_classes(folder: Path) -> None:

@@ -75,7 +75,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     data, weights, workdir = str(EXAMPLES / "ner"), str(tmp_path / "bert"), str(tmp_path / "work")
 
     def build(**changes: Any) -> tuple[FineTune, bool]:
-        made = FineTune(workdir=workdir, data=data, weights=weights, device="cpu", **changes)
+        made = FineTune(**{"workdir": workdir, "data": data, "weights": weights, "device": "cpu", **changes})
         made._is_complete = False
         return made, luigi.build([made], local_scheduler=True, log_level="CRITICAL")
 
@@ -91,6 +91,19 @@ def test_weights_from_elsewhere_need_no_other_stage(stage: Any) -> None:
     assert (config["preset"], config["model"]["word_encoder"]) == ("small-encoder", "bert")
     files = {entry.path for entry in made.manifest().files}
     assert {"tokenizer/vocab.txt", "tokenizer/tokenizer_config.json", "model.safetensors"} <= files
+
+
+def test_a_fine_tuned_model_is_a_start_and_brings_its_tokenizer(stage: Any) -> None:
+    first, done = stage(task_preset="small-encoder", allow_no_predictions=True)
+    assert done
+    second, done = stage(weights=first.folder, allow_no_predictions=True)
+    assert done
+    assert second.requires() == {}
+    assert second.tokenizer_folder() == str(Path(first.folder) / "tokenizer")
+    before, after = (json.loads((Path(each.folder) / "config.json").read_text()) for each in (first, second))
+    assert before["preset"] == after["preset"] == "small-encoder"  # by the width
+    assert before["model"] == after["model"]
+    assert second.hash8 != first.hash8
 
 
 @pytest.mark.parametrize(
