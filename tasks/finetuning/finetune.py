@@ -70,8 +70,8 @@ def finetune(
     entity recognition have the tags, where the format does not (`tasks.ner.task.read`).
 
     `weights` is our folder of a pretraining or a fine-tuning, or a transformers LUKE, RoBERTa or BERT directory, as the
-    variant wants; `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start as the
-    word [MASK] (`model.luke.new_entities.start_entities_as_words`), and those of `mentions` as what their titles
+    variant wants; `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start
+    as the word [MASK] (`model.luke.new_entities.start_entities_as_words`), and those of `mentions` as what their titles
     say. Writes model.safetensors, config.json, metrics.json, training.jsonl, predictions-{dev,test} in the task's own
     format and a copy of the tokenizer into `output`: the same bytes for the same arguments on the same machine. The
     profile `fixed` uses AdamW with bias correction, keeps the best epoch on dev, and moves the classifier's bias as

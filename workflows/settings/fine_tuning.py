@@ -68,8 +68,8 @@ class TaskSettings(CellSettings):
     )
     weights = luigi.Parameter(
         default="",
-        description="folder or name of weights (ours, pretrained or fine-tuned, or transformers' LUKE, RoBERTa or BERT); "
-        "empty: what --experiments says, or the pipeline's",
+        description="folder or name of weights (ours, pretrained or fine-tuned, or transformers' LUKE, RoBERTa or "
+        "BERT); empty: what --experiments says, or the pipeline's",
     )
     mentions = luigi.Parameter(
         default="",
