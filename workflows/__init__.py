@@ -17,6 +17,7 @@ from workflows.stages.experiments import FineTuneGrid
 from workflows.stages.fine_tuning import FineTune
 from workflows.stages.linking.documents import BuildDocuments, LinkDocuments
 from workflows.stages.linking.evaluation import EvaluateLinking
+from workflows.stages.linking.sentences import BuildLinkedSentences
 from workflows.stages.pages import ExtractPages, FetchDump, FetchQids, ReadTemplates
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, PretrainRoberta
 from workflows.stages.report import Report, RunAll, RunExperiments
@@ -34,6 +35,7 @@ __all__ = [
     "BuildContexts",
     "BuildDocuments",
     "BuildEntityVocab",
+    "BuildLinkedSentences",
     "BuildMentionTable",
     "BuildSequences",
     "EvaluateLinking",

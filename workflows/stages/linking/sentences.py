@@ -1,0 +1,39 @@
+"""Sentences of a dump whose names are all links, to learn from where names begin and end."""
+
+from typing import Any
+
+from workflows.base import terminal
+from workflows.base.stage import Result, Stage
+from workflows.settings.linking import SentenceSettings
+from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
+
+
+class BuildLinkedSentences(SentenceSettings, CorpusStage):
+    """A data set of `ner`: sentences of the dump whose names are all links, with links as entities of one type."""
+
+    FOLDER = "linked_sentences"
+
+    def requires(self) -> dict[str, Stage]:
+        return self.cloned(ExtractPages)
+
+    def bytes_parameters(self) -> dict[str, Any]:
+        from pipeline.sequences.sentences import DEFAULT, splitter_identity
+
+        return {
+            **self.values("held_out", "train_sentences", "held_out_sentences"),
+            "sentence_splitter": splitter_identity(DEFAULT),
+        }
+
+    def work(self) -> Result:
+        from workflows.corpora import linked_sentences
+        from workflows.corpora.pages import Choice
+
+        extracted = self.clone(ExtractPages)
+        with terminal.progress_bar(self.title, unit="page") as show:
+            return linked_sentences.build(
+                extracted.manifest().paths(extracted.folder, "paragraphs/"),
+                self.folder,
+                self.clone(FetchDump).manifest().facts["site"]["language"],
+                Choice(self.held_out, self.train_sentences, self.held_out_sentences),
+                progress=show,
+            )
