@@ -77,7 +77,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         if self.local and not self.model:
             raise ValueError("--local: says how a model answers; give --model with it, or leave it out")
         if self.ner:
-            check_model("--ner", self.ner, "that of a FineTune of ner, or of its export")
+            check_model("--ner", self.ner, "that of a FineTune of ner, or of its export", is_ner=True)
         if self.language and not self.ner:
             raise ValueError("--language: only --ner asks for sentences; give both, or leave it out")
         if self.contexts:
@@ -142,13 +142,25 @@ class BuildDocuments(DocumentSettings, CorpusStage):
             )
 
 
-def check_model(flag: str, folder: str, wanted: str) -> None:
-    """Raise a ValueError, naming the flag, for a folder without a model's configuration or weights."""
-    from model.files import CONFIG, WEIGHTS
+def check_model(flag: str, folder: str, wanted: str, *, is_ner: bool) -> None:
+    """Raise a ValueError, naming the flag, for a folder without a model's configuration or weights, or with another's.
+
+    A model of ner is wanted, or one that was fine-tuned for no task, which has its entities.
+    """
+    from model.exchange.fine_tuned import ARCHITECTURES
+    from model.files import CONFIG, WEIGHTS, read_json
+    from tasks.ner import task as ner
 
     for name in (CONFIG, WEIGHTS):
         if not os.path.isfile(storage.join(folder, name)):
             raise ValueError(f"{flag} {folder}: no {name} there; wanted {wanted}")
+    values = read_json(Path(folder) / CONFIG)
+    task = values.get("task") or next(
+        (each for each in values.get("architectures") or () if each in ARCHITECTURES), ""
+    )
+    if task not in (("ner", ner.ARCHITECTURE) if is_ner else ("",)):
+        found = f"was fine-tuned for {task}" if task else "was not fine-tuned"
+        raise ValueError(f"{flag} {folder}: the model {found}; wanted {wanted}")
 
 
 def model_digests(folder: str) -> dict[str, str]:

@@ -60,9 +60,8 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     def check_needs(self) -> None:
         super().check_needs()
         if self.linker:
-            check_model(
-                "--linker", self.linker, "what FineTune --task entity_disambiguation wrote, with weights"
-            )
+            wanted = "what FineTune --task entity_disambiguation wrote, with weights"
+            check_model("--linker", self.linker, wanted, is_ner=False)
         if self.leave_out_pages and not self.linking_gold:
             raise ValueError(
                 "--leave-out-pages: of --linking-gold, which names no file; give one, or leave it out"

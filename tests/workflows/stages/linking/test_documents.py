@@ -4,6 +4,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -37,6 +38,7 @@ from workflows import BuildSequences, ExtractPages, LinkDocuments
 from workflows.corpora import linking
 from workflows.corpora.documents import plan_blocks, read_block
 from workflows.corpora.linking import DocumentLinker, Settings, cut_paragraphs, open_linker, page_number
+from workflows.stages.linking.documents import check_model
 
 Run = dict[str, list[dict[str, Any]]]
 
@@ -263,6 +265,37 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
         LinkDocuments(documents=str(folder), language="de", workdir=str(tmp_path)).check()
     with pytest.raises(ValueError, match=r"--ner .*/no: no config\.json there; wanted that of a FineTune"):
         LinkDocuments(documents=str(folder), ner=str(tmp_path / "no"), workdir=str(tmp_path)).check()
+
+
+@pytest.mark.parametrize(
+    ("flag", "config", "found"),
+    [
+        ("ner", {"task": "ner", "model": {}}, ""),
+        ("ner", {"model_type": "luke", "architectures": ["LukeForEntitySpanClassification"]}, ""),
+        ("ner", {"task": "entity_typing", "model": {}}, "was fine-tuned for entity_typing"),
+        ("ner", {"model_type": "luke", "architectures": ["LukeForMaskedLM"]}, "was not fine-tuned"),
+        ("linker", {"hidden_size": 8}, ""),
+        ("linker", {"model_type": "luke", "architectures": ["LukeForMaskedLM"]}, ""),
+        ("linker", {"task": "ner", "model": {}}, "was fine-tuned for ner"),
+        (
+            "linker",
+            {"model_type": "luke", "architectures": ["LukeForEntityClassification"]},
+            "was fine-tuned for LukeForEntityClassification",
+        ),
+    ],
+)
+def test_a_model_for_something_else_is_refused_before_the_work(
+    tmp_path: Path, flag: str, config: dict[str, Any], found: str
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "model.safetensors").touch()  # which nobody reads
+    expected = (
+        pytest.raises(ValueError, match=rf"^--{flag} .*: the model {found}; wanted ")
+        if found
+        else nullcontext()
+    )
+    with expected:
+        check_model(f"--{flag}", str(tmp_path), "another", is_ner=flag == "ner")
 
 
 def test_what_finds_mentions_makes_another_corpus(wiki: Any, tmp_path: Path) -> None:
