@@ -34,7 +34,10 @@ def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:
         raise ValueError(f"{path}: no such file; give a folder with a model")
     text = path.read_text(encoding="utf-8")
     if not with_heads and (values := read_fine_tuned(folder)):
-        text = json.dumps(values["model"])
+        anew = (
+            {} if values.get("entities") else {"entity_vocab_size": SPECIAL_ENTITIES}
+        )  # they start as the words
+        text = json.dumps(values["model"] | anew)
     return LukeConfig.from_json(text, str(path))
 
 

@@ -192,40 +192,45 @@ def load_pretrained(
 ) -> tuple[LukeModel, dict[str, int]]:
     """The encoder with the entities and the word markers of the task, and the markers' word ids.
 
-    One that was fine-tuned for this task keeps those that it has, if they are the task's own; of one that was
-    fine-tuned for another task they are left out, and start anew.
+    One that was fine-tuned for this task keeps its own; of one that was fine-tuned for another task they are left out,
+    and start anew.
     """
     luke = load_luke(
         str(weights), use_entity_aware_attention=variant.entity_aware_attention, mask_word=words.mask_id
     )
-    if words.vocab_size > luke.config.vocab_size:
+    values = read_fine_tuned(weights)
+    earlier = fine_tuned_task(values, weights) if values else None
+    if earlier and earlier is not task:
+        remove_word_markers(luke, earlier.WORD_MARKERS)
+    has_own = earlier is task
+    if words.vocab_size > luke.config.vocab_size - len(task.WORD_MARKERS) * has_own:
         raise ValueError(
             f"{tokenizer}: vocabulary of {words.vocab_size}, but {weights} has {luke.config.vocab_size} word "
             "embeddings; give the tokenizer that the weights were trained with"
         )
-    vocabulary = entity_vocabulary(str(weights))
-    if values := read_fine_tuned(weights):
-        if values["task"] not in TASKS:
-            raise ValueError(
-                f"{weights}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}"
-            )
-        earlier = TASKS[values["task"]]
-        if earlier is task and task.ENTITY_ROWS is not None:
-            return luke, marker_ids(luke.config, task.WORD_MARKERS)
-        remove_word_markers(luke, earlier.WORD_MARKERS)
-        vocabulary = kept_entities(earlier, has_entities=values["entities"])
-    shrink_entities(luke, task, variant, vocabulary, str(weights))
+    rows = earlier.ENTITY_ROWS if earlier and values.get("entities") else None
+    if rows and task.ENTITY_ROWS is None and variant.entities:
+        raise ValueError(
+            f"{weights}: fine-tuned for {values['task']}, which keeps no entity of Wikipedia; give the pretrained model"
+        )
+    if not (rows and has_own):
+        vocabulary = kept_entities(rows) if rows else entity_vocabulary(str(weights))
+        shrink_entities(luke, task, variant, vocabulary, str(weights))
+    if has_own:
+        return luke, marker_ids(luke.config, task.WORD_MARKERS)
     return luke, add_word_markers(luke, words, task.WORD_MARKERS, str(tokenizer))
 
 
-def kept_entities(task: Task[Any, Any], *, has_entities: bool) -> dict[str, int]:
-    """Special entity -> row of the table of a model that was fine-tuned for a task; empty where it kept all rows."""
-    if task.ENTITY_ROWS is None:
-        return {} if has_entities else {PAD: PAD_ENTITY}
-    found: dict[str, int] = {}
-    for row, kept in enumerate(task.ENTITY_ROWS):  # a row may be taken more than once
-        found.setdefault(SPECIAL_ENTITIES[kept], row)
-    return found
+def fine_tuned_task(values: Mapping[str, Any], source: Path) -> Task[Any, Any]:
+    """The task that a model was fine-tuned for, by its configuration. Raises: ValueError for one that is unknown."""
+    if values["task"] not in TASKS:
+        raise ValueError(f"{source}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}")
+    return TASKS[values["task"]]
+
+
+def kept_entities(rows: Sequence[int]) -> dict[str, int]:
+    """Special entity -> its row in a table of which fine-tuning kept these; the first where one is there twice."""
+    return {SPECIAL_ENTITIES[kept]: row for row, kept in reversed([*enumerate(rows)])}
 
 
 def reader(task: Task[Any, Any], tag_column: str) -> Callable[[Path], Any]:

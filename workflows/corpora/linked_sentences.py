@@ -18,7 +18,8 @@ from pipeline import storage
 from pipeline.sequences.sentences import split
 from pipeline.sequences.shards import HELD_OUT
 from tasks.ner.words import Word, split_words
-from workflows.corpora.pages import TRAIN, Choice, choose, linked_pages, read_pages
+from workflows.corpora.pages import NO_LINKS, TRAIN, Choice, choose, linked_pages, read_pages
+from workflows.corpora.pages import OVER_LIMIT as PAGES_OVER_LIMIT
 
 FILES = {"train": "train.jsonl", "dev": "dev.jsonl", "test": "test.jsonl"}
 TYPE = "LINK"  # of all entities
@@ -40,18 +41,20 @@ def build(
     language: str,
     choice: Choice,
     *,
+    pages: int,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> storage.Result:
     """Write the three files; hashes choose the sentences and order them.
 
-    Half of those of held-out pages are dev, the others test. As many pages are read as sentences are wanted, since most
-    have several; their sentences are held in memory, some 300 bytes each.
+    Half of those of held-out pages are dev, the others test. As many pages with links are read as sentences are wanted,
+    which bounds the time; their sentences are held in memory, some 300 bytes each.
 
     Args:
         paragraphs: files of that table.
         folder: the stage's.
         language: of the wiki.
         choice: how many sentences of held-out pages and of others.
+        pages: how many the dump has.
         progress: is told how many pages of how many are read.
 
     Raises:
@@ -60,9 +63,10 @@ def build(
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
     part_of = {page: part for part, ids in choose(linked, choice).items() for page in ids.tolist()}
     wanted = pa.array(sorted(part_of), pa.int64())
-    found, drops = defaultdict[str, list[tuple[bytes, bytes]]](list), Counter[str]()
-    pages = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
-    for number, (page, _, rows) in enumerate(pages, start=1):
+    found = defaultdict[str, list[tuple[bytes, bytes]]](list)
+    drops = Counter({NO_LINKS: pages - len(linked), PAGES_OVER_LIMIT: len(linked) - len(wanted)})
+    chosen = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
+    for number, (page, _, rows) in enumerate(chosen, start=1):
         for place, row in enumerate(rows):
             links = [(link["start"], link["end"]) for link in row["links"]]
             for line in lines_of(row["text"], links, language, drops):
@@ -87,8 +91,9 @@ def write(folder: str, name: str, lines: Sequence[bytes]) -> storage.FileEntry:
     """Write the file of a split. Raises: ValueError where it has no line."""
     if not lines:
         raise ValueError(
-            f"{name}: no sentence for it whose words with capitals are all in links; wanted a larger dump, a larger "
-            "--held-out, from whose pages dev and test are, or a language that writes names alone with capitals"
+            f"{name}: no sentence for it whose words with capitals are all in links; wanted a larger dump, more "
+            "--train-sentences or --held-out-sentences, a larger --held-out, from whose pages dev and test are, or a "
+            "language that writes names alone with capitals"
         )
     with storage.atomic_output(storage.join(folder, FILES[name])) as stream:
         stream.writelines(lines)
@@ -99,15 +104,20 @@ def lines_of(text: str, links: Sequence[Span], language: str, drops: Counter[str
     """A line of JSON for each sentence of a paragraph that is taken; the others are counted by why they are not."""
     for start, end in split(text, language, links=links):
         inside = [link for link in links if start <= link[0] and link[1] <= end]
-        names = [link for link in inside if any(map(str.isupper, text[slice(*link)]))]
-        for words in split_words(text, [(start, end)]):
-            try:
-                tags = tags_of(words, names)
-            except LeftOut as reason:
-                drops[str(reason)] += 1
-            else:
-                values = {"tokens": [word for word, *_ in words], "ner_tags": tags}
-                yield json.dumps(values, ensure_ascii=False).encode() + b"\n"
+        names = [link for link in inside if has_capital(text[slice(*link)])]
+        words = next(iter(split_words(text, [(start, end)])), [])
+        try:
+            tags = tags_of(words, names)
+        except LeftOut as reason:
+            drops[str(reason)] += 1
+        else:
+            values = {"tokens": [word for word, *_ in words], "ner_tags": tags}
+            yield json.dumps(values, ensure_ascii=False).encode() + b"\n"
+
+
+def has_capital(text: str) -> bool:
+    """Whether a letter in it is a capital, wherever: of l'Académie and iPhone, too."""
+    return any(map(str.isupper, text))
 
 
 def tags_of(words: Sequence[Word], names: Sequence[Span]) -> list[str]:
@@ -130,6 +140,6 @@ def tags_of(words: Sequence[Word], names: Sequence[Span]) -> list[str]:
         for place in range(first[start] + 1, last[end] + 1):
             tags[place] = f"I-{TYPE}"
     for (before, *_), (word, *_), tag in zip(words, words[1:], tags[1:], strict=False):
-        if tag == "O" and word[0].isupper() and before not in BEGINNINGS:
+        if tag == "O" and has_capital(word) and before not in BEGINNINGS:
             raise LeftOut(NOT_LINKED)
     return tags

@@ -47,7 +47,9 @@ class TaskStage(TaskSettings, TorchStage):
         if self._named_weights():
             from model.exchange.load import read_any_config
 
-            config, _ = read_any_config(self.weights_folder(), with_heads=False)
+            # A linker goes on with the heads of pretraining, which a fine-tuned model lacks.
+            with_heads = self.task == DISAMBIGUATION
+            config, _ = read_any_config(self.weights_folder(), with_heads=with_heads)
             return preset_of_width(config.hidden_size)
         return "small-encoder" if self.named_preset == "small" else self.named_preset
 
@@ -132,8 +134,9 @@ class TaskStage(TaskSettings, TorchStage):
     def given_tokenizer(self) -> str:
         if self.tokenizer or not (weights := self.given_weights()):
             return super().given_tokenizer()
-        inside = os.path.join(weights, finetuning.TOKENIZER)
-        return inside if os.path.isdir(inside) else weights
+        from model.exchange.load import read_fine_tuned
+
+        return os.path.join(weights, finetuning.TOKENIZER) if read_fine_tuned(Path(weights)) else weights
 
     def the_negative_label(self) -> str:
         is_relation = self.task == "relation_classification"

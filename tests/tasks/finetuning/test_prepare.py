@@ -15,7 +15,7 @@ from model.files import read_weights
 from model.luke.attention import EntityAwareAttention
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.finetuning.prepare import Run, prepare
+from tasks.finetuning.prepare import Run, load_pretrained, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.task import PROFILES
@@ -26,9 +26,10 @@ from tests.support.oracle_tables import Pages
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Random weights, a tokenizer, and each task fine-tuned from them; NER without entities, too."""
+    """Random weights, a tokenizer, and each task fine-tuned from them, with entities and without."""
     path = fine_tuned(tmp_path_factory.mktemp("pretrained"), TASKS)
-    fine_tune("ner", path, "roberta")
+    for task in TASKS:
+        fine_tune(task, path, "roberta")
     return path
 
 
@@ -52,7 +53,7 @@ def test_a_fine_tuned_encoder_goes_on_with_a_task(
 ) -> None:
     """With the table of the other task's entities and its markers only where both are the task's own."""
     if task == "extractive_qa" != earlier and variant == "luke":  # Wikipedia's entities are gone
-        with pytest.raises(ValueError, match=rf"{earlier}-luke: .* since the task takes the whole table"):
+        with pytest.raises(ValueError, match=rf"-luke: fine-tuned for {earlier}, which keeps no entity"):
             run_of(folder, task, weights=f"{earlier}-luke")
         return
     run = run_of(folder, task, "paper", variant=variant, weights=f"{earlier}-luke")
@@ -84,14 +85,37 @@ def test_a_fine_tuned_encoder_goes_on_with_a_task(
         assert torch.equal(now[ENTITY_TABLE], before[ENTITY_TABLE][kept])
 
 
-def test_entities_around_an_encoder_that_was_fine_tuned_without_start_as_words(folder: Path) -> None:
-    run = run_of(folder, "ner", weights="ner-roberta")
-    assert run.module.luke.entities_are_new
-    words = read_weights(folder / "ner-roberta")["luke.word_embeddings.token.weight"]
-    assert torch.equal(run.module.luke.word_embeddings.token.weight, words)
-    mask = WordTokenizer.load(folder / "tokenizer").mask_id
-    assert torch.equal(run.module.luke.entity_embeddings.token.weight[1], words[mask])
-    assert run.module.luke.entity_embeddings.token.weight.shape == (2, words.shape[1])
+@pytest.mark.parametrize("variant", ["luke", "roberta"])
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("earlier", TASKS)
+def test_entities_around_an_encoder_that_was_fine_tuned_without_start_as_words(
+    folder: Path, earlier: str, task: str, variant: str
+) -> None:
+    """As around RoBERTa; for each task, since there are none that could be kept."""
+    luke = run_of(folder, task, "paper", variant=variant, weights=f"{earlier}-roberta").module.luke
+    before = read_weights(folder / f"{earlier}-roberta")
+    now = luke.state_dict()
+    words = WordTokenizer.load(folder / "tokenizer")
+    assert torch.equal(now[WORD_TABLE][: words.vocab_size], before[f"luke.{WORD_TABLE}"][: words.vocab_size])
+    markers = TASKS[task].WORD_MARKERS
+    assert len(now[WORD_TABLE]) == words.vocab_size + len(markers)
+    if earlier == task:
+        assert torch.equal(now[WORD_TABLE], before[f"luke.{WORD_TABLE}"])
+    assert luke.entities_are_new
+    rows = TASKS[task].ENTITY_ROWS or ((0, 1, 2) if variant == "luke" else (0,))
+    mask = now[WORD_TABLE][words.mask_id]
+    assert torch.equal(now[ENTITY_TABLE], torch.stack([mask * (row > 0) for row in rows]))
+
+
+def test_a_tokenizer_that_has_the_markers_as_words_is_none_of_the_weights(folder: Path) -> None:
+    """Its ids are those of the markers that the earlier task gave the model."""
+    words = WordTokenizer.load(folder / "tokenizer")
+    words.vocab_size += 1
+    for task in ("ner", "relation_classification"):
+        with pytest.raises(ValueError, match=r"give the tokenizer that the weights were trained with"):
+            load_pretrained(
+                TASKS[task], VARIANTS["luke"], folder / "relation_classification-luke", words, folder / "tokenizer"
+            )  # fmt: skip
 
 
 def test_a_task_that_is_unknown_is_no_start(folder: Path) -> None:

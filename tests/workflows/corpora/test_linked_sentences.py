@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import regex
 
 from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.sentences import split
@@ -14,6 +15,7 @@ from tests.workflows.corpora.test_pages import SHARE, Wiki
 from workflows.corpora import linked_sentences as corpus
 from workflows.corpora.pages import Choice
 
+CAPITAL = regex.compile(r"\p{Uppercase}")
 ALL = Choice(SHARE, 10_000, 10_000)
 
 
@@ -25,7 +27,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Wiki:
 def build(wiki: Wiki, name: str, choice: Choice, files: int = 3) -> tuple[Counter[str], dict[str, list[str]]]:
     """What was left out, and the lines of each split."""
     folder = wiki.folder / name
-    result = corpus.build(wiki.write(files), str(folder), "en", choice)
+    result = corpus.build(wiki.write(files), str(folder), "en", choice, pages=len(wiki.pages.pages))
     lines = {
         split: (folder / file).read_text(encoding="utf-8").splitlines()
         for split, file in corpus.FILES.items()
@@ -47,7 +49,7 @@ def plain(words: list[str], marks: list[list[int]]) -> str | list[str]:
         return "part_of_word"
     numbers = [each[0] for each in marks]
     for place in range(1, len(words)):
-        if words[place][0].isupper() and not numbers[place] and words[place - 1] not in '."“„«':
+        if CAPITAL.search(words[place]) and not numbers[place] and words[place - 1] not in '."“„«':
             return "not_linked"
     return [
         "O" if not number else "I-LINK" if before == number else "B-LINK"
@@ -66,7 +68,7 @@ def test_sentences_and_tags_are_those_of_a_plain_loop(wiki: Wiki) -> None:
             text = row["text"]
             marks = [0] * len(text)
             for number, link in enumerate(row["links"], start=1):
-                if text[link["start"] : link["end"]].lower() != text[link["start"] : link["end"]]:
+                if CAPITAL.search(text[link["start"] : link["end"]]):
                     marks[link["start"] : link["end"]] = [number] * (link["end"] - link["start"])
             spans = [(link["start"], link["end"]) for link in row["links"]]
             for start, end in split(text, "en", links=spans):
@@ -81,11 +83,12 @@ def test_sentences_and_tags_are_those_of_a_plain_loop(wiki: Wiki) -> None:
     assert Counter(lines["train"]) == wanted[False]
     assert Counter(lines["dev"] + lines["test"]) == wanted[True]
     assert 0 <= len(lines["dev"]) - len(lines["test"]) <= 1
-    assert drops == reasons
+    without = len(wiki.pages.pages) - sum(any(row["links"] for row in rows) for rows in wiki.of_page.values())
+    assert drops == reasons + Counter({"pages:no_links": without})
     assert min(reasons["sentences:no_link"], reasons["sentences:not_linked"], len(lines["train"])) > 5
 
 
-def test_a_larger_number_adds_sentences_and_the_files_of_paragraphs_do_not_matter(wiki: Wiki) -> None:
+def test_hashes_choose_the_sentences_and_the_files_of_paragraphs_do_not_matter(wiki: Wiki) -> None:
     pages = len(wiki.of_page)
     drops, few = build(wiki, "few", Choice(SHARE, pages, 10))
     assert build(wiki, "few-again", Choice(SHARE, pages, 10), files=1) == (drops, few)
@@ -111,6 +114,8 @@ def test_the_files_are_a_data_set_of_ner(wiki: Wiki) -> None:
         ("They met Ada. Then they went home .", ["Ada"], "O O B O O O O O O"),
         ("The Beatles went home at last .", ["Beatles"], "O B O O O O O"),
         ("In old times Bonn and Berlin were small .", ["Berlin"], corpus.NOT_LINKED),
+        ("In old times l'Académie and Berlin were small .", ["Berlin"], corpus.NOT_LINKED),
+        ("In old times an iPhone was in Berlin .", ["Berlin"], corpus.NOT_LINKED),
         ("In old times pre-Roman ways were known .", ["Roman"], corpus.PART_OF_WORD),
         ("It is Berlin .", ["Berlin"], corpus.OTHER_LENGTH),
         ("It is Berlin" + " and so on" * 13, ["Berlin"], corpus.OTHER_LENGTH),
@@ -130,4 +135,4 @@ def test_what_a_sentence_is_taken_for(text: str, names: list[str], wanted: str) 
 
 def test_without_held_out_pages_there_is_no_dev(wiki: Wiki, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^dev: no sentence for it .* a larger --held-out"):
-        corpus.build(wiki.paths, str(tmp_path), "en", Choice(0, 100, 100))
+        corpus.build(wiki.paths, str(tmp_path), "en", Choice(0, 100, 100), pages=40)

@@ -104,6 +104,9 @@ def test_a_fine_tuned_model_is_a_start_and_brings_its_tokenizer(stage: Any) -> N
     assert before["preset"] == after["preset"] == "small-encoder"  # by the width
     assert before["model"] == after["model"]
     assert second.hash8 != first.hash8
+    linker = FineTune(workdir=first.workdir, task="entity_disambiguation", weights=first.folder, device="cpu")
+    with pytest.raises(ValueError, match="fine-tuned for ner; give the pretrained one"):
+        linker.preset_name()
 
 
 @pytest.mark.parametrize(

@@ -555,7 +555,9 @@ def test_linked_sentences_are_learnt_first_and_then_others(everything: RunAll, t
     run_in_process(stage)
     extracted = stage.clone(ExtractPages)
     paths = extracted.manifest().paths(extracted.folder, "paragraphs/")
-    corpus = corpus_of_sentences.build(paths, str(tmp_path / "again"), "en", Choice(0.3, 200, 1000))
+    corpus = corpus_of_sentences.build(
+        paths, str(tmp_path / "again"), "en", Choice(0.3, 200, 1000), pages=extracted.manifest().rows["pages"]
+    )
     assert (stage.manifest().rows, stage.manifest().drops) == (corpus.rows, corpus.drops)
     for name in corpus_of_sentences.FILES.values():
         assert (Path(stage.folder) / name).read_bytes() == (tmp_path / "again" / name).read_bytes()

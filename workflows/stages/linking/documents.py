@@ -77,7 +77,9 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         if self.local and not self.model:
             raise ValueError("--local: says how a model answers; give --model with it, or leave it out")
         if self.ner:
-            check_model("--ner", self.ner, "that of a FineTune of ner, or of its export", is_ner=True)
+            check_model(
+                "--ner", self.ner, "that of a FineTune of ner, or of its export with entities", is_ner=True
+            )
         if self.language and not self.ner:
             raise ValueError("--language: only --ner asks for sentences; give both, or leave it out")
         if self.contexts:
@@ -155,6 +157,8 @@ def check_model(flag: str, folder: str, wanted: str, *, is_ner: bool) -> None:
         if not os.path.isfile(storage.join(folder, name)):
             raise ValueError(f"{flag} {folder}: no {name} there; wanted {wanted}")
     values = read_json(Path(folder) / CONFIG)
+    if (kind := values.get("model_type", "luke")) != "luke":
+        raise ValueError(f"{flag} {folder}: the model is a {kind}, which has no entities; wanted {wanted}")
     task = values.get("task") or next(
         (each for each in values.get("architectures") or () if each in ARCHITECTURES), ""
     )

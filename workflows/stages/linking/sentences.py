@@ -29,11 +29,13 @@ class BuildLinkedSentences(SentenceSettings, CorpusStage):
         from workflows.corpora.pages import Choice
 
         extracted = self.clone(ExtractPages)
+        manifest = extracted.manifest()
         with terminal.progress_bar(self.title, unit="page") as show:
             return linked_sentences.build(
-                extracted.manifest().paths(extracted.folder, "paragraphs/"),
+                manifest.paths(extracted.folder, "paragraphs/"),
                 self.folder,
                 self.clone(FetchDump).manifest().facts["site"]["language"],
                 Choice(self.held_out, self.train_sentences, self.held_out_sentences),
+                pages=manifest.rows["pages"],
                 progress=show,
             )

@@ -274,6 +274,16 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
         ("ner", {"model_type": "luke", "architectures": ["LukeForEntitySpanClassification"]}, ""),
         ("ner", {"task": "entity_typing", "model": {}}, "was fine-tuned for entity_typing"),
         ("ner", {"model_type": "luke", "architectures": ["LukeForMaskedLM"]}, "was not fine-tuned"),
+        (
+            "ner",
+            {"model_type": "roberta", "architectures": ["RobertaModel"]},
+            "is a roberta, which has no entities",
+        ),
+        (
+            "linker",
+            {"model_type": "bert", "architectures": ["BertModel"]},
+            "is a bert, which has no entities",
+        ),
         ("linker", {"hidden_size": 8}, ""),
         ("linker", {"model_type": "luke", "architectures": ["LukeForMaskedLM"]}, ""),
         ("linker", {"task": "ner", "model": {}}, "was fine-tuned for ner"),
