@@ -121,6 +121,7 @@ def options(folder: Path, **changes: Any) -> argparse.Namespace:
         "only": "",
         "jobs": 1,
         "weights": None,
+        "start": None,
         "shared": folder,
         "mentions": None,
         "keep": None,
@@ -207,6 +208,14 @@ def test_cells_with_entities_want_a_mention_table(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().err.endswith(told)
 
 
+def test_a_model_of_ours_starts_no_cell_of_the_peer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = options(tmp_path, list="ner", only="^wikigold-500.*seed1", start=tmp_path)
+    assert [cell.variant for cell in script.cells_of(given)] == ["roberta", "luke"]
+    assert "transformers reads no --start: export it, and give it as --weights" in capsys.readouterr().err
+
+
 def test_quick_is_every_cell_on_less_data(tmp_path: Path) -> None:
     quick = script.cells_of(options(tmp_path, quick=True, mentions=tmp_path))
     assert [(cell.data, cell.variant) for cell in quick] == [
@@ -228,6 +237,10 @@ def test_a_cell_runs_in_a_process_of_its_own(
     assert record["data_counts"]["dev"]["sentences"] > 0
     assert (tmp_path / "kept" / cell.name / "model.safetensors").is_file()
     assert "types" not in record["metrics"]["test"]
+    goes_on = options(tmp_path, weights=tmp_path / "bert", shared=shared, start=tmp_path / "kept" / cell.name)
+    again = script.run(cell, goes_on)
+    assert again.get("failure") is None
+    assert again["epochs"] != record["epochs"]
     monkeypatch.setattr(sys, "executable", "false")
     assert script.run(cell, given)["failure"] == "exit status 1: "
 
