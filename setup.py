@@ -67,6 +67,7 @@ setup(
             "httpx",
             "hypothesis",
             "mwsql",
+            "neleval",
             "pandas<3",
             "playwright",
             "pytest",

@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tasks.io.tables import is_table, read_rows, shards
 
 JSON_ERRORS = (ValueError, RecursionError)
 GZIP = b"\x1f\x8b"
+WANTED = "a JSON array of objects or a JSON object a line"
 
 
 class Errors(Counter[str]):
@@ -90,23 +92,28 @@ def read_records(path: Path) -> list[Record]:
 
     Raises: ValueError naming file and line for what is no JSON, no object, or empty.
     """
-    if is_table(path):
-        records = [
-            Record(f"{shard}: row {number}", row, number)
-            for shard in shards(path)
-            for number, row in enumerate(read_rows(shard), start=1)
-        ]
-    else:
-        records = list(_text_records(path))
+    records = [read() for _, read in record_readers(path)]
     if not records:
-        raise ValueError(f"{path}: no examples; wanted a JSON array of objects or a JSON object a line")
+        raise ValueError(f"{path}: no examples; wanted {WANTED}")
     return records
 
 
-def _text_records(path: Path) -> Iterator[Record]:
-    text = read_text(path, "a JSON array of objects or a JSON object a line")
-    is_array = text.lstrip().startswith("[")
-    return _array_records(path, text) if is_array else _line_records(path, text)
+def record_readers(path: Path) -> Iterator[tuple[str, Callable[[], Record]]]:
+    """Where each of these records stands, and what reads it: a broken line of JSON is an error of its reader alone."""
+    if is_table(path):
+        for shard in shards(path):
+            for number, row in enumerate(read_rows(shard), start=1):
+                where = f"{shard}: row {number}"
+                yield where, partial(Record, where, row, number)
+        return
+    text = read_text(path, WANTED)
+    if text.lstrip().startswith("["):
+        for record in _array_records(path, text):
+            yield record.where, partial(Record, record.where, record.values, record.line)
+        return
+    for number, line in filled_lines(text):
+        where = f"{path}:{number}"
+        yield where, partial(parse_line, where, line, number)
 
 
 def read_text(path: Path, wanted: str = "a text file", *, keeps_ends: bool = False) -> str:
@@ -190,10 +197,6 @@ def _place(path: Path, error: Exception, line: int = 0) -> str:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON")
-
-
-def _line_records(path: Path, text: str) -> Iterator[Record]:
-    return (parse_line(f"{path}:{number}", line, number) for number, line in filled_lines(text))
 
 
 def filled_lines(text: str) -> Iterator[tuple[int, str]]:

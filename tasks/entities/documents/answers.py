@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.entities.documents.document import Document, LeftOut, Mention
+from tasks.entities.documents.document import Document, LeftOut, Mention, noted
 from tasks.entities.documents.json_lines import read_document
-from tasks.entities.documents.reading import check_ids
-from tasks.io.records import Record, children, read_records
+from tasks.io.records import Record, children, record_readers
 
 Place = tuple[int, int]
 
@@ -24,31 +23,34 @@ def read_answers(
 ) -> tuple[dict[str, Answers], int]:
     """The answers of `link` by the documents' ids, and how many lines of them report an error instead.
 
-    Raises: ValueError naming an answer to a document that is not there, or has another text. Where documents are left
-    out, it may be to one of these, and is noted in `left_out`.
+    Raises: ValueError naming an answer that is broken, or to a document that is not there, or has another text. Where
+    `left_out` is given, the answer is noted there, and left out.
     """
-    answers, failed = [], 0
-    for number, record in enumerate(read_records(path), start=1):
-        if "error" in record.values and "text" not in record.values:
-            failed += 1
-        else:
-            answers.append((read_document(record, number), record))
-    check_ids([answer for answer, _ in answers])
     texts = {each.id: each for each in documents}
-    found = {}
-    for answer, record in answers:
-        if answer.id not in texts and left_out and left_out.documents:
-            left_out.answers.note("the answer is to none of the gold documents that remain", answer.where)
-            continue
-        if answer.id not in texts:
-            raise answer.error(
-                f"no gold document has the id {answer.id!r}; wanted answers to those documents"
-            )
-        if texts[answer.id].text != answer.text:
-            raise answer.error(f"the text of {answer.id!r} differs from that in {texts[answer.id].where}")
-        if answer.mentions is None:
-            raise answer.error("no field 'mentions'; wanted what link answers")
-        found[answer.id] = Answers(answer.mentions, probabilities_of(record))
+    found, failed = dict[str, Answers](), 0
+    for number, (where, read) in enumerate(record_readers(path), start=1):
+        with noted(where, None if left_out is None else left_out.answers):
+            record = read()
+            if "error" in record.values and "text" not in record.values:
+                failed += 1
+                continue
+            answer = read_document(record, number)
+            if answer.id in found:
+                raise answer.error(f"the id {answer.id!r} is there twice; wanted one for each document")
+            if answer.id not in texts and left_out:
+                raise answer.error("the answer is to none of the gold documents that remain")
+            if answer.id not in texts:
+                raise answer.error(
+                    f"no gold document has the id {answer.id!r}; wanted answers to those documents"
+                )
+            if texts[answer.id].text != answer.text:
+                raise answer.error(f"the text of {answer.id!r} differs from that in {texts[answer.id].where}")
+            if answer.mentions is None:
+                raise answer.error("no field 'mentions'; wanted what link answers")
+            found[answer.id] = Answers(answer.mentions, probabilities_of(record))
+    if not found and not failed:
+        told = f"; all are left out: {left_out.answers.told()[0]}" if left_out and left_out.answers else ""
+        raise ValueError(f"{path}: no answer{told}; wanted what link wrote")
     return found, failed
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -68,7 +68,7 @@ class LeftOut:
     Attributes:
         mentions: where each is, and what is wrong with it.
         documents: what is wrong with those that are left out as a whole.
-        answers: what is wrong with answers, which may be to such documents.
+        answers: what is wrong with answers, which are left out as a whole, too.
     """
 
     mentions: list[str] = field(default_factory=list)
@@ -80,18 +80,23 @@ class LeftOut:
         return [*self.mentions, *self.documents.told(), *self.answers.told()]
 
 
-@contextmanager
-def whole_document(where: str, left_out: LeftOut | None) -> Iterator[None]:
+def whole_document(where: str, left_out: LeftOut | None) -> AbstractContextManager[None]:
     """Reads a document: where it cannot be read, and `left_out` is given, that is noted there, and no error."""
+    return noted(where, None if left_out is None else left_out.documents)
+
+
+@contextmanager
+def noted(where: str, errors: Errors | None) -> Iterator[None]:
+    """What is wrong with what stands at `where` is noted in `errors`, and no error, unless they are None."""
     try:
         yield
     except ValueError as error:
-        if left_out is None:
+        if errors is None:
             raise
         # In files of columns the line that is wrong is not the first one of the document.
         line = re.match(rf"{re.escape(where.rpartition(':')[0])}:\d+(?=: )", str(error))
         place = line[0] if line else where
-        left_out.documents.note(str(error).removeprefix(f"{place}: "), place)
+        errors.note(str(error).removeprefix(f"{place}: "), place)
 
 
 def to_json(document: Document) -> dict[str, Any]:

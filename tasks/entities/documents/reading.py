@@ -8,7 +8,7 @@ from tasks.entities.documents.aida import START, read_aida
 from tasks.entities.documents.document import Document, LeftOut, whole_document
 from tasks.entities.documents.json_lines import FORMATS, read_document
 from tasks.entities.documents.wned import read_wned
-from tasks.io.records import Record, filled_lines, parse_line, read_records, read_text
+from tasks.io.records import Record, read_text, record_readers
 from tasks.io.tables import is_table
 
 WANTED = (
@@ -54,14 +54,10 @@ def _read(path: Path, left_out: LeftOut | None) -> Iterator[Document]:
         yield from read_wned(path, left_out)
     elif beginning.startswith(START.encode()):
         yield from read_aida(path, left_out)
-    elif beginning.startswith(b"{"):
-        for number, (line, text) in enumerate(filled_lines(read_text(path)), start=1):
-            with whole_document(f"{path}:{line}", left_out):
-                yield _annotated(parse_line(f"{path}:{line}", text, line), number, left_out)
-    elif beginning.startswith(b"["):
-        for number, record in enumerate(read_records(path), start=1):
-            with whole_document(record.where, left_out):
-                yield _annotated(record, number, left_out)
+    elif beginning.startswith((b"{", b"[")):
+        for number, (where, read) in enumerate(record_readers(path), start=1):
+            with whole_document(where, left_out):
+                yield _annotated(read(), number, left_out)
     elif beginning:
         found = read_text(path).lstrip().partition("\n")[0]
         raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")

@@ -364,6 +364,51 @@ def test_lines_that_are_no_documents_are_left_out_and_told(
     assert f"none of the gold documents that remain (the first at {found}:3)\n" in err
 
 
+BROKEN_ANSWERS = [
+    ("{", "not JSON"),
+    ({"id": "a", "text": "Ann", "mentions": []}, "the id 'a' is there twice"),
+    ({"id": "b", "text": "Bo", "mentions": []}, "the text of 'b' differs from that in "),
+    ({"id": "b", "text": "Bob"}, "no field 'mentions'"),
+    (
+        {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 4}]},
+        "mentions[0]: start, end spans 0 to 4",
+    ),
+    (
+        {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 3, "title": "B", "probability": 2}]},
+        "mentions[0]: probability is 2",
+    ),
+]
+
+
+def test_broken_answers_are_left_out_and_told(
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, found = tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
+    documents = [
+        {"id": name, "text": text, "mentions": [{"start": 0, "end": 3, "title": "A"}]}
+        for name, text in (("a", "Ann"), ("b", "Bob"))
+    ]
+    gold.write_text("\n".join(map(json.dumps, documents)))
+    right = json.dumps(documents[0])
+    broken = [each if isinstance(each, str) else json.dumps(each) for each, _ in BROKEN_ANSWERS]
+    for line, (_, reason) in zip(broken, BROKEN_ANSWERS, strict=True):
+        found.write_text(f"{right}\n{line}\n")
+        _, _, status = run("score", gold, found)
+        assert str(status).startswith(f"error: {found}:2: {reason}")
+    found.write_text("\n".join([right, *broken]))
+    main(["score", str(gold), str(found), "--on-error", "skip"])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["answers_left_out"] == len(broken) == err.count("left out: 1: ")
+    assert json.loads(out)["disambiguation"]["overall"] == {"mentions": 2, "accuracy": 0.5}
+    for content, told in (
+        ("", "no answer; wanted what link wrote"),
+        ("{", "no answer; all are left out: 1: not JSON"),
+    ):
+        found.write_text(content)
+        _, _, status = run("score", "--on-error", "skip", gold, found)
+        assert str(status).startswith(f"error: {found}: {told}")
+
+
 ELEVANT = [
     {
         "id": 1,

@@ -1,6 +1,9 @@
-"""Scores of linked documents, by brute force and beside neleval's."""
+"""Scores of linked documents, by brute force and beside neleval."""
 
+import collections
+import collections.abc
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +24,50 @@ from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import example, given, st
 
 
-def test_links_are_scored_as_neleval_does() -> None:
-    """The figures that neleval 3.1.1 gives for `strong_link_match`, by document and overall."""
-    pairs = [
-        Pair(
-            [Mention(0, 3, "A"), Mention(4, 7, "B"), Mention(8, 9)],
-            [Mention(0, 3, "A"), Mention(4, 7, "C"), Mention(8, 9, "B")],
-            "",
-        ),
-        Pair([Mention(0, 3, "A")], [Mention(0, 2, "A"), Mention(4, 6)], ""),
-        Pair([Mention(0, 2)], [], ""),
-    ]
-    scores = linking_scores([*pairs, Pair([], [], "")])
-    micro = {"precision": 0.25, "recall": 1 / 3, "f1": 2 / 7, "gold": 3, "predicted": 4, "correct": 1}
-    assert scores["micro"] == pytest.approx(micro)
-    assert scores["macro"] == pytest.approx({"precision": 1 / 9, "recall": 1 / 6, "f1": 2 / 15})
-    assert linking_scores([])["micro"]["f1"] == linking_scores([])["macro"]["f1"] == 0.0
+@pytest.fixture(scope="module")
+def neleval() -> Any:
+    """neleval, whose import asks `collections` for what is in `collections.abc` since Python 3.10."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collections, "Sequence", collections.abc.Sequence, raising=False)
+        return pytest.importorskip("neleval.evaluate")
+
+
+NAMES = {"precision": "precision", "recall": "recall", "f1": "fscore"}  # ours, and theirs
+PLACES = [(0, 3), (0, 2), (4, 7), (8, 9)]
+LINKS = st.lists(
+    st.tuples(st.sampled_from(PLACES), st.sampled_from([None, "A", "B", "C"])), unique_by=lambda each: each[0]
+)
+
+
+@given(st.lists(st.tuples(LINKS, LINKS), max_size=4))
+@example(
+    [([((0, 3), "A"), ((8, 9), None)], [((0, 3), "A"), ((4, 7), "C")]), ([((0, 2), None)], []), ([], [])]
+)
+@example([])
+@pytest.mark.filterwarnings("ignore:Strict P/R")
+def test_links_are_scored_as_neleval_does(neleval: Any, documents: list[tuple[Any, Any]]) -> None:
+    """Its `strong_link_match`: of all documents together, and of each, for the mean."""
+    annotation = pytest.importorskip("neleval.annotation")
+    document = pytest.importorskip("neleval.document")
+
+    def as_theirs(number: int, mentions: list[tuple[tuple[int, int], str | None]]) -> Any:
+        found = [
+            annotation.Annotation(str(number), *place, [annotation.Candidate(title or "NIL", 1.0, "")])
+            for place, title in mentions
+        ]
+        return document.Document(str(number), found)
+
+    def theirs(numbers: Sequence[int]) -> dict[str, float]:
+        gold, found = ([as_theirs(number, documents[number][side]) for number in numbers] for side in (0, 1))
+        results = neleval.Evaluate(found, gold, measures=["strong_link_match"])()["strong_link_match"]
+        return {ours: results[name] for ours, name in NAMES.items()}
+
+    pairs = [Pair(*([Mention(*at, title) for at, title in side] for side in each), "") for each in documents]
+    scores = linking_scores(pairs)
+    assert scores["micro"] == pytest.approx(scores["micro"] | theirs(range(len(documents))))
+    each = [theirs([number]) for number, pair in enumerate(documents) if any(pair)]
+    means = {name: sum(one[name] for one in each) / max(1, len(each)) for name in NAMES}
+    assert scores["macro"] == pytest.approx(means)
 
 
 # Ann and Bob are names, "ab a" is linked to a title without a page; "D" is nothing that the dump has.
