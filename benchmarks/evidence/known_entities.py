@@ -72,7 +72,10 @@ def rows_of(found: Sequence[Record], training_counts: NDArray[np.int64]) -> list
             mean, low, high = interval(first["page"][is_inside], 100 * top_1)
             row |= {"LUKE": mean, "from": low, "to": high}
             row["of the first 10"] = 100 * float(np.mean([each["rank"][is_inside] <= 10 for each in found]))
-            row["commonest target"] = 100 * float((first["commonest"] == first["label"])[is_inside].mean())
+            is_commonest = (first["commonest"] == first["label"])[is_inside]
+            row["commonest target"] = 100 * float(is_commonest.mean())
+            _, low, high = interval(first["page"][is_inside], 100 * (top_1 - is_commonest))
+            row |= {"LUKE less it, from": low, "LUKE less it, to": high}
             rows.append(row)
     return rows
 

@@ -257,6 +257,14 @@ def test_known_entities_are_those_of_the_evaluation(folder: Path) -> None:
         *(count for name, count in figures.items() if "_seen_" in name and name.endswith("_count") and count),
     ]
     assert rows[0]["LUKE"] == pytest.approx(100 * figures["known_entity_top_1"])
+    evens = np.arange(len(found["rank"])) % 2 == 0
+    table = found | {"commonest": np.where(evens, found["label"], -1)}
+    same, other = (
+        known_entities.rows_of([table | {"rank": np.where(right, 1, 2)}], held_out.training_counts)[0]
+        for right in (evens, ~evens)
+    )
+    assert same["LUKE less it, from"] == same["LUKE less it, to"] == 0
+    assert other["LUKE less it, from"] < other["LUKE"] - other["commonest target"] < other["LUKE less it, to"]
     some = known_entities.beyond(held_out, 0.5)
     pages = {each.page_id for each in (some.corpus[index] for index in some.shuffled())}
     assert pages == {1000 + n for n in range(30) if not is_held_out(1000 + n, 0.5)}
