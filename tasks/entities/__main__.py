@@ -22,7 +22,7 @@ from pathlib import Path
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.entities.annotator import Annotator
 from tasks.entities.candidates import STEPS, CandidateFinder
-from tasks.entities.disambiguation.entity_model import TOKENS_PER_BATCH, load_model, model_folder
+from tasks.entities.disambiguation.entity_model import TOKENS_PER_BATCH, load_model, model_folder, read_titles
 from tasks.entities.linker import Linker, open_contexts
 from tasks.entities.score_command import (
     add_conversion,
@@ -158,10 +158,22 @@ def open_linker(options: argparse.Namespace) -> Linker:
     )
     folder = options.model and model_folder(options.model)
     if folder:
-        words = WordTokenizer.load(options.tokenizer) if options.tokenizer else their_words(folder)[0]
-        model = load_model(folder, annotator.table, words, device=options.device)
+        model = load_model(
+            folder, annotator.table, words_of(folder, options.tokenizer), device=options.device
+        )
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
     return with_recognition(with_options(linker, folder, options), options)
+
+
+def words_of(model: Path, tokenizer: Path | None) -> WordTokenizer:
+    """The tokenizer of a model's folder, unless another one is given. Raises: ValueError where the folder has none."""
+    if tokenizer:
+        return WordTokenizer.load(tokenizer)
+    read_titles(model)  # which says what is wrong with another folder
+    try:
+        return their_words(model)[0]
+    except ValueError as error:
+        raise ValueError(f"{error}; or give --tokenizer, that of its run") from None
 
 
 def at_once(options: argparse.Namespace) -> int:
@@ -185,9 +197,16 @@ def run_link(options: argparse.Namespace) -> int:
         on_error=options.on_error,
         size=at_once(options),
     )
-    found = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
-    print(f"{linker.steps.total():,} mentions, candidates by: {found or 'none'}", file=sys.stderr)
+    print(told(linker), file=sys.stderr)
     return tell_errors(errors, options.on_error)
+
+
+def told(linker: Linker) -> str:
+    """How many mentions a linker has answered, by what they had candidates, and how many have no page for all that."""
+    steps = ", ".join(f"{linker.steps[step]:,} {step}" for step in STEPS if linker.steps[step])
+    found = f"{linker.steps.total():,} mentions" + (f", candidates by: {steps}" if steps else "")
+    unsure = linker.unsure.total()
+    return found + (f"; {unsure:,} without a page, since none is probable enough" if unsure else "")
 
 
 def run_serve(options: argparse.Namespace) -> int:

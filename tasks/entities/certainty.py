@@ -45,7 +45,7 @@ class Certainty:
         temperature: by which the summed scores are divided before the softmax. It changes no order.
         discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
             c candidates, these pages have the probability discount x c / n.
-        min_probability: a mention whose best candidate has a lower one is given no page.
+        min_probability: a mention that is given, whose best candidate has a lower one, has no page.
     """
 
     prior_weight: float = 1.0

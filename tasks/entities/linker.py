@@ -46,11 +46,13 @@ class Linker:
         model: without one the answer is what counts say.
         contexts: what is written around links; without them the counts are those of links alone.
         is_global: see `disambiguation`.
-        certainty: what turns scores into probabilities, and below which of them no page is given.
+        certainty: what turns scores into probabilities, and below which of them a mention that is given has no page.
+        min_found: the same of names that are found: how probable a link to the page has to be.
         longer_mentions: whether mentions take over what longer ones of their document stand for.
         finds_all: whether mentions are found also where the document brings its own, which are then not read.
         shows_candidates: whether an answer has all candidates.
         steps: how many mentions had their candidates by each step, over all answers.
+        unsure: of these, those whose page was not probable enough.
     """
 
     finder: CandidateFinder
@@ -61,13 +63,15 @@ class Linker:
     contexts: ContextTable | None = None
     is_global: bool = True
     certainty: Certainty = UNCALIBRATED
+    min_found: float = 0.0
     longer_mentions: bool = False
     finds_all: bool = False
     shows_candidates: bool = False
     steps: Counter[str] = field(default_factory=Counter)
+    unsure: Counter[str] = field(default_factory=Counter)
 
     def answer(self, records: Sequence[Record], own: Sequence[OwnLinks] = ()) -> list[Answer]:
-        """For each record its `mentions`, with their pages.
+        """For each record its `mentions`, with their pages; a mention that was given keeps what it has beside.
 
         Args:
             records: the documents.
@@ -77,8 +81,10 @@ class Linker:
         """
         documents = self._documents(records, own or [NO_LINKS] * len(records))
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
+        answers = [self._answers(*pair) for pair in zip(documents, self.shares(documents), strict=True)]
         return [
-            {"mentions": self._answers(*pair)} for pair in zip(documents, self.shares(documents), strict=True)
+            {"mentions": found if asked.found is not None else kept(record, found)}
+            for record, asked, found in zip(records, documents, answers, strict=True)
         ]
 
     def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
@@ -159,9 +165,10 @@ class Linker:
         """What is said of a mention, found as `name` or given; of equal candidates the commoner one."""
         of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
-        chosen = None
-        if best is not None and link_of(of_each[best], name) >= self.certainty.min_probability:
-            chosen = found.items[best]
+        least = self.certainty.min_probability if name is None else self.min_found
+        is_sure = best is not None and link_of(of_each[best], name) >= least
+        chosen = found.items[best] if best is not None and is_sure else None
+        self.unsure[found.step] += best is not None and not is_sure
         answer: Answer = {
             "mention": text[mention.start : mention.end],
             "start": mention.start,
@@ -213,7 +220,9 @@ def basis_of(linker: Linker, model: Path | None) -> Figures:
 def with_certainty(
     linker: Linker, model: Path | None, calibration: Path | None, min_probability: float | None
 ) -> Linker:
-    """The linker with what `calibrate` has written for it, and with this threshold; None: its own.
+    """The linker with what `calibrate` has written for it, and with this threshold of all mentions.
+
+    None: that of the calibration, which is for mentions that are given; names that are found then have none.
 
     Raises: ValueError for a calibration of something else.
     """
@@ -222,7 +231,7 @@ def with_certainty(
         certainty = read_certainty(calibration, basis_of(linker, model))
     if min_probability is not None:
         certainty = replace(certainty, min_probability=min_probability)
-    return replace(linker, certainty=certainty)
+    return replace(linker, certainty=certainty, min_found=min_probability or 0.0)
 
 
 def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[float]]":
@@ -237,6 +246,15 @@ def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[
         powers = np.exp(scores - scores.max(initial=-np.inf))
         found.append(powers * (sum(own) / powers.sum()) if own else own)
     return found
+
+
+def kept(record: Record, answers: Sequence[Answer]) -> list[Answer]:
+    """The answers to the mentions of a record, with what each has beside, but for candidates of an earlier answer."""
+    given = record.values.get("mentions") or [{}] * len(answers)  # other formats have no such objects
+    return [
+        {name: value for name, value in each.items() if name != "candidates"} | answer
+        for each, answer in zip(given, answers, strict=True)
+    ]
 
 
 def link_of(probability: float, name: FoundMention | None) -> float:

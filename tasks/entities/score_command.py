@@ -11,7 +11,7 @@ from tasks.entities.candidates import MOST, CandidateFinder
 from tasks.entities.documents.document import LeftOut, to_json
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.scores import score_files
-from tasks.io.arguments import positive
+from tasks.io.arguments import check_output, positive
 
 
 def add_scores(score: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def add_table(command: argparse.ArgumentParser, *, required: bool) -> None:
         type=positive,
         default=MOST,
         metavar="N",
-        help="of a mention, the commonest (default: %(default)s)",
+        help="how many pages a mention can stand for: the commonest ones (default: %(default)s)",
     )
 
 
@@ -78,8 +78,8 @@ def run_score(options: argparse.Namespace) -> int:
     for name in ("leave_out_pages", "unknown_titles", "longer_mentions"):
         if getattr(options, name) and not options.mentions:
             raise ValueError(f"--{name.replace('_', '-')}: the dump's pages are told by --mentions DIR")
-    if options.unknown_titles and options.unknown_titles.is_dir():
-        raise ValueError(f"--unknown-titles {options.unknown_titles}: a folder; give a file")
+    if options.unknown_titles:
+        check_output("--unknown-titles", options.unknown_titles, (options.gold, options.predictions))
     finder = None
     if options.mentions:
         finder = CandidateFinder(Annotator.open(options.mentions).table, options.most_candidates)

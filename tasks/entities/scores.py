@@ -118,6 +118,11 @@ def score_files(
     documents = read_documents(gold, left_out)
     answers, failed = read_answers(predictions, documents, left_out)
     kept = [each for each in documents if not (leaves_out_pages and is_page(each.id, finder))]
+    if not kept:
+        raise ValueError(
+            f"{gold}: all {len(documents):,} documents have the title of a page of the dump as id, and are left out; "
+            "give others, or leave out --leave-out-pages"
+        )
     resolve = resolver(finder)
     nothing = Answers((), {})
     found = [answers.get(each.id, nothing) for each in kept]

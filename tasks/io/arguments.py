@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,6 +27,15 @@ class OneFolder(argparse.Action):
                 f"{option_string or self.metavar}: wanted one folder, found {', '.join(map(str, folders))}"
             )
         setattr(namespace, self.dest, folders[0])
+
+
+def check_output(option: str, output: Path, inputs: Iterable[Path | None]) -> None:
+    """Raises: ValueError where a file that will be written is a folder, or one of the inputs."""
+    if output.is_dir():
+        raise ValueError(f"{option} {output}: a folder; give a file in it")
+    for each in inputs:
+        if each and output.exists() and each.exists() and output.samefile(each):
+            raise ValueError(f"{option} {output}: the input {each} would be overwritten; give another file")
 
 
 def positive(text: str) -> int:

@@ -50,11 +50,11 @@ class Record:
     def field(self, name: str, kind: type, wanted: str) -> Any:
         """The value of a field of this type. Raises: ValueError where it is missing or of another type."""
         if name not in self.values:
-            found = f"; found {json.dumps([*self.values])[:80]}" if self.values else ""
+            found = f"; found {shown([*self.values])}" if self.values else ""
             raise self.error(f"no field {name!r}; wanted {wanted}{found}")
         value = self.values[name]
         if type(value) is not kind:
-            raise self.error(f"{name} is {json.dumps(value)[:80]}; wanted {wanted}")
+            raise self.error(f"{name} is {shown(value)}; wanted {wanted}")
         return value
 
     def identifier(self, name: str = "id") -> str:
@@ -70,14 +70,14 @@ class Record:
         values: list[str] = self.field(name, list, "a list of texts")
         for value in values:
             if not isinstance(value, str):
-                raise self.error(f"{name} holds {json.dumps(value)[:80]}; wanted texts alone")
+                raise self.error(f"{name} holds {shown(value)}; wanted texts alone")
         return values
 
     def span(self, name: str, value: object, length: int, what: str) -> tuple[int, int]:
         """`value` as a half-open span of a sequence of this length, which is not empty."""
         is_pair = isinstance(value, list | tuple) and [type(part) for part in value] == [int, int]
         if not is_pair:
-            raise self.error(f"{name} is {json.dumps(value)[:80]}; wanted two whole numbers [start, end]")
+            raise self.error(f"{name} is {shown(value)}; wanted two whole numbers [start, end]")
         assert isinstance(value, list | tuple)
         start, end = value
         if not 0 <= start < end <= length:
@@ -85,6 +85,11 @@ class Record:
                 f"{name} spans {start} to {end}; wanted a start below the end, within 0 to {length} {what}"
             )
         return start, end
+
+
+def shown(value: object) -> str:
+    """A value as an error shows it: as JSON, its beginning. Tables hold values that JSON has not, such as dates."""
+    return json.dumps(value, default=str)[:80]
 
 
 def read_records(path: Path) -> list[Record]:
@@ -169,7 +174,9 @@ def as_record(where: str, value: object, number: int = 0) -> Record:
         text.encode()
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
-        raise ValueError(f"{where}: {half} is half of a surrogate pair; write both or leave it out") from None
+        raise ValueError(
+            f"{where}: {half} is half of a surrogate pair, in {_place_of_half(value)}; write both or leave it out"
+        ) from None
     except RecursionError as error:
         raise _no_json(where, error) from None
     except ValueError:  # 1e999 is read as infinity, which JSON has not
@@ -179,6 +186,21 @@ def as_record(where: str, value: object, number: int = 0) -> Record:
     if not isinstance(value, dict):
         raise ValueError(f"{where}: found {text[:40]}; wanted a JSON object")
     return Record(where, value, number)
+
+
+def _place_of_half(value: object) -> str:
+    """The text in a value of JSON that has half of a surrogate pair, such as documents[1].text, or an object's name."""
+    waiting = [("", value)]
+    while waiting:
+        place, found = waiting.pop()
+        if isinstance(found, str) and any("\ud800" <= each <= "\udfff" for each in found):
+            break
+        if isinstance(found, list):
+            waiting += [(f"{place}[{number}]", each) for number, each in reversed([*enumerate(found)])]
+        if isinstance(found, dict):
+            waiting += [(f"{place}.{name}", each) for name, each in reversed(found.items())]
+            waiting += [(f"a name in {place or 'the object'}", name) for name in found]
+    return place.removeprefix(".") or "the text"
 
 
 def _no_json(where: str, error: Exception) -> ValueError:
@@ -264,6 +286,6 @@ def children(record: Record, name: str) -> list[Record]:
     values = record.field(name, list, "a list of objects")
     for number, value in enumerate(values):
         if not isinstance(value, dict):
-            found = json.dumps(value)[:80]
+            found = shown(value)
             raise record.error(f"{name}[{number}] is {found}; wanted an object")
     return [Record(f"{record.where}: {name}[{number}]", value) for number, value in enumerate(values)]

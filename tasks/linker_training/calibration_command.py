@@ -11,7 +11,7 @@ from tasks.entities.certainty import Certainty, write_certainty
 from tasks.entities.documents.document import LeftOut
 from tasks.entities.documents.reading import read_documents
 from tasks.entities.linker import Linker, basis_of, with_certainty
-from tasks.io.arguments import share, weight
+from tasks.io.arguments import check_output, share, weight
 from tasks.linker_training.calibration import calibrate
 
 
@@ -28,8 +28,9 @@ def add_certainty(link: argparse.ArgumentParser) -> None:
         "--min-probability",
         type=share,
         metavar="SHARE",
-        help="mentions whose page is less probable are given none; of one that is found, probability x link "
-        "probability counts, or x that of --ner (default: that of the calibration, or 0)",
+        help="mentions whose page is less probable are given none. Of a name that was found, probability times "
+        "link_probability counts; of one that --ner found, times label_probability (default: 0; of mentions that "
+        "documents bring, that of the calibration)",
     )
     either = link.add_mutually_exclusive_group()
     either.add_argument(
@@ -97,10 +98,7 @@ def run_calibration(
     linker: Linker, model: Path | None, options: argparse.Namespace, at_once: int
 ) -> list[str]:
     """Calibrate a linker, whose model is in this folder, and print the file; what was left out of the documents."""
-    if options.output.is_dir():
-        raise ValueError(
-            f"--output {options.output}: a folder; give a file, such as {options.output}/calibration.json"
-        )
+    check_output("--output", options.output, (options.documents, options.like))
     skips = options.on_error == "skip"
     left_out, like_left_out = LeftOut(), LeftOut()
     documents = read_documents(options.documents, left_out if skips else None)

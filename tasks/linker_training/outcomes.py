@@ -130,7 +130,7 @@ def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLink
     outcomes = Outcomes.of(rows_of_documents(linker, documents, own, at_once))
     if not outcomes.is_right.any():
         raise NothingToLearnError(
-            f"no mention of {outcomes.total:,} has its page among its candidates; give documents of the table's wiki"
+            f"none of {outcomes.total:,} mentions has its page among its candidates; give documents of the table's wiki"
         )
     return outcomes
 

@@ -127,6 +127,8 @@ def train_linker(
         raise ValueError(
             f"{output}: what training begins with is there; give another folder for what it writes"
         )
+    if output.exists() and not output.is_dir():
+        raise ValueError(f"{output}: a file; wanted a folder, which need not be there")
     titles = read_titles(weights)
     read_manifest(str(mentions))  # which says what is wrong with another folder
     files = tokenizer_contents(tokenizer)

@@ -54,9 +54,15 @@ def lines(stream: Any, name: str, kind: str | None) -> Iterator[bytes]:
     """The lines of a binary stream. Raises: ValueError where no kind is given, and the first one is no text or JSON."""
     for number, line in enumerate(lines_of(stream)):
         if number == 0 and kind is None and (found := ANNOTATED.match(line)):
+            beginning = found[0].decode("utf-8-sig")
+            is_array = beginning.lstrip().startswith("[")
+            what = "a JSON array does" if is_array else "annotated documents do"
+            remedy = (
+                "one object a line, as jq -c '.[]'" if is_array else "with python -m tasks.entities convert"
+            )
             raise ValueError(
-                f"{name}: begins with {found[0].decode('utf-8-sig')!r}, as annotated documents do; make JSON lines of "
-                "them with python -m tasks.entities convert, or give --input lines if it is text"
+                f"{name}: begins with {beginning!r}, as {what}; make JSON lines of it, {remedy}, or give "
+                "--input lines if it is text"
             )
         yield line
 
@@ -75,6 +81,10 @@ class Parser:
             source, JSON_LINES if text.lstrip().startswith("{") else TEXT_LINES
         )
         if kind == JSON_LINES:
-            return parse_line(where, text)
+            try:
+                return parse_line(where, text)
+            except ValueError as error:
+                hint = "" if self.kind else "; wanted an object a line, or --input lines for text"
+                raise ValueError(f"{error}{hint}") from None
         identity: str | int = int(line) if source == "stdin" else where
         return Record(where, {"id": identity, "text": text})

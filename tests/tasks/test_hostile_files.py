@@ -134,7 +134,7 @@ FINE_TUNING: list[tuple[str, dict[str, Content], str]] = [
     (RELATIONS, {"train.x": DEEP}, "train.x:1: nested too deep"),
     (CLOZE, {"train.x": '{"data": ' + DEEP + "\n"}, "train.x: nested too deep"),
     (QUESTIONS, {"train.x": '{\n"data": ' + '{"a": ' * 100_000}, "train.x: nested too deep"),
-    (TYPING, {"train.x": '{"sent": "\\ud800"}'}, "train.x:1: \\ud800 is half of a surrogate pair; write both"),
+    (TYPING, {"train.x": '{"sent": "\\ud800"}'}, "train.x:1: \\ud800 is half of a surrogate pair, in sent; write both"),
     (QUESTIONS, {"train.x": squad(question="\udcff?")}, "train.x: \\udcff is half of a surrogate pair"),
     (QUESTIONS, {"train.x": {"data": 3}}, "train.x: data is 3; wanted a list of objects"),
     (QUESTIONS, {"train.x": {"data": [[]]}}, "train.x: data[0] is []; wanted an object"),

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tasks.entities.documents.document import NO_ENTITY, Document, LeftOut, Mention
-from tasks.io.records import Record, children
+from tasks.io.records import Record, children, shown
 
 CHARACTERS = "characters"
 QID = re.compile(r"Q[1-9]\d{0,17}")
@@ -36,7 +36,7 @@ def read_document(record: Record, number: int, left_out: LeftOut | None = None) 
     text = record.text("text")
     found = record.values.get("id", number)
     if type(found) not in (str, int):
-        raise record.error(f"id is {found!r}; wanted a text or a whole number")
+        raise record.error(f"id is {shown(found)}; wanted a text or a whole number")
     annotated = (0, len(text))
     for name in ("annotated", "evaluation_span"):
         if name in record.values and text:
@@ -63,7 +63,7 @@ def _ours(record: Record, size: int) -> Mention:
     place = record.span("start, end", [values.get("start"), values.get("end")], size, CHARACTERS)
     qid = values.get("qid")
     if qid is not None and not (isinstance(qid, str) and QID.fullmatch(qid)):
-        raise record.error(f"qid is {qid!r}; wanted one of Wikidata's, such as 'Q42', or null")
+        raise record.error(f"qid is {shown(qid)}; wanted one of Wikidata's, such as 'Q42', or null")
     return Mention(*place, _title(record, "title", values.get("title")), qid, _optional(record))
 
 
@@ -94,14 +94,14 @@ def _elevant(record: Record, size: int) -> Mention:
 
 def _title(record: Record, name: str, value: object) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise record.error(f"{name} is {value!r}; wanted a title, or null")
+        raise record.error(f"{name} is {shown(value)}; wanted a title, or null")
     return None if value in NO_ENTITY else value
 
 
 def _optional(record: Record) -> bool:
     value = record.values.get("optional")
     if value is not None and type(value) is not bool:
-        raise record.error(f"optional is {value!r}; wanted true or false")
+        raise record.error(f"optional is {shown(value)}; wanted true or false")
     return bool(value)
 
 

@@ -44,7 +44,8 @@ def check_ids(documents: Iterable[Document]) -> None:
 
 def _read(path: Path, left_out: LeftOut | None) -> Iterator[Document]:
     if not path.is_file():
-        raise ValueError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}; wanted {WANTED}")
+        found = "a folder" if path.is_dir() else "not a file on disk" if path.exists() else "no such file"
+        raise ValueError(f"{path}: {found}; wanted {WANTED}")
     if is_table(path):
         beginning = b"["  # its rows are there as those of an array
     else:

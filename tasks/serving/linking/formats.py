@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.serving.formats import JSON_LINES, Format
+from tasks.serving.formats import JSON_LINES, Format, Place, Values
 from tasks.serving.linking import columns, wikitext
 from tasks.serving.linking.addresses import wiki_of
 from tasks.serving.linking.page import page
@@ -14,18 +14,17 @@ FORMATS = ("json", "conll", "html", "wikitext")
 def find_format(name: str, facts: Mapping[str, Any]) -> Format:
     """One of FORMATS, for answers by a mention table with these facts.
 
-    Columns name a document without an id by its line or file. They and wikitext have no place for what is wrong: stderr
+    A document without an id is named by its line or file. Columns and wikitext have no place for what is wrong: stderr
     tells it, and nothing is written.
     """
     wiki = wiki_of(facts)
     if name == "html":
         return page(wiki)
-    if name == "conll":
-        return Format(
-            lambda place, values: columns.document({"id": next(iter(place.values())), **values}, wiki),
-            lambda *_: "",
-            says_errors=False,
-        )
-    if name == "wikitext":
-        return Format(lambda _, values: wikitext.document(values), lambda *_: "", says_errors=False)
-    return JSON_LINES
+    if name == "json":
+        return JSON_LINES
+
+    def answer(place: Place, values: Values) -> str:
+        named = {"id": next(iter(place.values())), **values}
+        return columns.document(named, wiki) if name == "conll" else wikitext.document(named)
+
+    return Format(answer, lambda *_: "", says_errors=False)

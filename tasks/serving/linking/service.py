@@ -54,7 +54,7 @@ def add_service(serve: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--host",
         default="127.0.0.1",
-        help="to listen at; others than this machine need another (default: %(default)s)",
+        help="to listen at; 0.0.0.0 lets other machines ask, too (default: %(default)s, this machine alone)",
     )
     serve.add_argument(
         "--port", type=int, default=PORT, help="to listen at; 0: one that is free (default: %(default)s)"

@@ -219,15 +219,18 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
         if each["mention"] == "Bob"
     ]
     assert (name, probability, is_link) == ("Bob", 1.0, 0.333333)
-    for least, title in ((0.33, "B"), (0.34, None)):
-        [bob] = [
-            each
-            for each in answers(linker(table, Certainty(min_probability=least)))
-            if each["mention"] == "Bob"
-        ]
-        assert bob["title"] == title
-    [given] = answers(linker(table, Certainty(min_probability=0.34)), (7, 10))
-    assert (given["title"], given["link_probability"]) == ("B", None)
+    given = (7, 10)
+    for certainty, found, title, spans in (
+        ({}, 0.33, "B", []),
+        ({}, 0.34, None, []),
+        ({"min_probability": 1.1}, 0.33, "B", []),
+        ({"min_probability": 1.1}, 0.0, None, [given]),
+        ({"min_probability": 1.0}, 0.34, "B", [given]),
+    ):
+        asked = linker(table, Certainty(**certainty), min_found=found)
+        [bob] = [each for each in answers(asked, *spans) if each["mention"] == "Bob"]
+        assert (bob["title"], bob["link_probability"]) == (title, None if spans else 0.333333)
+        assert asked.unsure[bob["step"]] >= (title is None)
 
 
 def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -149,6 +149,11 @@ def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
     data = json.dumps(record).encode()
     [given], _, _ = run("link", "--mentions", table, data=data)
     assert given == {**record, "mentions": GIVEN[1:]}
+    labelled = {**record["mentions"][0], "label": "PER", "candidates": ["old"]}
+    [found], _, _ = run(
+        "link", "--mentions", table, data=json.dumps({**record, "mentions": [labelled]}).encode()
+    )
+    assert found == {**record, "mentions": [{"label": "PER", **GIVEN[1]}]}
     [found], _, _ = run("link", "--find-mentions", "--mentions", table, data=data)
     assert found == {**record, "mentions": FOUND}
     wrong = {**record, "mentions": [{"start": 8, "end": 99}]}
@@ -238,7 +243,8 @@ def test_annotated_documents_are_no_text(run: Command, table: Path, tmp_path: Pa
     lines, _, status = run("link", path, "--mentions", table)
     assert lines == []
     assert re.match(
-        rf"error: {path}: begins with '.*', as annotated documents do; make JSON lines", str(status)
+        rf"error: {path}: begins with '.*', as (annotated documents do|a JSON array does); make JSON lines of it, ",
+        str(status),
     )
     lines, _, status = run("link", "--mentions", table, data=path.read_bytes())
     assert lines == []
@@ -364,6 +370,74 @@ def test_lines_that_are_no_documents_are_left_out_and_told(
     assert f"none of the gold documents that remain (the first at {found}:3)\n" in err
 
 
+def test_json_of_several_lines_is_told_what_is_wanted(run: Command, table: Path) -> None:
+    lines, _, _ = run("link", "--mentions", table, data=b'{\n"text": "Ann"}')
+    assert all(
+        each["error"].endswith("; wanted an object a line, or --input lines for text") for each in lines
+    )
+    lines, _, _ = run("link", "--mentions", table, "--input", "json", data=b"{")
+    assert lines[0]["error"].endswith("column 2)")
+
+
+def test_a_calibration_has_a_threshold_for_given_mentions_alone(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "ab" is A in three of four links."""
+    documents, calibration = tmp_path / "dev.jsonl", tmp_path / "calibration.json"
+    given = {"id": "a", "text": "ab", "mentions": [{"start": 0, "end": 2, "title": "A"}]}
+    documents.write_text(json.dumps(given))
+    chosen = (
+        "--documents",
+        documents,
+        "--output",
+        calibration,
+        "--mentions",
+        table,
+        "--min-probability",
+        0.99,
+    )
+    main(["calibrate", *map(str, chosen)])
+    capsys.readouterr()
+    link = ("link", "--mentions", table, "--calibration", calibration)
+    [answer], err, _ = run(*link, data=json.dumps(given).encode())
+    assert answer["mentions"][0]["title"] is None
+    assert err == "1 mentions, candidates by: 1 exact; 1 without a page, since none is probable enough\n"
+    [answer], err, _ = run(*link, data=b"ab")
+    assert (answer["mentions"][0]["title"], err) == ("A", "1 mentions, candidates by: 1 exact\n")
+    [answer], _, _ = run(*link, "--min-probability", 0.99, data=b"ab")
+    assert answer["mentions"][0]["title"] is None
+
+
+def test_no_input_is_overwritten(run: Command, table: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text(
+        content := json.dumps({"id": "a", "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "X"}]})
+    )
+    same = tmp_path / "same.jsonl"
+    same.symlink_to(gold)
+    for option, *arguments in (
+        ("--unknown-titles", "score", gold, gold),
+        ("--output", "calibrate", "--documents", gold),
+        ("--output", "calibrate", "--documents", table / "none", "--like", gold),
+    ):
+        for path in (gold, same):
+            _, _, status = run(*arguments, "--mentions", table, option, path)
+            assert (
+                status == f"error: {option} {path}: the input {gold} would be overwritten; give another file"
+            )
+    assert gold.read_text() == content
+
+
+def test_a_model_that_is_none_is_named(run: Command, table: Path, models: Path, tmp_path: Path) -> None:
+    for folder in (tmp_path / "none", table):
+        _, _, status = run("link", "--mentions", table, "--model", folder, data=b"Ann")
+        assert (
+            status == f"error: {folder}: neither a folder of Pretrain nor a LUKE with its entity_vocab.json"
+        )
+    _, _, status = run("link", "--mentions", table, "--model", models / "pretrain", data=b"Ann")
+    assert str(status).endswith("; or give --tokenizer, that of its run")
+
+
 BROKEN_ANSWERS = [
     ("{", "not JSON"),
     ({"id": "a", "text": "Ann", "mentions": []}, "the id 'a' is there twice"),
@@ -472,7 +546,7 @@ def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
     assert str(status).startswith("error: ")
     assert told.read_text() == "before"
     _, _, status = run(*arguments, tmp_path, gold)
-    assert status == f"error: --unknown-titles {tmp_path}: a folder; give a file"
+    assert status == f"error: --unknown-titles {tmp_path}: a folder; give a file in it"
     main([*map(str, arguments), str(told), str(gold)])
     assert json.loads(told.read_text())["title"] == "X"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["gold", "told"]

@@ -283,6 +283,9 @@ def test_documents_of_pages_can_be_left_out(tmp_path: Path, finder: CandidateFin
     gold.write_text("\n".join(map(json.dumps, lines)))
     scores = score_files(gold, gold, finder, leaves_out_pages=True)
     assert (scores["documents"], scores["documents_of_pages"]) == (2, 2)
+    gold.write_text("\n".join(map(json.dumps, lines[:2])))
+    with pytest.raises(ValueError, match="gold: all 2 documents have the title of a page of the dump as id"):
+        score_files(gold, gold, finder, leaves_out_pages=True)
 
 
 def test_gold_outside_of_the_annotated_part_does_not_count(tmp_path: Path, finder: CandidateFinder) -> None:

@@ -337,7 +337,9 @@ def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
     assert fit["expected_calibration_error"] == pytest.approx(1 - sure[0])
     assert fit["expected_calibration_error_of_all"] == pytest.approx((3 * (1 - sure[0]) + 2 * sure[1]) / 5)
     assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25
-    with pytest.raises(ValueError, match="no mention of 2 has its page among its candidates; give documents"):
+    with pytest.raises(
+        ValueError, match="none of 2 mentions has its page among its candidates; give documents"
+    ):
         calibrate(small, [page("D", None)])
 
 
@@ -450,7 +452,7 @@ def test_calibrate_writes_what_link_reads(
     for wrong, message in ((["--local"], "made for model"), (model, "made for mode local, used with global")):
         with pytest.raises(SystemExit, match=rf"calibration.json: {message}"):
             main([*link, *wrong])
-    with pytest.raises(SystemExit, match=r"--output .*: a folder; give a file, such as .*/calibration.json$"):
+    with pytest.raises(SystemExit, match=r"--output .*: a folder; give a file in it$"):
         main([*asked[:-1], str(tmp_path)])
     # The same bytes again.
     before = path.read_bytes()

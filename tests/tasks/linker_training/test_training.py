@@ -403,6 +403,8 @@ def test_what_training_begins_with_is_not_written_over(work: Path) -> None:
             ValueError, match=f"{name}: what training begins with is there; give another folder"
         ):
             train(work, work / "mentions/.." / name)
+    with pytest.raises(ValueError, match=r"documents.jsonl: a file; wanted a folder"):
+        train(work, work / "documents.jsonl")
     assert contents(work) == before
 
 

@@ -295,8 +295,8 @@ def mention(**values: object) -> dict[str, object]:
         (mention(start="8"), r"mentions\[1\]: start, end is \[\"8\", 11\]; wanted two whole numbers"),
         (mention(title=4), r"mentions\[1\]: title is 4; wanted a title, or null"),
         (mention(qid=4), r"mentions\[1\]: qid is 4; wanted one of Wikidata's, such as 'Q42', or null"),
-        (mention(qid="P31"), r"mentions\[1\]: qid is 'P31'"),
-        (mention(optional="no"), r"mentions\[1\]: optional is 'no'; wanted true or false"),
+        (mention(qid="P31"), r'mentions\[1\]: qid is "P31"'),
+        (mention(optional="no"), r'mentions\[1\]: optional is "no"; wanted true or false'),
         (
             {**LINE, "annotated": [0, 99]},
             "annotated spans 0 to 99; wanted a start below the end, within 0 to 12 characters",

@@ -114,9 +114,10 @@ def test_a_sentence_goes_on_behind_a_mention_inside_a_word() -> None:
 
 
 def test_a_document_without_id_is_named_by_its_place() -> None:
-    form = find_format("conll", {})
     for place, name in (({"line": 3}, "3"), ({"file": "a/b.txt"}, "a/b.txt")):
-        assert form.answer(place, {"text": "x", "mentions": []}).startswith(f"-DOCSTART- ({name})\n")
+        for form, heading in (("conll", f"-DOCSTART- ({name})\n"), ("wikitext", f"== {name} ==\n")):
+            answer = find_format(form, {}).answer(place, {"text": "x", "mentions": []})
+            assert answer.startswith(heading)
 
 
 def test_columns_are_those_of_aida() -> None:

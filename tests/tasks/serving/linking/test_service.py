@@ -119,7 +119,7 @@ DOCUMENTS = "request: documents"
         (
             b'{"documents": [{"text": "\\ud83d"}]}',
             400,
-            "request: \\ud83d is half of a surrogate pair; write both or leave it out",
+            "request: \\ud83d is half of a surrogate pair, in documents[0].text; write both or leave it out",
         ),
         (b'{"documents": [{}, {}, {}, {}]}', 413, "request: 4 documents; wanted 3 at most"),
         (b" " * 2001, 413, "the request has more than 2,000 bytes; send fewer documents at once"),
