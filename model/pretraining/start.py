@@ -1,5 +1,6 @@
 """The model that pretraining starts from: from scratch, or around the words of a base model."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch.nn import functional
 from model.data.shards import SequenceFacts, Titles, TitleWords
 from model.exchange.load import is_entity_aware_query, load_strictly, read_model
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, LukeConfig, preset
+from model.luke.embeddings import initialise
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.luke.new_entities import copy_places
 from model.pretraining.configuration import Configuration
@@ -37,6 +39,7 @@ def build_model(
         return module, frozenset(module.state_dict())
     base_config, weights = read_model(base_model)
     check_base(base_config, facts, base_model)
+    base_config, weights = without_spare_words(base_config, weights, facts.word_vocab_size)
     sizes = {**configuration.sizes, **entities, "use_entity_aware_attention": False}
     module = LukeForPretraining(replace(base_config, **sizes))
     words = {key: tensor for key, tensor in weights.items() if is_word_side(key)}
@@ -47,7 +50,19 @@ def build_model(
         if not is_word_side(key) or (key.startswith("word_head.") and not has_head)
     }
     load_strictly(module, words, source=base_model, optional=optional)
+    if not has_head:  # drawn once more, so that it is the same whatever entities there are
+        torch.manual_seed(seed)
+        module.word_head.apply(lambda part: initialise(part, base_config.initializer_range))
     return module, frozenset(set(module.state_dict()) - set(words))
+
+
+def without_spare_words(
+    config: LukeConfig, weights: Mapping[str, torch.Tensor], count: int
+) -> tuple[LukeConfig, dict[str, torch.Tensor]]:
+    """A base model without the rows behind the `count` words of its tokenizer, by which some tables are rounded up."""
+    tables = ("luke.word_embeddings.token.weight", "word_head.bias")
+    kept = {key: tensor[:count] if key in tables else tensor for key, tensor in weights.items()}
+    return replace(config, vocab_size=count), kept
 
 
 def is_word_side(key: str) -> bool:
@@ -57,11 +72,11 @@ def is_word_side(key: str) -> bool:
 
 def check_base(config: LukeConfig, facts: SequenceFacts, base_model: str) -> None:
     """Raise a ValueError unless the base model has the words of the sequences and enough positions."""
-    for name, found, wanted in (
-        ("vocab_size", config.vocab_size, facts.word_vocab_size),
-        ("pad_token_id", config.pad_token_id, facts.pad_id),
+    for name, found, wanted, fits in (
+        ("vocab_size", config.vocab_size, facts.word_vocab_size, config.vocab_size >= facts.word_vocab_size),
+        ("pad_token_id", config.pad_token_id, facts.pad_id, config.pad_token_id == facts.pad_id),
     ):
-        if found != wanted:
+        if not fits:
             raise ValueError(
                 f"{base_model}: {name} {found}, but the sequences were made with {wanted}; "
                 "make the sequences with the base model's own tokenizer"

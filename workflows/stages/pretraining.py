@@ -67,7 +67,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
 class Pretraining(PeakSettings, TorchStage):
     """What the two pretrainings share."""
 
-    VERSION = 11
+    VERSION = 12
     KEEPS = "unfinished"  # checkpoints
     entities: ClassVar[bool]
 
@@ -144,7 +144,7 @@ class Pretrain(LukeSettings, Pretraining):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    VERSION = 13
+    VERSION = 14
     entities = True
 
     def requires(self) -> dict[str, Stage]:

@@ -126,6 +126,11 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
     assert figures["known_entity_count"] == sum(label >= 3 for label in labels) < len(labels)
 
 
+def test_twenty_mentions_are_shown(module: LukeForPretraining, tmp_path: Path) -> None:
+    folder = write_sequences(tmp_path, random_rows(4), held_out=random_rows(60, seed=5))
+    assert len(show_answers(module, HeldOut.open(folder))) == 20
+
+
 def test_what_the_model_says_is_what_it_is_judged_by(
     module: LukeForPretraining, folder: Path, tmp_path: Path
 ) -> None:

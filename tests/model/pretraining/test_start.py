@@ -37,6 +37,42 @@ def test_what_the_base_model_lacks_is_new_and_named(tmp_path: Path, facts: Seque
     assert module.config.entity_vocab_size == facts.entity_vocab_size
 
 
+@pytest.mark.parametrize("kind", ["RobertaModel", "BertModel"])
+def test_a_new_word_head_is_the_same_with_and_without_entities(
+    tmp_path: Path, facts: SequenceFacts, kind: str
+) -> None:
+    """So that arms with and without entities differ in these alone; another seed draws another one."""
+    words_of_transformers(kind).save_pretrained(tmp_path / "base")
+
+    def head(seed: int, **flags: Any) -> dict[str, torch.Tensor]:
+        module, _ = build_model(facts, choose("tiny", base_model=str(tmp_path / "base"), **flags), seed=seed)
+        return module.word_head.state_dict()
+
+    ours, plain, other = head(3), head(3, entities=False), head(4)
+    assert all(torch.equal(ours[name], plain[name]) for name in ours)
+    assert not torch.equal(ours["dense.weight"], other["dense.weight"])
+    assert ours["dense.weight"].std() == pytest.approx(0.02, rel=0.1)
+    assert not ours["dense.bias"].any()
+
+
+@pytest.mark.parametrize("kind", ["RobertaForMaskedLM", "BertForMaskedLM", "BertModel"])
+def test_rows_of_no_word_are_left_out_of_a_base_model(
+    tmp_path: Path, facts: SequenceFacts, kind: str
+) -> None:
+    """Its vocabulary is the tokenizer's, though its tables are rounded up."""
+    theirs = words_of_transformers(kind, vocab_size=64)
+    theirs.save_pretrained(tmp_path / "base")
+    module, new = build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
+    size = facts.word_vocab_size
+    assert size == module.config.vocab_size == 60
+    table = module.luke.word_embeddings.token.weight
+    assert torch.equal(table, theirs.get_input_embeddings().weight[:size])
+    assert "luke.word_embeddings.token.weight" not in new
+    assert module.word_head.bias.shape == (size,)
+    if "ForMaskedLM" in kind:
+        assert torch.equal(module.word_head.bias, theirs.get_output_embeddings().bias[:size])
+
+
 def test_half_a_word_head_is_refused(tmp_path: Path, facts: SequenceFacts) -> None:
     words_of_transformers("BertForMaskedLM").save_pretrained(tmp_path / "base")
     path = tmp_path / "base" / "model.safetensors"
