@@ -212,7 +212,10 @@ def told(linker: Linker) -> str:
 def run_serve(options: argparse.Namespace) -> int:
     """Link what comes over HTTP, until the process is told to end."""
     check_packages()
-    return serve(open_linker(options), options, at_once(options))
+    linker = open_linker(options)
+    if linker.model:
+        linker.model.prepare()
+    return serve(linker, options, at_once(options))
 
 
 # calibrate
