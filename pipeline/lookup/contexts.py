@@ -8,6 +8,7 @@ order, with the words by their numbers, which are their rows in `words.arrow`.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 
 import numpy as np
@@ -24,6 +25,7 @@ TABLE = "contexts"
 WORDS, WORD_NUMBERS = "words.arrow", "words.tries"
 CONTEXTS, TITLE_NUMBERS = "contexts.arrow", "contexts.tries"
 _ROWS_PER_BATCH = 1 << 14
+_TEXTS_AT_HAND = 1 << 16
 _ASCII_WORD = re.compile("[a-z0-9]+")
 
 Integers = NDArray[np.int64]
@@ -64,7 +66,7 @@ class Words:
         Raises:
             ValueError: a file is not a whole one.
         """
-        self._numbers = TextMap(storage.join(folder, WORD_NUMBERS))
+        self._number = lru_cache(_TEXTS_AT_HAND)(TextMap(storage.join(folder, WORD_NUMBERS)).get)
         batches = storage.open_arrow(storage.join(folder, WORDS)).to_batches()
         self._words = [batch.column(0) for batch in batches]
         self._paragraphs = [batch.column(1).to_numpy() for batch in batches]
@@ -75,7 +77,7 @@ class Words:
 
     def number(self, word: str) -> int | None:
         """The number of a word, or None."""
-        return self._numbers.get(word)
+        return self._number(word)
 
     def paragraphs(self, numbers: Integers) -> Integers:
         """How many paragraphs have each of these words, whose numbers rise."""
@@ -112,6 +114,7 @@ class ContextTable:
         self._total: int = manifest.facts["paragraphs"]
         self._words = Words(folder)
         self._rows = TextMap(storage.join(folder, TITLE_NUMBERS))
+        self._row = lru_cache(_TEXTS_AT_HAND)(self._rows.get)
         batches = storage.open_arrow(storage.join(folder, CONTEXTS)).to_batches()
         lists = [batch.column(0) for batch in batches]
         self._offsets = [each.offsets.to_numpy() for each in lists]
@@ -138,7 +141,7 @@ class ContextTable:
             For each list the cosine of each title's words with the text's, from 0 to 1; 0 for a title without any.
         """
         wanted = dict.fromkeys(chain.from_iterable(titles))
-        found = [(title, row) for title in wanted if (row := self._rows.get(title)) is not None]
+        found = [(title, row) for title in wanted if (row := self._row(title)) is not None]
         cosines = self._cosines(text, np.array([row for _, row in found], np.int64))
         by_title = dict(zip((title for title, _ in found), cosines.tolist(), strict=True))
         return [np.array([by_title.get(title, 0.0) for title in some], np.float64) for some in titles]
@@ -154,7 +157,7 @@ class ContextTable:
             weights: of these titles.
         """
         wanted = {title: place for place, title in enumerate(dict.fromkeys(chain.from_iterable(titles)))}
-        rows = [-1 if (row := self._rows.get(title)) is None else row for title in wanted]
+        rows = [-1 if (row := self._row(title)) is None else row for title in wanted]
         vectors = self._vectors.of(np.array(rows, np.int64))
         places = [np.array([wanted[title] for title in some], np.int64) for some in titles]
         numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -175,9 +178,7 @@ class ContextTable:
         places = np.minimum(np.searchsorted(numbers, theirs), len(numbers) - 1)
         is_shared = numbers[places] == theirs
         products = their_weights[is_shared] * weights[places[is_shared]]
-        cosines = np.zeros(len(rows))
-        np.add.at(cosines, owners[is_shared], products)
-        return cosines
+        return np.bincount(owners[is_shared], products, len(rows))
 
     def _vector(self, text: str) -> tuple[NDArray[np.int32], Floats]:
         """(numbers, rising, and weights) of a text's words that are known; the weights have the length 1."""

@@ -101,7 +101,12 @@ class WordTokenizer(ABC):
     def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
         """The token ids of a text as it is, and the characters (half open, no blanks) that each comes from."""
         encoding = self._encoder.encode(text, add_special_tokens=False)
-        return encoding.ids, [_trimmed(text, start, end) for start, end in encoding.offsets]
+        return encoding.ids, [
+            (first, end)
+            if first == end or not (text[first].isspace() or text[end - 1].isspace())
+            else _trimmed(text, first, end)
+            for first, end in encoding.offsets
+        ]
 
     @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:

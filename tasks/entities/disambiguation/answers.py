@@ -45,13 +45,11 @@ def disambiguate(
     while pending:
         # All of them before the first answer, so that it does not matter what is computed at once.
         for window, logits in list(scored(model, pending)):
-            shares = [
-                shares_of(each, own, certainty) for each, own in zip(window.open(), logits, strict=True)
-            ]
-            surest = int(np.argmax([each.max() for each in shares]))
-            for number, each in enumerate(window.open()):
-                if not is_global or number == surest:
-                    answer(each, logits[number], certainty, put_in=is_global)
+            pairs = [*zip(window.open(), logits, strict=True)]
+            if is_global:
+                pairs = [max(pairs, key=lambda pair: shares_of(*pair, certainty).max())]
+            for each, own in pairs:
+                answer(each, own, certainty, put_in=is_global)
         pending = [window for window in pending if window.open()]
     return [[each.shares if each else None for each in questions] for questions, _ in found]
 

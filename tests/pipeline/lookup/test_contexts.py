@@ -98,8 +98,8 @@ def test_pages_that_are_held_out_say_nothing(pages: Pages, tmp_path: Path) -> No
 def test_each_title_is_looked_up_once(pages: Pages, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = write_contexts(tmp_path, pages)
     table, calls = ContextTable(str(tmp_path)), count()
-    get = table._rows.get
-    monkeypatch.setattr(table._rows, "get", lambda title: (next(calls), get(title))[1])
+    get = table._row
+    monkeypatch.setattr(table, "_row", lambda title: (next(calls), get(title))[1])
     first, second = (row["title"] for row in made.rows[:2])
     one, two, three = table.cosines(made.rows[0]["words"][0], [[first, second, first], [second], [first]])
     assert next(calls) == 2
