@@ -159,13 +159,13 @@ def open_linker(options: argparse.Namespace) -> Linker:
     folder = options.model and model_folder(options.model)
     if folder:
         model = load_model(
-            folder, annotator.table, words_of(folder, options.tokenizer), device=options.device
+            folder, annotator.table, tokenizer_of(folder, options.tokenizer), device=options.device
         )
         linker = replace(linker, model=replace(model, tokens_per_batch=options.tokens_per_batch))
     return with_recognition(with_options(linker, folder, options), options)
 
 
-def words_of(model: Path, tokenizer: Path | None) -> WordTokenizer:
+def tokenizer_of(model: Path, tokenizer: Path | None) -> WordTokenizer:
     """The tokenizer of a model's folder, unless another one is given. Raises: ValueError where the folder has none."""
     if tokenizer:
         return WordTokenizer.load(tokenizer)
