@@ -178,7 +178,7 @@ class ContextTable:
         places = np.minimum(np.searchsorted(numbers, theirs), len(numbers) - 1)
         is_shared = numbers[places] == theirs
         products = their_weights[is_shared] * weights[places[is_shared]]
-        return np.bincount(owners[is_shared], products, len(rows))
+        return np.bincount(owners[is_shared], products, len(rows)).astype(np.float64, copy=False)
 
     def _vector(self, text: str) -> tuple[NDArray[np.int32], Floats]:
         """(numbers, rising, and weights) of a text's words that are known; the weights have the length 1."""

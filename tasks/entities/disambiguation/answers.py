@@ -47,7 +47,7 @@ def disambiguate(
         for window, logits in list(scored(model, pending)):
             pairs = [*zip(window.open(), logits, strict=True)]
             if is_global:
-                pairs = [max(pairs, key=lambda pair: shares_of(*pair, certainty).max())]
+                pairs = [max(pairs, key=lambda pair: shares_of(pair[0], pair[1], certainty).max())]
             for each, own in pairs:
                 answer(each, own, certainty, put_in=is_global)
         pending = [window for window in pending if window.open()]
