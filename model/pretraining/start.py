@@ -1,5 +1,6 @@
 """The model that pretraining starts from: from scratch, or around the words of a base model."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,6 +18,8 @@ from model.luke.new_entities import copy_places
 from model.pretraining.configuration import Configuration
 from model.pretraining.recipes import SCRATCH
 
+logger = logging.getLogger(__name__)
+MOST_SPARE_WORDS = 127  # tables are rounded up to a multiple of 128 at most; more is another tokenizer's
 TITLE_SHARE = 0.3  # of the whole title beside the name
 TITLE_DEVIATION = 0.1  # of entities' vectors
 HEAD_BIAS = 6.0  # there GELU lets through what it is given; the layer norm takes the bias out again
@@ -60,6 +63,11 @@ def without_spare_words(
     config: LukeConfig, weights: Mapping[str, torch.Tensor], count: int
 ) -> tuple[LukeConfig, dict[str, torch.Tensor]]:
     """A base model without the rows behind the `count` words of its tokenizer, by which some tables are rounded up."""
+    if config.vocab_size > count:
+        logger.info(
+            "the base model's last %d word rows are no word of its tokenizer, and are left out",
+            config.vocab_size - count,
+        )
     tables = ("luke.word_embeddings.token.weight", "word_head.bias")
     kept = {key: tensor[:count] if key in tables else tensor for key, tensor in weights.items()}
     return replace(config, vocab_size=count), kept
@@ -72,11 +80,11 @@ def is_word_side(key: str) -> bool:
 
 def check_base(config: LukeConfig, facts: SequenceFacts, base_model: str) -> None:
     """Raise a ValueError unless the base model has the words of the sequences and enough positions."""
-    for name, found, wanted, fits in (
-        ("vocab_size", config.vocab_size, facts.word_vocab_size, config.vocab_size >= facts.word_vocab_size),
-        ("pad_token_id", config.pad_token_id, facts.pad_id, config.pad_token_id == facts.pad_id),
+    for name, found, wanted, most in (
+        ("vocab_size", config.vocab_size, facts.word_vocab_size, facts.word_vocab_size + MOST_SPARE_WORDS),
+        ("pad_token_id", config.pad_token_id, facts.pad_id, facts.pad_id),
     ):
-        if not fits:
+        if not wanted <= found <= most:
             raise ValueError(
                 f"{base_model}: {name} {found}, but the sequences were made with {wanted}; "
                 "make the sequences with the base model's own tokenizer"

@@ -57,9 +57,7 @@ def lines(stream: Any, name: str, kind: str | None) -> Iterator[bytes]:
             beginning = found[0].decode("utf-8-sig")
             is_array = beginning.lstrip().startswith("[")
             what = "a JSON array does" if is_array else "annotated documents do"
-            remedy = (
-                "one object a line, as jq -c '.[]'" if is_array else "with python -m tasks.entities convert"
-            )
+            remedy = "as jq -c '.[]' does" if is_array else "with python -m tasks.entities convert"
             raise ValueError(
                 f"{name}: begins with {beginning!r}, as {what}; make JSON lines of it, {remedy}, or give "
                 "--input lines if it is text"

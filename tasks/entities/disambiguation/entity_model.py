@@ -61,10 +61,9 @@ class EntityModel:
         """Rows for pages that the model does not know."""
         return TitleRows(self.module, self.tokenizer, self.known())
 
-    def prepare(self) -> "EntityModel":
-        """Find the rows for pages that it does not know now; the first question would wait for them."""
+    def prepare(self) -> None:
+        """Find the map for pages that it does not know; the first question would wait for it."""
         _ = self.of_titles
-        return self
 
     def vectors(self, questions: Sequence[Question]) -> tuple[Tensor, Tensor]:
         """For all candidates, those of one question after another, what the head's logits are made with.

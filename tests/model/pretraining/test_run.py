@@ -916,6 +916,7 @@ def test_paper_s_recipe() -> None:
 def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) -> None:
     models = {
         "few": {"vocab_size": 50},
+        "many": {"vocab_size": 60 + 128},
         "short": {"max_position_embeddings": 20},
         "other": {"pad_token_id": 0},
     }
@@ -931,6 +932,10 @@ def test_what_does_not_fit_together_is_refused(sequences: Path, tmp_path: Path) 
         (
             {"base_model": str(tmp_path / "few")},
             "vocab_size 50, but the sequences were made with 60; make the",
+        ),
+        (
+            {"base_model": str(tmp_path / "many")},
+            "vocab_size 188, but the sequences were made with 60; make the",
         ),
         (
             {"base_model": str(tmp_path / "other")},

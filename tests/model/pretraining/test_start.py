@@ -57,9 +57,10 @@ def test_a_new_word_head_is_the_same_with_and_without_entities(
 
 @pytest.mark.parametrize("kind", ["RobertaForMaskedLM", "BertForMaskedLM", "BertModel"])
 def test_rows_of_no_word_are_left_out_of_a_base_model(
-    tmp_path: Path, facts: SequenceFacts, kind: str
+    tmp_path: Path, facts: SequenceFacts, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its vocabulary is the tokenizer's, though its tables are rounded up."""
+    caplog.set_level("INFO")
     theirs = words_of_transformers(kind, vocab_size=64)
     theirs.save_pretrained(tmp_path / "base")
     module, new = build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
@@ -68,6 +69,7 @@ def test_rows_of_no_word_are_left_out_of_a_base_model(
     table = module.luke.word_embeddings.token.weight
     assert torch.equal(table, theirs.get_input_embeddings().weight[:size])
     assert "luke.word_embeddings.token.weight" not in new
+    assert "last 4 word rows are no word of its tokenizer, and are left out" in caplog.text
     assert module.word_head.bias.shape == (size,)
     if "ForMaskedLM" in kind:
         assert torch.equal(module.word_head.bias, theirs.get_output_embeddings().bias[:size])

@@ -228,9 +228,11 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
         ({"min_probability": 1.0}, 0.34, "B", [given]),
     ):
         asked = linker(table, Certainty(**certainty), min_found=found)
-        [bob] = [each for each in answers(asked, *spans) if each["mention"] == "Bob"]
+        every = answers(asked, *spans)
+        [bob] = [each for each in every if each["mention"] == "Bob"]
         assert (bob["title"], bob["link_probability"]) == (title, None if spans else 0.333333)
-        assert asked.unsure[bob["step"]] >= (title is None)
+        unsure = [each for each in every if each["title"] is None and each["probability"] is not None]
+        assert asked.unsure.total() == len(unsure) == sum(each["title"] is None for each in every)
 
 
 def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
