@@ -9,13 +9,14 @@ from model.luke.config import CHOICES, check_type, preset
 from model.luke.config import check_value as check
 from model.pretraining.recipes import (
     AROUND_A_BASE,
+    CONTEXTS,
     DROPOUT,
-    RANDOM,
     RECIPE_NAMES,
     RECIPES,
     SCRATCH,
     SHORT_NAMES,
     SIZES,
+    STARTS,
     TITLES,
     TRAINABLE,
     Recipe,
@@ -63,9 +64,9 @@ FLAGS: Mapping[str, Flag] = {
     "masked_words": Flag(float, "share of the words that are hidden; without entities 0 is 0.15"),
     "masked_entities": Flag(float, "share of the entities that are hidden"),
     "entity_start": Flag(
-        (TITLES, RANDOM),
-        "how entities begin: as what the words of their titles say, or at random (default: titles around a base model, "
-        "but random in profile paper)",
+        STARTS,
+        "how entities begin: as what the words of their titles say, as what these and the words around them say, or at "
+        "random (default: contexts around a base model, but random in profile paper)",
     ),
     "layers": Flag(int, "layers, without a base model", 1),
     "hidden_size": Flag(
@@ -192,10 +193,11 @@ def changed(configuration: Configuration, values: Mapping[str, Any]) -> Configur
 def check_together(configuration: Configuration, given: Mapping[str, Any]) -> None:
     """Raise a ValueError for values that make no sense with the configuration's base model, or without one."""
     if configuration.base_model == SCRATCH:
-        if given.get("entity_start") == TITLES:
+        start = given.get("entity_start")
+        if start in (CONTEXTS, TITLES):
             raise ValueError(
-                "entity_start is 'titles', but without a base model words say nothing yet; say random, or give a base "
-                "model"
+                f"entity_start is {start!r}, but without a base model words say nothing yet; say random, or give a "
+                "base model"
             )
         if {"new"} == {each for each in as_list(given.get("phases", ())) if isinstance(each, str)}:
             raise ValueError(

@@ -20,8 +20,7 @@ SCRATCH = "scratch"
 TRAINABLE = ("new", "all")
 AUTO = "auto"
 PRECISIONS = ("float32", "bf16")
-TITLES, RANDOM = "titles", "random"
-STARTS = (AUTO, TITLES, RANDOM)
+CONTEXTS, TITLES, RANDOM = STARTS = "contexts", "titles", "random"
 # A micro-batch on a GPU: what keeps one busy, where half of its memory holds what is kept for the way back.
 GPU_TOKENS = 32_768
 _MEMORY_SHARE = 0.5
@@ -66,8 +65,8 @@ class Recipe:
     of 1 no other entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of the entities in whole text and,
     where the recipe hides words, MASKED_SHARE of both.
     Sequences with fewer than `min_entities` known entities are left out.
-    `entity_start` says how entities begin: as what their `titles` say, or `random`; `auto` is titles around a base
-    model, but random in profile `paper`.
+    `entity_start` says how entities begin: as what their `titles` say, or what these and their `contexts` do, the words
+    of their sequences, or `random`; `auto` is contexts around a base model, but random in profile `paper`.
     """
 
     phases: tuple[Phase, ...]
@@ -105,7 +104,8 @@ class Recipe:
         check(is_pair, "betas", self.betas, "two numbers, each at least 0 and below 1")
         for name in ("weight_decay", "masked_word_share", "masked_entity_share"):
             check(0 <= getattr(self, name) <= 1, name, getattr(self, name), "at least 0, at most 1")
-        check(self.entity_start in STARTS, "entity_start", self.entity_start, f"one of {', '.join(STARTS)}")
+        starts = (AUTO, *STARTS)
+        check(self.entity_start in starts, "entity_start", self.entity_start, f"one of {', '.join(starts)}")
         if not self.masked_word_share and not self.masked_entity_share:
             raise ValueError("masked_word_share and masked_entity_share are 0: there is nothing to learn")
 
@@ -134,9 +134,9 @@ class Recipe:
         return {"precision": self.precision, "tokens_per_batch": self.tokens_per_batch}
 
     def start_of_entities(self, *, base_model: str, profile: str) -> str:
-        """How entities begin: TITLES or RANDOM."""
+        """How entities begin: one of STARTS."""
         if self.entity_start == AUTO:
-            return TITLES if base_model != SCRATCH and profile != "paper" else RANDOM
+            return CONTEXTS if base_model != SCRATCH and profile != "paper" else RANDOM
         return self.entity_start
 
     def without_entities(self) -> "Recipe":

@@ -28,8 +28,8 @@ from model.pretraining.configuration import Configuration, values_text
 from model.pretraining.evaluation import Schedule, show_answers
 from model.pretraining.loader import Loader
 from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched
-from model.pretraining.recipes import RANDOM, SCRATCH, TITLES, Recipe
-from model.pretraining.start import begin_with_titles, build_model
+from model.pretraining.recipes import RANDOM, SCRATCH, Recipe
+from model.pretraining.start import begin_with_words, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
 from model.training.checkpoints import Checkpoint, hold, latest_checkpoint, remove_leftover
 from model.training.loop import resolve_device
@@ -81,8 +81,6 @@ def pretrain(
                 remove_leftover(output / CHECKPOINTS)
             return last_figures(output)
         explain(configuration)
-        if recipe.entity_start == TITLES and ranks.is_first:  # the others get its weights
-            begin_with_titles(module, corpus.titles(), corpus.facts.mask_id)
         loader = Loader(
             corpus, recipe, profile=profile, seed=seed, entities=configuration.entities, ranks=ranks
         )
@@ -90,7 +88,7 @@ def pretrain(
             message = "%s: %d of %d sequences have fewer than %d known entities and are left out"
             logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)
         with hold(output / CHECKPOINTS) if ranks.is_first else nullcontext():
-            checkpoint = set_out(module, output, run, ranks, recipe)
+            checkpoint = set_out(module, corpus, output, run, ranks, recipe)
             with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
                 held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
                 watched = watch(recipe, held_out, module, ranks, record, evaluate_every)
@@ -193,13 +191,20 @@ def write_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def set_out(
-    module: LukeForPretraining, output: Path, run: Mapping[str, Any], ranks: Ranks, recipe: Recipe
+    module: LukeForPretraining,
+    corpus: Corpus,
+    output: Path,
+    run: Mapping[str, Any],
+    ranks: Ranks,
+    recipe: Recipe,
 ) -> Checkpoint | None:
-    """Gives every process the model from which the run goes on: that of its last checkpoint, if there is one."""
+    """Gives every process the model from which the run goes on: that of its last checkpoint, or the first one."""
     checkpoint = latest_checkpoint(output / CHECKPOINTS, run, ranks.count, ranks.device, recipe.computing())
     if checkpoint:
         logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
         checkpoint.restore_model(module)
+    elif ranks.is_first and recipe.entity_start != RANDOM:  # the others get its weights
+        begin_with_words(module, corpus, recipe.entity_start)
     ranks.wait()  # all have looked at the checkpoints that the first one may now remove
     module.to(ranks.device)
     ranks.share(module.state_dict().values())

@@ -9,19 +9,20 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from model.data.shards import SequenceFacts, Titles, TitleWords
+from model.data.contexts import context_vectors
+from model.data.shards import Corpus, SequenceFacts, Titles, TitleWords
 from model.exchange.load import is_entity_aware_query, load_strictly, read_model
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, LukeConfig, preset
 from model.luke.embeddings import initialise
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.luke.new_entities import copy_places
 from model.pretraining.configuration import Configuration
-from model.pretraining.recipes import SCRATCH
+from model.pretraining.recipes import CONTEXTS, SCRATCH
 
 logger = logging.getLogger(__name__)
 MOST_SPARE_WORDS = 127  # tables are rounded up to a multiple of 128 at most; more is another tokenizer's
 TITLE_SHARE = 0.3  # of the whole title beside the name
-TITLE_DEVIATION = 0.1  # of entities' vectors
+DEVIATION = 0.1  # of entities' vectors
 HEAD_BIAS = 6.0  # there GELU lets through what it is given; the layer norm takes the bias out again
 
 
@@ -97,19 +98,22 @@ def check_base(config: LukeConfig, facts: SequenceFacts, base_model: str) -> Non
 
 
 @torch.no_grad()
-def begin_with_titles(module: LukeForPretraining, titles: Titles, mask_id: int) -> None:
-    """Let entities begin as what their titles say in the words of a base model, and be asked for as words are.
+def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> None:
+    """Let entities begin as what words of a base model say of them, and be asked for as words are.
 
-    An entity is the mean vector of its name's words and, for less, of its whole title's; [MASK] is the word [MASK].
-    Positions, type and layer norm of entities are the words'. The head begins as a layer norm alone: its matrix is the
-    identity, and a bias for all units keeps its activation from cutting off what is negative. Where entities are
+    An entity is the mean vector of its name's words and, for less, of its whole title's; if `start` is CONTEXTS, also
+    that of the words of its sequences, which is as long as the first in the mean of all entities. [MASK] is the word
+    [MASK]. Positions, type and layer norm of entities are the words'. The head begins as a layer norm alone: its matrix
+    is the identity, and a bias for all units keeps its activation from cutting off what is negative. Where entities are
     narrower than words, they keep [MASK] as it is, and the directions that hold most of the others.
     """
     words, entities = module.luke.word_embeddings.token.weight, module.luke.entity_embeddings
     width = module.config.entity_emb_size
     copy_places(module.luke)
-    vectors = title_vectors(words, titles)
-    vectors[MASK_ENTITY] = words[mask_id]
+    vectors = title_vectors(words, corpus.titles())
+    if start == CONTEXTS:
+        vectors = scaled(vectors + of_length(context_vectors(words, corpus), mean_length(vectors)))
+    vectors[MASK_ENTITY] = words[corpus.facts.mask_id]
     basis = main_directions(vectors, width)
     entities.token.weight.copy_(vectors if width == len(basis) else vectors @ basis)
     if isinstance(entities.projection, torch.nn.Linear):
@@ -125,9 +129,24 @@ def begin_with_titles(module: LukeForPretraining, titles: Titles, mask_id: int) 
 
 def title_vectors(table: torch.Tensor, titles: Titles) -> torch.Tensor:
     """For each entity (entities, hidden) what its title's words have in `table`, with a standard deviation of 0.1."""
-    vectors = named_vectors(table, titles, table.mean(dim=0))
+    return scaled(named_vectors(table, titles, table.mean(dim=0)))
+
+
+def scaled(vectors: torch.Tensor) -> torch.Tensor:
+    """Vectors (entities, hidden) whose standard deviation is 0.1 without the special ones, unless it is 0."""
     deviation = vectors[SPECIAL_ENTITIES:].std() if len(vectors) > SPECIAL_ENTITIES else 0.0
-    return vectors.mul_(TITLE_DEVIATION / deviation) if deviation > 0 else vectors
+    return vectors * (DEVIATION / deviation) if deviation > 0 else vectors
+
+
+def mean_length(vectors: torch.Tensor) -> torch.Tensor:
+    """The mean length of vectors (entities, hidden) without the special ones."""
+    return vectors[SPECIAL_ENTITIES:].norm(dim=1).mean()
+
+
+def of_length(vectors: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
+    """Vectors (entities, hidden) that have this mean length, unless all are 0."""
+    own = mean_length(vectors)
+    return vectors * (length / own) if own > 0 else vectors
 
 
 def named_vectors(table: torch.Tensor, titles: Titles, centre: torch.Tensor) -> torch.Tensor:

@@ -144,7 +144,7 @@ class Pretrain(LukeSettings, Pretraining):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    VERSION = 14
+    VERSION = 15
     entities = True
 
     def requires(self) -> dict[str, Stage]:

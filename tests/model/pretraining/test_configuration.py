@@ -28,7 +28,7 @@ from model.pretraining.recipes import (
     changed_phases,
     read_values,
 )
-from model.pretraining.start import build_model
+from model.pretraining.start import begin_with_words, build_model
 from tests.support import ROOT
 from tests.support.models import TINY, words_of_transformers
 from tests.support.pretraining import SHORT, contents, run
@@ -162,7 +162,7 @@ def test_the_small_preset_is_of_a_base_model_s_sizes() -> None:
     starts = [
         around.recipe.start_of_entities(base_model="x", profile=profile) for profile in ("fixed", "paper")
     ]
-    assert starts == ["titles", "random"]
+    assert starts == ["contexts", "random"]
     ignored = choose("tiny", flags={"entity_start": "titles"}, entities=False)
     assert ignored.changes() == {}, "it has no entities that could begin with anything"
 
@@ -248,8 +248,12 @@ REFUSED = [
         {"masked_words": 0, "masked_entities": 0},
         "masked_word_share and masked_entity_share are 0: there is nothing",
     ),
-    ({"entity_start": "zero"}, "entity_start is 'zero', but must be one of auto, titles, random"),
+    ({"entity_start": "zero"}, "entity_start is 'zero', but must be one of auto, contexts, titles, random"),
     ({"entity_start": "titles"}, "entity_start is 'titles', but without a base model words say nothing yet"),
+    (
+        {"entity_start": "contexts"},
+        "entity_start is 'contexts', but without a base model words say nothing yet",
+    ),
     ({"precision": "fp8"}, "precision is 'fp8', but must be one of auto, float32, bf16"),
 ]
 
@@ -424,39 +428,36 @@ def test_no_flag_is_left_out() -> None:
 
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize(
-    ("start", "profile", "is_titled"),
+    ("start", "profile", "wanted"),
     [
-        ("titles", "fixed", True),
-        ("random", "fixed", False),
-        ("auto", "fixed", True),
-        ("auto", "paper", False),
+        ("contexts", "fixed", "contexts"),
+        ("titles", "fixed", "titles"),
+        ("random", "fixed", "random"),
+        ("auto", "fixed", "contexts"),
+        ("auto", "paper", "random"),
     ],
 )
 def test_how_entities_start_reaches_the_model(
-    sequences: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    start: str,
-    profile: str,
-    is_titled: bool,
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str, profile: str, wanted: str
 ) -> None:
-    """Entities that begin as titles have the positions of words."""
     words_of_transformers("RobertaForMaskedLM").save_pretrained(tmp_path / "base")
     make, found = PhaseTraining.make_optimizer, []
 
     def make_optimizer(self: PhaseTraining, phase: Phase) -> torch.optim.Optimizer:
-        luke = self.module.luke
-        words, count = luke.word_embeddings.position.weight, self.module.config.max_words
-        found.append(torch.equal(luke.entity_embeddings.position.weight[:count], words[-count:]))
+        found.append({name: tensor.clone() for name, tensor in self.module.state_dict().items()})
         return make(self, phase)
 
     monkeypatch.setattr(PhaseTraining, "make_optimizer", make_optimizer)
-    base = str(tmp_path / "base")
-    options = {} if start == "auto" else {"entity_start": start}
-    run(sequences, tmp_path / "out", base_model=base, profile=profile, **options)
-    assert found[0] == is_titled
+    options: dict[str, Any] = {"base_model": str(tmp_path / "base")}
+    options |= {} if start == "auto" else {"entity_start": start}
+    run(sequences, tmp_path / "out", profile=profile, seed=1, **options)
+    corpus = Corpus(sequences)
+    module, _ = build_model(corpus.facts, choose("tiny", base_model=options["base_model"]), seed=1)
+    if wanted != "random":
+        begin_with_words(module, corpus, wanted)
+    assert all(torch.equal(tensor, found[0][name]) for name, tensor in module.state_dict().items())
     record = json.loads((tmp_path / "out" / "pretraining.json").read_text())
-    assert record["recipe"]["entity_start"] == ("titles" if is_titled else "random"), "as it was resolved"
+    assert record["recipe"]["entity_start"] == wanted, "as it was resolved"
 
 
 DISAMBIGUATION = ROOT / "examples/recipes/entity_disambiguation.toml"

@@ -26,8 +26,8 @@ from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.configuration import Configuration, choose
 from model.pretraining.loader import Loader, MicroBatch, Step
 from model.pretraining.phases import PhaseTraining, Settings, moved
-from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
-from model.pretraining.start import begin_with_titles, build_model
+from model.pretraining.recipes import CONTEXTS, PAPER_RECIPE, RECIPES, Phase
+from model.pretraining.start import begin_with_words, build_model
 from model.training.checkpoints import hold
 from model.training.metrics_log import read_lines
 from model.training.optimizer import UncorrectedAdamW, linear_schedule
@@ -541,7 +541,7 @@ def begun(sequences: Path, configuration: Configuration) -> dict[str, torch.Tens
     corpus = Corpus(sequences)
     module, _ = build_model(corpus.facts, configuration, seed=1)
     if configuration.entities:
-        begin_with_titles(module, corpus.titles(), corpus.facts.mask_id)
+        begin_with_words(module, corpus, CONTEXTS)
     return module.state_dict()
 
 

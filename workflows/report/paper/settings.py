@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from model.luke.config import PRESETS
 from model.pretraining.configuration import values_text
-from model.pretraining.recipes import RANDOM
+from model.pretraining.recipes import CONTEXTS, RANDOM, TITLES
 from tasks.finetuning.paper import (
     DATASETS,
     FINE_TUNING,
@@ -25,6 +25,11 @@ RowType = TypeVar("RowType")
 Used = Sequence[tuple[str, Value]]
 """The values of one hyper-parameter, each with what used it."""
 NOT_RECORDED = ("Training time", "Number of GPUs")
+BEGINNINGS = {
+    CONTEXTS: "as what their titles and the words around them say",
+    TITLES: "as what their titles say",
+    RANDOM: "at random",
+}
 DEV_SCORE = "Dev score"  # a result and no setting
 NOT_RECORDED_NOTE = "Times and numbers of GPUs of our own runs are no part of a result, and are not recorded."
 
@@ -108,7 +113,7 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
     steps = " + ".join(f"{count:,}" for count in recipe["steps"])
     changes = f" with {values_text(ours['changes'])}" if ours["changes"] else ""
     large = PRESETS["large"]
-    start = "at random" if recipe["entity_start"] == RANDOM else "as what their titles say"
+    start = BEGINNINGS[recipe["entity_start"]]
     note = (
         f"Ours: preset {ours['preset']}{changes}, {steps} steps, {model['num_hidden_layers']} layers of "
         f"{model['hidden_size']:,} units, {model['entity_vocab_size']:,} entities that begin {start}. "

@@ -1,0 +1,84 @@
+"""What stands around entities in the sequences of pretraining, as vectors of words."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from model.data.shards import REMEDY, Corpus
+from model.luke.config import SPECIAL_ENTITIES
+
+MOST_WORDS = (
+    1 << 28
+)  # that are read; of larger corpora each second sequence, each third and so on: minutes, not hours
+SHRINKAGE = 2.0  # sequences that say nothing, beside those of each entity: few sequences say little
+Integers = NDArray[np.int64]
+
+
+def context_vectors(table: torch.Tensor, corpus: Corpus) -> torch.Tensor:
+    """For each entity (entities, hidden) what the words of its sequences have in `table` (words, hidden).
+
+    A sequence is the mean of its words' rows, less that of the whole table, where a word counts by the logarithm of
+    how many times as many sequences there are as have it. An entity is the mean of its sequences, less that of all
+    entities' ones, and is nearer to 0 where these are few. Special entities, and those without a sequence, are 0. One
+    block of the corpus is in memory at a time. ValueError for ids of words or entities that are too high.
+    """
+    step = -(-sum(len(batch.column("word_ids").values) for batch in corpus.batches) // MOST_WORDS)
+    weights = torch.from_numpy(word_weights(corpus, step)).to(table)
+    weighted = (table - table.mean(dim=0)) * weights[:, None]
+    sums = table.new_zeros(corpus.facts.entity_vocab_size, table.shape[1])
+    counts = table.new_zeros(len(sums), 1)
+    for batch in each_of(corpus, step):
+        words, begins, _ = (torch.from_numpy(each) for each in flat(batch, "word_ids"))
+        sequences, entities = (torch.from_numpy(each) for each in known_entities(batch, corpus))
+        means = functional.embedding_bag(words, weighted, begins, mode="sum")
+        means /= functional.embedding_bag(words, weights[:, None], begins, mode="sum").clamp_min(1e-6)
+        sums.index_add_(0, entities, means[sequences])
+        counts.index_add_(0, entities, counts.new_ones(len(entities), 1))
+    mean = sums.sum(dim=0) / counts.sum().clamp_min(1)
+    return (sums - counts * mean) / (counts + SHRINKAGE)
+
+
+def word_weights(corpus: Corpus, step: int) -> NDArray[np.float32]:
+    """For each word (words,) the logarithm of how many times as many sequences there are as have it."""
+    size = corpus.facts.word_vocab_size
+    counts, sequences = np.zeros(size, np.int64), 0
+    for batch in each_of(corpus, step):
+        counts += np.bincount(distinct(batch, "word_ids", size, corpus)[1], minlength=size)
+        sequences += batch.num_rows
+    return np.log((sequences + 1) / (counts + 1)).astype(np.float32)
+
+
+def known_entities(batch: pa.RecordBatch, corpus: Corpus) -> tuple[Integers, Integers]:
+    """Each known entity of each sequence once: the sequences' numbers in the batch, and the entities."""
+    sequences, entities = distinct(batch, "entity_ids", corpus.facts.entity_vocab_size, corpus)
+    is_known = entities >= SPECIAL_ENTITIES
+    return sequences[is_known], entities[is_known]
+
+
+def each_of(corpus: Corpus, step: int) -> Iterator[pa.RecordBatch]:
+    """The blocks of a corpus, with each `step`-th of all its sequences."""
+    for batch, end in zip(corpus.batches, corpus.ends, strict=True):
+        first = -(end - batch.num_rows) % step
+        yield batch if step == 1 else batch.take(pa.array(range(first, batch.num_rows, step), pa.int64()))
+
+
+def flat(batch: pa.RecordBatch, column: str) -> tuple[Integers, Integers, Integers]:
+    """All numbers of a column of lists, where each list begins among them, and the number of each one's list."""
+    lists = batch.column(column)
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    values = lists.flatten().to_numpy().astype(np.int64)
+    return values, offsets[:-1] - offsets[0], np.repeat(np.arange(len(lists)), np.diff(offsets))
+
+
+def distinct(batch: pa.RecordBatch, column: str, size: int, corpus: Corpus) -> tuple[Integers, Integers]:
+    """Each number of each list of a column once: the lists' numbers, and the numbers; ValueError unless below size."""
+    values, _, lists = flat(batch, column)
+    if len(values) and not 0 <= values.min() <= values.max() < size:
+        raise ValueError(
+            f"{corpus.folder}: {column} from {values.min()} to {values.max()}, wanted 0 to {size - 1}; {REMEDY}"
+        )
+    return np.divmod(np.unique(lists * size + values), size)
