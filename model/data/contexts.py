@@ -11,10 +11,10 @@ from torch.nn import functional
 from model.data.shards import REMEDY, Corpus
 from model.luke.config import SPECIAL_ENTITIES
 
-MOST_WORDS = (
-    1 << 28
-)  # that are read; of larger corpora each second sequence, each third and so on: minutes, not hours
+# Words that are read: minutes of one core. Of a larger corpus each second sequence is taken, or each third and so on.
+MOST_WORDS = 1 << 28
 SHRINKAGE = 2.0  # sequences that say nothing, beside those of each entity: few sequences say little
+_ROWS = 1 << 16  # that are computed at once, for the memory
 Integers = NDArray[np.int64]
 
 
@@ -39,7 +39,9 @@ def context_vectors(table: torch.Tensor, corpus: Corpus) -> torch.Tensor:
         sums.index_add_(0, entities, means[sequences])
         counts.index_add_(0, entities, counts.new_ones(len(entities), 1))
     mean = sums.sum(dim=0) / counts.sum().clamp_min(1)
-    return (sums - counts * mean) / (counts + SHRINKAGE)
+    for rows, number in zip(sums.split(_ROWS), counts.split(_ROWS), strict=True):
+        rows.sub_(number * mean).div_(number + SHRINKAGE)
+    return sums
 
 
 def word_weights(corpus: Corpus, step: int) -> NDArray[np.float32]:

@@ -112,7 +112,9 @@ def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> 
     copy_places(module.luke)
     vectors = title_vectors(words, corpus.titles())
     if start == CONTEXTS:
-        vectors = scaled(vectors + of_length(context_vectors(words, corpus), mean_length(vectors)))
+        contexts = context_vectors(words, corpus)
+        if (length := mean_length(contexts)) > 0:
+            vectors = scale(vectors.add_(contexts.mul_(mean_length(vectors) / length)))
     vectors[MASK_ENTITY] = words[corpus.facts.mask_id]
     basis = main_directions(vectors, width)
     entities.token.weight.copy_(vectors if width == len(basis) else vectors @ basis)
@@ -129,24 +131,18 @@ def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> 
 
 def title_vectors(table: torch.Tensor, titles: Titles) -> torch.Tensor:
     """For each entity (entities, hidden) what its title's words have in `table`, with a standard deviation of 0.1."""
-    return scaled(named_vectors(table, titles, table.mean(dim=0)))
+    return scale(named_vectors(table, titles, table.mean(dim=0)))
 
 
-def scaled(vectors: torch.Tensor) -> torch.Tensor:
-    """Vectors (entities, hidden) whose standard deviation is 0.1 without the special ones, unless it is 0."""
+def scale(vectors: torch.Tensor) -> torch.Tensor:
+    """These vectors (entities, hidden), with a standard deviation of 0.1 without the special ones, unless it is 0."""
     deviation = vectors[SPECIAL_ENTITIES:].std() if len(vectors) > SPECIAL_ENTITIES else 0.0
-    return vectors * (DEVIATION / deviation) if deviation > 0 else vectors
+    return vectors.mul_(DEVIATION / deviation) if deviation > 0 else vectors
 
 
 def mean_length(vectors: torch.Tensor) -> torch.Tensor:
     """The mean length of vectors (entities, hidden) without the special ones."""
     return vectors[SPECIAL_ENTITIES:].norm(dim=1).mean()
-
-
-def of_length(vectors: torch.Tensor, length: torch.Tensor) -> torch.Tensor:
-    """Vectors (entities, hidden) that have this mean length, unless all are 0."""
-    own = mean_length(vectors)
-    return vectors * (length / own) if own > 0 else vectors
 
 
 def named_vectors(table: torch.Tensor, titles: Titles, centre: torch.Tensor) -> torch.Tensor:
