@@ -13,19 +13,30 @@ from model.luke.config import SPECIAL_ENTITIES
 
 # Words that are read: minutes of one core. Of a larger corpus each second sequence is taken, or each third and so on.
 MOST_WORDS = 1 << 28
-SHRINKAGE = 2.0  # sequences that say nothing, beside those of each entity: few sequences say little
+EXPECTED_SEQUENCES = 5.0  # for which what a title lets expect counts, beside those of each entity
+RIDGE = 1e-3  # of the mean square of titles
 _ROWS = 1 << 16  # that are computed at once, for the memory
 Integers = NDArray[np.int64]
 
 
-def context_vectors(table: torch.Tensor, corpus: Corpus) -> torch.Tensor:
+def context_vectors(table: torch.Tensor, corpus: Corpus, titles: torch.Tensor) -> torch.Tensor:
     """For each entity (entities, hidden) what the words of its sequences have in `table` (words, hidden).
 
     A sequence is the mean of its words' rows, less that of the whole table, where a word counts by the logarithm of
     how many times as many sequences there are as have it. An entity is the mean of its sequences, less that of all
-    entities' ones, and is nearer to 0 where these are few. Special entities, and those without a sequence, are 0. One
-    block of the corpus is in memory at a time. ValueError for ids of words or entities that are too high.
+    entities' ones, and of five more as the vectors of `titles` (entities, hidden) let expect by a linear map. So one
+    with few or no sequences is like others with such a title. One block of the corpus is in memory at a time.
+    ValueError for ids of words or entities that are too high.
     """
+    sums, counts = sums_of_sequences(table, corpus)
+    expected = expected_vectors(sums, counts, titles)
+    for rows, number, others in zip(*(each.split(_ROWS) for each in (sums, counts, expected)), strict=True):
+        rows.add_(others, alpha=EXPECTED_SEQUENCES).div_(number + EXPECTED_SEQUENCES)
+    return sums
+
+
+def sums_of_sequences(table: torch.Tensor, corpus: Corpus) -> tuple[torch.Tensor, torch.Tensor]:
+    """The sum of each known entity's sequences (entities, hidden), and how many there are (entities, 1)."""
     step = -(-sum(len(batch.column("word_ids").values) for batch in corpus.batches) // MOST_WORDS)
     weights = torch.from_numpy(word_weights(corpus, step)).to(table)
     weighted = (table - table.mean(dim=0)) * weights[:, None]
@@ -40,8 +51,19 @@ def context_vectors(table: torch.Tensor, corpus: Corpus) -> torch.Tensor:
         counts.index_add_(0, entities, counts.new_ones(len(entities), 1))
     mean = sums.sum(dim=0) / counts.sum().clamp_min(1)
     for rows, number in zip(sums.split(_ROWS), counts.split(_ROWS), strict=True):
-        rows.sub_(number * mean).div_(number + SHRINKAGE)
-    return sums
+        rows.sub_(number * mean)
+    return sums, counts
+
+
+def expected_vectors(sums: torch.Tensor, counts: torch.Tensor, titles: torch.Tensor) -> torch.Tensor:
+    """The mean sequence that each title lets expect (entities, hidden): a ridge regression over all entities.
+
+    An entity counts for more, the more sequences it has, but for no more than 1.
+    """
+    shares = counts / (counts + EXPECTED_SEQUENCES)
+    squares = titles.T @ (shares * titles)
+    squares.diagonal().add_(max(RIDGE * float(squares.trace()) / len(squares), 1e-6))
+    return titles @ torch.linalg.solve(squares, titles.T @ (sums / (counts + EXPECTED_SEQUENCES)))
 
 
 def word_weights(corpus: Corpus, step: int) -> NDArray[np.float32]:

@@ -65,8 +65,8 @@ class Recipe:
     of 1 no other entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of the entities in whole text and,
     where the recipe hides words, MASKED_SHARE of both.
     Sequences with fewer than `min_entities` known entities are left out.
-    `entity_start` says how entities begin: as what their `titles` say, or what these and their `contexts` do, the words
-    of their sequences, or `random`; `auto` is contexts around a base model, but random in profile `paper`.
+    `entity_start` says how entities begin: as what their `titles` say, as what these and their `contexts` say, the
+    words of their sequences, or `random`; `auto` is titles around a base model, but random in profile `paper`.
     """
 
     phases: tuple[Phase, ...]
@@ -136,7 +136,7 @@ class Recipe:
     def start_of_entities(self, *, base_model: str, profile: str) -> str:
         """How entities begin: one of STARTS."""
         if self.entity_start == AUTO:
-            return CONTEXTS if base_model != SCRATCH and profile != "paper" else RANDOM
+            return TITLES if base_model != SCRATCH and profile != "paper" else RANDOM
         return self.entity_start
 
     def without_entities(self) -> "Recipe":

@@ -112,7 +112,7 @@ def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> 
     copy_places(module.luke)
     vectors = title_vectors(words, corpus.titles())
     if start == CONTEXTS:
-        contexts = context_vectors(words, corpus)
+        contexts = context_vectors(words, corpus, vectors)
         if (length := mean_length(contexts)) > 0:
             vectors = scale(vectors.add_(contexts.mul_(mean_length(vectors) / length)))
     vectors[MASK_ENTITY] = words[corpus.facts.mask_id]

@@ -144,7 +144,7 @@ class Pretrain(LukeSettings, Pretraining):
     """LUKE, pretrained on masked words and masked entities in two phases (paper, section 3.3 and appendix A)."""
 
     FOLDER = "pretrain"
-    VERSION = 15
+    VERSION = 14
     entities = True
 
     def requires(self) -> dict[str, Stage]:

@@ -1,45 +1,67 @@
-"""What stands around entities, beside plain loops over the same sequences."""
+"""What stands around entities, beside plain loops over the same sequences and scikit-learn's ridge regression."""
 
 import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import Ridge
 
 from model.data import contexts
-from model.data.contexts import SHRINKAGE, context_vectors
+from model.data.contexts import EXPECTED_SEQUENCES, RIDGE, context_vectors
 from model.data.shards import Corpus
 from tests.support.shards import ENTITIES, WORDS, random_rows, write_sequences
 
+HIDDEN = 6
 
-def by_hand(rows: list[dict[str, Any]], table: torch.Tensor) -> torch.Tensor:
+
+def random_vectors(count: int, seed: int) -> torch.Tensor:
+    return torch.randn(count, HIDDEN, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def title_vectors() -> torch.Tensor:
+    """Vectors of titles, none of which is a special entity's."""
+    vectors = random_vectors(ENTITIES, seed=2)
+    vectors[:3] = 0
+    return vectors
+
+
+def by_hand(rows: list[dict[str, Any]], table: torch.Tensor, titles: torch.Tensor) -> torch.Tensor:
     """The same by the definition, a sequence and an entity at a time."""
     having = Counter(word for row in rows for word in set(row["word_ids"]))
     weight = {word: math.log((len(rows) + 1) / (count + 1)) for word, count in having.items()}
     centre = table.mean(dim=0)
-    of_entity: dict[int, list[torch.Tensor]] = {}
+    of_entity: dict[int, list[torch.Tensor]] = {entity: [] for entity in range(ENTITIES)}
     for row in rows:
         total = sum(weight[word] for word in row["word_ids"])
         mean = sum(weight[word] * (table[word] - centre) for word in row["word_ids"]) / total
         for entity in {entity for entity in row["entity_ids"] if entity >= 3}:
-            of_entity.setdefault(entity, []).append(mean)
+            of_entity[entity].append(mean)
     everything = torch.stack([mean for means in of_entity.values() for mean in means]).mean(dim=0)
-    found = torch.zeros(ENTITIES, table.shape[1], dtype=table.dtype)
-    for entity, means in of_entity.items():
-        found[entity] = torch.stack([mean - everything for mean in means]).sum(dim=0) / (
-            len(means) + SHRINKAGE
-        )
-    return found
+    sums = torch.stack(
+        [sum((mean - everything for mean in means), torch.zeros(HIDDEN)) for means in of_entity.values()]
+    )
+    counts = np.array([len(means) for means in of_entity.values()])
+    known = counts > 0
+    shares = counts / (counts + EXPECTED_SEQUENCES)
+    squares = (shares[:, None] * titles.numpy() ** 2).sum() / HIDDEN
+    ridge = Ridge(alpha=RIDGE * squares, fit_intercept=False)
+    ridge.fit(titles[known], sums[known] / counts[known, None], sample_weight=shares[known])
+    expected = torch.from_numpy(ridge.predict(titles))
+    return (sums + EXPECTED_SEQUENCES * expected) / (torch.from_numpy(counts)[:, None] + EXPECTED_SEQUENCES)
 
 
 @pytest.mark.parametrize("most", [None, 200, 90])
-def test_contexts_are_the_means_of_rare_words(
+def test_contexts_are_the_means_of_rare_words_and_what_titles_let_expect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int | None
 ) -> None:
     """Of a corpus with too many words each second sequence counts, or each third and so on."""
     rows = random_rows(25, seed=4)
+    for row in rows:  # the last entity is nowhere
+        row["entity_ids"] = [min(entity, ENTITIES - 2) for entity in row["entity_ids"]]
     rows[3]["entity_ids"] = [1] * len(rows[3]["entity_ids"])  # no known entity
     rows[8]["entity_ids"] = [7] * len(rows[8]["entity_ids"])  # the same entity several times
     corpus = Corpus(write_sequences(tmp_path, rows, held_out=random_rows(9, seed=5)))
@@ -48,16 +70,18 @@ def test_contexts_are_the_means_of_rare_words(
         monkeypatch.setattr(contexts, "MOST_WORDS", most)
         step = math.ceil(sum(len(row["word_ids"]) for row in rows) / most)
         assert step > 1
-    table = torch.randn(WORDS, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    torch.testing.assert_close(
-        context_vectors(table, corpus), by_hand(rows[::step], table), atol=1e-6, rtol=1e-6
-    )
+    table, titles = random_vectors(WORDS, seed=1), title_vectors()
+    found = context_vectors(table, corpus, titles)
+    torch.testing.assert_close(found, by_hand(rows[::step], table, titles), atol=1e-6, rtol=1e-5)
+    assert not found[:3].any()
+    assert found[-1].any()
 
 
-def test_entities_that_stand_nowhere_have_no_context(tmp_path: Path) -> None:
+def test_there_are_no_contexts_where_no_entity_is_known(tmp_path: Path) -> None:
     rows = [row | {"entity_ids": [1] * len(row["entity_ids"])} for row in random_rows(5)]
-    found = context_vectors(torch.randn(WORDS, 4), Corpus(write_sequences(tmp_path, rows)))
-    assert torch.equal(found, torch.zeros(ENTITIES, 4))
+    corpus = Corpus(write_sequences(tmp_path, rows))
+    found = context_vectors(random_vectors(WORDS, seed=1), corpus, title_vectors())
+    assert torch.equal(found, torch.zeros(ENTITIES, HIDDEN, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -76,5 +100,6 @@ def test_ids_that_are_too_high_are_refused(tmp_path: Path, column: str, message:
         "page_id": 1,
     }
     row[column] = [*row[column][:-1], 60]
+    corpus = Corpus(write_sequences(tmp_path, [row]))
     with pytest.raises(ValueError, match=f"{tmp_path}: {message}; run BuildSequences again"):
-        context_vectors(torch.randn(WORDS, 4), Corpus(write_sequences(tmp_path, [row])))
+        context_vectors(random_vectors(WORDS, seed=1), corpus, title_vectors())

@@ -162,7 +162,7 @@ def test_the_small_preset_is_of_a_base_model_s_sizes() -> None:
     starts = [
         around.recipe.start_of_entities(base_model="x", profile=profile) for profile in ("fixed", "paper")
     ]
-    assert starts == ["contexts", "random"]
+    assert starts == ["titles", "random"]
     ignored = choose("tiny", flags={"entity_start": "titles"}, entities=False)
     assert ignored.changes() == {}, "it has no entities that could begin with anything"
 
@@ -433,7 +433,7 @@ def test_no_flag_is_left_out() -> None:
         ("contexts", "fixed", "contexts"),
         ("titles", "fixed", "titles"),
         ("random", "fixed", "random"),
-        ("auto", "fixed", "contexts"),
+        ("auto", "fixed", "titles"),
         ("auto", "paper", "random"),
     ],
 )

@@ -26,7 +26,7 @@ from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.configuration import Configuration, choose
 from model.pretraining.loader import Loader, MicroBatch, Step
 from model.pretraining.phases import PhaseTraining, Settings, moved
-from model.pretraining.recipes import CONTEXTS, PAPER_RECIPE, RECIPES, Phase
+from model.pretraining.recipes import PAPER_RECIPE, RECIPES, TITLES, Phase
 from model.pretraining.start import begin_with_words, build_model
 from model.training.checkpoints import hold
 from model.training.metrics_log import read_lines
@@ -541,7 +541,7 @@ def begun(sequences: Path, configuration: Configuration) -> dict[str, torch.Tens
     corpus = Corpus(sequences)
     module, _ = build_model(corpus.facts, configuration, seed=1)
     if configuration.entities:
-        begin_with_words(module, corpus, CONTEXTS)
+        begin_with_words(module, corpus, TITLES)
     return module.state_dict()
 
 

@@ -135,7 +135,7 @@ def test_entities_begin_as_what_their_titles_and_the_words_around_them_say(tmp_p
     """Both have the same length in the mean, and the sum has a title's deviation."""
     theirs = words_of_transformers("RobertaModel")
     module, corpus, titles = titled(tmp_path, theirs, CONTEXTS, entity_width=theirs.config.hidden_size)
-    contexts = context_vectors(theirs.get_input_embeddings().weight.detach(), corpus)
+    contexts = context_vectors(theirs.get_input_embeddings().weight.detach(), corpus, titles)
     wanted = titles / titles[3:].norm(dim=1).mean() + contexts / contexts[3:].norm(dim=1).mean()
     found = module.luke.entity_embeddings.token.weight
     torch.testing.assert_close(found[3:], wanted[3:] * 0.1 / wanted[3:].std())

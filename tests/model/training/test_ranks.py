@@ -112,6 +112,7 @@ def test_two_processes_equal_one(sequences: Path, tmp_path: Path, start_of_entit
     if start_of_entities == "contexts":
         words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
         changes = {"base_model": str(tmp_path / "base"), "masked_word_share": 0.0, "predicts_unknown": False}
+        changes["entity_start"] = start_of_entities
     for count in (1, 2):
         assert finish(start(sequences, tmp_path / str(count), count, 0.0, **changes)) == [0] * count
     one, two = (tmp_path / name for name in ("1", "2"))
