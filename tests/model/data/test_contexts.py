@@ -1,4 +1,4 @@
-"""What stands around entities, beside plain loops over the same sequences and scikit-learn's ridge regression."""
+"""What stands around entities, beside plain loops over the same sequences and NumPy's least squares."""
 
 import math
 from collections import Counter
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import Ridge
 
 from model.data import contexts
 from model.data.contexts import EXPECTED_SEQUENCES, RIDGE, context_vectors
@@ -47,10 +46,12 @@ def by_hand(rows: list[dict[str, Any]], table: torch.Tensor, titles: torch.Tenso
     counts = np.array([len(means) for means in of_entity.values()])
     known = counts > 0
     shares = counts / (counts + EXPECTED_SEQUENCES)
-    squares = (shares[:, None] * titles.numpy() ** 2).sum() / HIDDEN
-    ridge = Ridge(alpha=RIDGE * squares, fit_intercept=False)
-    ridge.fit(titles[known], sums[known] / counts[known, None], sample_weight=shares[known])
-    expected = torch.from_numpy(ridge.predict(titles))
+    root, size = np.sqrt(shares[known, None]), float((shares[:, None] * titles.numpy() ** 2).sum()) / HIDDEN
+    # A ridge regression is least squares with a row for each direction, in which it wants 0.
+    inputs = np.concatenate([root * titles[known].numpy(), math.sqrt(RIDGE * size) * np.eye(HIDDEN)])
+    means = sums[known].numpy() / counts[known, None]
+    outputs = np.concatenate([root * means, np.zeros((HIDDEN, HIDDEN))])
+    expected = titles @ torch.from_numpy(np.linalg.lstsq(inputs, outputs, rcond=None)[0])
     return (sums + EXPECTED_SEQUENCES * expected) / (torch.from_numpy(counts)[:, None] + EXPECTED_SEQUENCES)
 
 

@@ -1,6 +1,7 @@
 """The paper's hyper-parameters beside those that were used."""
 
 from dataclasses import asdict, replace
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,11 @@ def pretraining(preset, max_words=512, **flags):
     for stage, entities in STAGES.items():
         base_model = "roberta-base" if preset in AROUND_A_BASE else SCRATCH
         configuration = choose(preset, flags=flags, entities=entities, base_model=base_model)
-        record = {"preset": preset, "recipe": configuration.table(), "changes": configuration.changes()}
+        start = configuration.recipe.start_of_entities(
+            base_model=base_model, profile="fixed"
+        )  # as a run resolves it
+        recipe = configuration.table() | {"entity_start": start}
+        record = {"preset": preset, "recipe": recipe, "changes": configuration.changes()}
         config = asdict(replace(PRESETS[preset], **configuration.sizes))
         used[stage] = pretraining_configuration(record, config, max_words=max_words)
     return used
@@ -54,6 +59,20 @@ def test_presets_of_the_paper_differ_in_nothing() -> None:
             elif row.name != "Dev score":
                 assert row.ours == row.paper
                 assert not any(row.differs)
+
+
+@pytest.mark.parametrize(
+    ("preset", "flags", "wanted"),
+    [
+        ("small", {}, "begin as what their titles say."),
+        ("small", {"entity_start": "contexts"}, "begin as what their titles and the words around them say."),
+        ("small", {"entity_start": "random"}, "begin at random."),
+        ("tiny", {}, "begin at random."),
+    ],
+)
+def test_how_entities_begin_is_told(preset: str, flags: dict[str, Any], wanted: str) -> None:
+    [note] = tables(pretraining=pretraining(preset, **flags))[9].notes
+    assert wanted in note
 
 
 def test_what_a_demo_uses_is_marked() -> None:
