@@ -1,5 +1,6 @@
 """What stands around entities in the sequences of pretraining, as vectors of words."""
 
+import logging
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch.nn import functional
 from model.data.shards import REMEDY, Corpus
 from model.luke.config import SPECIAL_ENTITIES
 
+logger = logging.getLogger(__name__)
 # Words that are read: minutes of one core. Of a larger corpus each second sequence is taken, or each third and so on.
 MOST_WORDS = 1 << 28
 EXPECTED_SEQUENCES = 5.0  # for which what a title lets expect counts, beside those of each entity
@@ -23,10 +25,11 @@ def context_vectors(table: torch.Tensor, corpus: Corpus, titles: torch.Tensor) -
     """For each entity (entities, hidden) what the words of its sequences have in `table` (words, hidden).
 
     A sequence is the mean of its words' rows, less that of the whole table, where a word counts by the logarithm of
-    how many times as many sequences there are as have it. An entity is the mean of its sequences, less that of all
-    entities' ones, and of five more as the vectors of `titles` (entities, hidden) let expect by a linear map. So one
-    with few or no sequences is like others with such a title. One block of the corpus is in memory at a time.
-    ValueError for ids of words or entities that are too high.
+    how many times as many sequences there are as have it. The mean over all entities' sequences is taken from it.
+    An entity is the mean of its sequences and of five more, which are `expected_vectors` of `titles` (entities,
+    hidden). So one with few or no sequences is like others with such a title. All sequences count, those without an
+    entity by their words. Of a corpus above MOST_WORDS only some are read, which the log says. One block of it is in
+    memory at a time. ValueError for ids of words or entities that are too high.
     """
     sums, counts = sums_of_sequences(table, corpus)
     expected = expected_vectors(sums, counts, titles)
@@ -38,6 +41,8 @@ def context_vectors(table: torch.Tensor, corpus: Corpus, titles: torch.Tensor) -
 def sums_of_sequences(table: torch.Tensor, corpus: Corpus) -> tuple[torch.Tensor, torch.Tensor]:
     """The sum of each known entity's sequences (entities, hidden), and how many there are (entities, 1)."""
     step = -(-sum(len(batch.column("word_ids").values) for batch in corpus.batches) // MOST_WORDS)
+    if step > 1:
+        logger.info("%s: one of %d sequences is read for the words around entities", corpus.folder, step)
     weights = torch.from_numpy(word_weights(corpus, step)).to(table)
     weighted = (table - table.mean(dim=0)) * weights[:, None]
     sums = table.new_zeros(corpus.facts.entity_vocab_size, table.shape[1])
@@ -58,7 +63,7 @@ def sums_of_sequences(table: torch.Tensor, corpus: Corpus) -> tuple[torch.Tensor
 def expected_vectors(sums: torch.Tensor, counts: torch.Tensor, titles: torch.Tensor) -> torch.Tensor:
     """The mean sequence that each title lets expect (entities, hidden): a ridge regression over all entities.
 
-    An entity counts for more, the more sequences it has, but for no more than 1.
+    An entity with n sequences has the weight n / (n + 5).
     """
     shares = counts / (counts + EXPECTED_SEQUENCES)
     squares = titles.T @ (shares * titles)

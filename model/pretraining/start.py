@@ -110,12 +110,7 @@ def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> 
     words, entities = module.luke.word_embeddings.token.weight, module.luke.entity_embeddings
     width = module.config.entity_emb_size
     copy_places(module.luke)
-    vectors = title_vectors(words, corpus.titles())
-    if start == CONTEXTS:
-        contexts = context_vectors(words, corpus, vectors)
-        if (length := mean_length(contexts)) > 0:
-            vectors = scale(vectors.add_(contexts.mul_(mean_length(vectors) / length)))
-    vectors[MASK_ENTITY] = words[corpus.facts.mask_id]
+    vectors = first_vectors(words, corpus, start)
     basis = main_directions(vectors, width)
     entities.token.weight.copy_(vectors if width == len(basis) else vectors @ basis)
     if isinstance(entities.projection, torch.nn.Linear):
@@ -127,6 +122,17 @@ def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> 
         head.projection.weight.copy_(basis.T)
     else:
         head.dense.weight.copy_(basis.T)
+
+
+def first_vectors(words: torch.Tensor, corpus: Corpus, start: str) -> torch.Tensor:
+    """What `begin_with_words` gives to each entity (entities, hidden), of the rows of `words` (words, hidden)."""
+    vectors = title_vectors(words, corpus.titles())
+    if start == CONTEXTS:
+        contexts = context_vectors(words, corpus, vectors)
+        if (length := mean_length(contexts)) > 0:
+            vectors = scale(vectors.add_(contexts.mul_(mean_length(vectors) / length)))
+    vectors[MASK_ENTITY] = words[corpus.facts.mask_id]
+    return vectors
 
 
 def title_vectors(table: torch.Tensor, titles: Titles) -> torch.Tensor:

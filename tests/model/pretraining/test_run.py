@@ -35,7 +35,7 @@ from model.training.ranks import Ranks
 from model.training.signals import Stopped
 from tests.support import forked
 from tests.support.killed import run_killed
-from tests.support.models import TINY, flat_of, random_batch, transformers_values
+from tests.support.models import TINY, flat_of, random_batch, transformers_values, words_of_transformers
 from tests.support.pretraining import SHORT, contents, interrupt_at, rows_of, run
 from tests.support.shards import random_rows, write_sequences
 
@@ -157,6 +157,26 @@ def test_resumed_run_has_the_same_bits(
     first = 7 if step == 7 else step - step % 2
     assert visited == list(range(first, 13))
     assert contents(tmp_path / "broken") == whole(profile=profile)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_resumed_run_does_not_begin_its_entities_again(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
+    options: dict[str, Any] = {"base_model": str(tmp_path / "base"), "entity_start": "contexts"}
+    run(sequences, tmp_path / "whole", **options)
+    undo = interrupt_at(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken", **options)
+    undo()
+
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("model.pretraining.run.begin_with_words", fail)
+    run(sequences, tmp_path / "broken", **options)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
 @pytest.fixture
