@@ -17,7 +17,7 @@ import luigi
 import pytest
 
 from pipeline.jobs import supervisor
-from tests.support import DATA
+from tests.support import DATA, PATIENCE
 from tests.support.commands import programs
 from tests.support.forked import FORKS, end
 from workflows import BuildContexts, BuildMentionTable, BuildSequences
@@ -31,7 +31,7 @@ SEVERAL_BLOCKS = ["--dump", str(DATA / "wiki-40.xml"), "--block-size", str(BLOCK
 
 
 def run_luigi(
-    *arguments: object, cwd: Path, env: dict[str, str] | None = None, timeout: int = 120
+    *arguments: object, cwd: Path, env: dict[str, str] | None = None, timeout: float = PATIENCE
 ) -> subprocess.CompletedProcess[str]:
     """Run the installed command, from a folder that is not the project's."""
     command = [LUIGI, "--module", "workflows", *map(str, arguments)]
@@ -40,7 +40,7 @@ def run_luigi(
     )
 
 
-def run_forked(*arguments: object, cwd: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def run_forked(*arguments: object, cwd: Path, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """As `run_luigi`, by a process that has imported everything before; what it prints is on its standard error."""
     with tempfile.NamedTemporaryFile() as said:
         status = end(start_forked(*arguments, cwd=cwd, said=Path(said.name)), timeout)
@@ -90,18 +90,18 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_for(
-    condition: Callable[[], bool], process: subprocess.Popen[str] | ForkServerProcess, seconds: float = 120
+    condition: Callable[[], bool],
+    process: subprocess.Popen[str] | ForkServerProcess,
+    seconds: float = PATIENCE,
 ) -> None:
     """Wait while a process runs."""
     latest = time.monotonic() + seconds
     while not condition():
-        if isinstance(process, subprocess.Popen):
-            assert process.poll() is None, process.stdout and process.stdout.read()
-        else:
-            assert process.is_alive()
-        if time.monotonic() >= latest:
+        is_running = process.poll() is None if isinstance(process, subprocess.Popen) else process.is_alive()
+        if not is_running or time.monotonic() >= latest:
             process.kill()  # or it would be waited for at the end of all tests
-            raise AssertionError("waited in vain")
+            said = process.stdout.read() if isinstance(process, subprocess.Popen) and process.stdout else ""
+            raise AssertionError(f"{'waited in vain' if is_running else 'ended too early'}: {said}")
         time.sleep(0.01)
 
 

@@ -18,7 +18,7 @@ from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import read_site_info
 from pipeline.jobs import supervisor
 from pipeline.jobs.supervisor import run_blocks
-from tests.support import ROOT
+from tests.support import PATIENCE, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def test_two_processes_write_the_same_bytes(
     assert sum(record.rows["pages"] for record in unbroken.values()) == 106
 
 
-def wait_for(condition: Any, seconds: float = 60) -> None:
+def wait_for(condition: Any, seconds: float = PATIENCE) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

@@ -17,6 +17,7 @@ import pytest
 
 from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
+from tests.support import PATIENCE
 from tests.support.fine_tuned import EXAMPLES, QUICK
 from tests.support.forked import end
 from tests.support.grid import experiments, run_here
@@ -235,7 +236,7 @@ def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tom
     with started(*whole, cwd=tmp_path) as process:
         until(lambda: len(list(tmp_path.glob("finetune-*/manifest.json"))) >= 3)
         process.terminate()
-        errors, _ = process.communicate(timeout=120)
+        errors, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, errors
     assert "the same command goes on from here" in errors
     assert "failed" not in errors
@@ -343,7 +344,7 @@ def test_stages_below_stand_in_the_report_once(tmp_path: Path) -> None:
 
 
 def run(folder: Path, words: list[str]) -> "subprocess.CompletedProcess[str]":
-    finished = run_forked(*words, cwd=folder, timeout=300)
+    finished = run_forked(*words, cwd=folder)
     assert finished.returncode == 0, finished.stderr
     return finished
 
@@ -356,7 +357,7 @@ def worker_ids(parent: int) -> list[int]:
 
 
 def until(condition: Any) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
