@@ -26,15 +26,16 @@ def context_vectors(table: torch.Tensor, corpus: Corpus, titles: torch.Tensor) -
 
     A sequence is the mean of its words' rows, less that of the whole table, where a word counts by the logarithm of
     how many times as many sequences there are as have it. The mean over all entities' sequences is taken from it.
-    An entity is the mean of its sequences and of five more, which are `expected_vectors` of `titles` (entities,
-    hidden). So one with few or no sequences is like others with such a title. All sequences count, those without an
-    entity by their words. Of a corpus above MOST_WORDS only some are read, which the log says. One block of it is in
-    memory at a time. ValueError for ids of words or entities that are too high.
+    An entity is the mean of its sequences and of five more, which are what its row of `titles` (entities, hidden) lets
+    expect, by `map_from_titles`. So one with few or no sequences is like others with such a title. All sequences count,
+    those without an entity by their words. Of a corpus above MOST_WORDS only some are read, which the log says. One
+    block of it is in memory at a time. ValueError for ids of words or entities that are too high.
     """
     sums, counts = sums_of_sequences(table, corpus)
-    expected = expected_vectors(sums, counts, titles)
-    for rows, number, others in zip(*(each.split(_ROWS) for each in (sums, counts, expected)), strict=True):
-        rows.add_(others, alpha=EXPECTED_SEQUENCES).div_(number + EXPECTED_SEQUENCES)
+    from_titles = map_from_titles(sums, counts, titles)
+    for some_sums, some_counts, some_titles in in_blocks(sums, counts, titles):
+        some_sums.add_(some_titles @ from_titles, alpha=EXPECTED_SEQUENCES)
+        some_sums.div_(some_counts + EXPECTED_SEQUENCES)
     return sums
 
 
@@ -55,20 +56,28 @@ def sums_of_sequences(table: torch.Tensor, corpus: Corpus) -> tuple[torch.Tensor
         sums.index_add_(0, entities, means[sequences])
         counts.index_add_(0, entities, counts.new_ones(len(entities), 1))
     mean = sums.sum(dim=0) / counts.sum().clamp_min(1)
-    for rows, number in zip(sums.split(_ROWS), counts.split(_ROWS), strict=True):
-        rows.sub_(number * mean)
+    for some_sums, some_counts in in_blocks(sums, counts):
+        some_sums.sub_(some_counts * mean)
     return sums, counts
 
 
-def expected_vectors(sums: torch.Tensor, counts: torch.Tensor, titles: torch.Tensor) -> torch.Tensor:
-    """The mean sequence that each title lets expect (entities, hidden): a ridge regression over all entities.
+def map_from_titles(sums: torch.Tensor, counts: torch.Tensor, titles: torch.Tensor) -> torch.Tensor:
+    """The linear map (hidden, hidden) from titles to the mean sequence that each lets expect: a ridge regression.
 
     An entity with n sequences has the weight n / (n + 5).
     """
-    shares = counts / (counts + EXPECTED_SEQUENCES)
-    squares = titles.T @ (shares * titles)
+    squares, products = titles.new_zeros(2, titles.shape[1], titles.shape[1])
+    for some_sums, some_counts, some_titles in in_blocks(sums, counts, titles):
+        number = some_counts + EXPECTED_SEQUENCES
+        squares += some_titles.T @ (some_counts / number * some_titles)
+        products += some_titles.T @ (some_sums / number)
     squares.diagonal().add_(max(RIDGE * float(squares.trace()) / len(squares), 1e-6))
-    return titles @ torch.linalg.solve(squares, titles.T @ (sums / (counts + EXPECTED_SEQUENCES)))
+    return torch.linalg.solve(squares, products)
+
+
+def in_blocks(*tables: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """A few rows of each table at a time, the same ones, for the memory."""
+    return zip(*(table.split(_ROWS) for table in tables), strict=True)
 
 
 def word_weights(corpus: Corpus, step: int) -> NDArray[np.float32]:
