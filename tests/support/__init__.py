@@ -4,5 +4,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
-# Seconds after which a process that a test waits for is taken to hang. Slow machines are some times slower than others.
+# Seconds in which a command ends by itself, or does what a test waits for; after them it is taken to hang.
 PATIENCE = 600

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.support import PATIENCE, ROOT
+from tests.support import ROOT
 
 # What a run of training imports, sooner or later, and what a command of Luigi does; what is not there is left out.
 PRELOADED = ["torch", "torch._dynamo", "torch.distributed", "torch.utils.tensorboard"]
@@ -31,7 +31,7 @@ def start(
     return process
 
 
-def end(process: ForkServerProcess, seconds: float = PATIENCE) -> int:
+def end(process: ForkServerProcess, seconds: float = 120) -> int:
     """How a process ends, as `subprocess` says it."""
     process.join(seconds)
     if process.exitcode is None:

@@ -18,7 +18,7 @@ from model.data.shards import Corpus
 from model.pretraining.loader import Loader
 from model.training.metrics_log import read_lines
 from model.training.ranks import ALONE
-from tests.support import PATIENCE, ROOT, forked
+from tests.support import ROOT, forked
 from tests.support.models import words_of_transformers
 from tests.support.pretraining import SHORT, rows_of
 from tests.support.shards import random_rows, write_sequences
@@ -202,7 +202,7 @@ def test_torchrun_ends_with_an_error_when_a_process_is_killed(sequences: Path, t
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=120,
     )
     assert done.returncode == 1
     assert "Signal 9 (SIGKILL) received by PID" in done.stderr

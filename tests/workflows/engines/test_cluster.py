@@ -28,7 +28,7 @@ from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import read_site_info
 from pipeline.jobs.spark import OWN_CONF
 from pipeline.jobs.supervisor import run_blocks
-from tests.support import DATA, PATIENCE
+from tests.support import DATA
 from tests.support.killed import ended, family
 from tests.support.stages import LUIGI, SEVERAL_BLOCKS, manifests, wait_for
 from workflows import ExtractPages, ResolveRedirects
@@ -418,7 +418,7 @@ def test_a_dask_worker_killed_within_a_block(running: Running, tmp_path: Path) -
                 break
             worker.resume()
         worker.kill()
-        said = process.communicate(timeout=PATIENCE)[0]
+        said = process.communicate(timeout=100)[0]
     assert process.returncode == 0, said
     assert manifests(tmp_path / "work") == manifests(tmp_path / "local")
     assert left
@@ -487,7 +487,7 @@ def test_spark_executors_and_a_worker_killed_within_stages(
                 workers.remove(worker)
                 worker.kill()
             executor.kill()
-        said = process.communicate(timeout=PATIENCE)[0]
+        said = process.communicate(timeout=200)[0]
     assert process.returncode == 0, said
     assert set(manifests(workdir)) == {"dump", "pages", "titles", "links", "entity_vocab", "mentions"}
     assert manifests(workdir).items() <= manifests(corpus).items()
@@ -527,12 +527,7 @@ def test_sigterm_while_it_starts_ends_everybody() -> None:
 
 def failure(**environment: str) -> str:
     result = subprocess.run(
-        COMMAND,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
+        COMMAND, env={**os.environ, **environment}, capture_output=True, text=True, timeout=100, check=False
     )
     assert result.returncode == 1
     assert result.stdout == ""

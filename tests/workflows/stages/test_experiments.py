@@ -236,7 +236,7 @@ def test_experiments_are_stopped_go_on_and_end_in_the_report(tmp_path: Path, tom
     with started(*whole, cwd=tmp_path) as process:
         until(lambda: len(list(tmp_path.glob("finetune-*/manifest.json"))) >= 3)
         process.terminate()
-        errors, _ = process.communicate(timeout=PATIENCE)
+        errors, _ = process.communicate(timeout=120)
     assert process.returncode == 143, errors
     assert "the same command goes on from here" in errors
     assert "failed" not in errors
