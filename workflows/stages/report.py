@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 13
+    VERSION = 14
 
     corpus = parameters.OneOf(
         "auto",

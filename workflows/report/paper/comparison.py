@@ -15,6 +15,7 @@ from typing import Any
 from tasks.finetuning.paper import TABLES, VARIANT_OF_ROW, Measure, Row, Table
 from workflows.report.paper.caveats import (
     DONE,
+    EXAMPLE_DATA,
     STATES,
     Cell,
     Origin,
@@ -55,6 +56,7 @@ class OurFigure:
 
     `difference` is the mean less the paper's figure of the same row, None where it would compare unlike things.
     `state` is "done", the state of all cells ("failed", "no data", ...), or says how many seeds of how many are done.
+    Scores of the project's examples are left out: the mean is None then, and the state "example data".
     """
 
     mean: float | None
@@ -70,6 +72,10 @@ class OurFigure:
             return self.state
         deviation = "" if self.deviation is None else f" ± {self.deviation:.1f}"
         return f"{self.mean:.1f}{deviation}" + f" ({self.state})" * (self.state != DONE)
+
+    @property
+    def is_problem(self) -> bool:
+        return self.state not in (DONE, EXAMPLE_DATA)
 
     @property
     def best_text(self) -> str:
@@ -97,7 +103,7 @@ class OurRow:
 
     @property
     def has_results(self) -> bool:
-        """Whether any experiment of this row is done."""
+        """Whether this row has a figure."""
         return any(figure.mean is not None for figure in self.figures)
 
     @property
@@ -115,7 +121,7 @@ class OurRow:
     @property
     def is_problem(self) -> bool:
         """Whether a figure is missing, or has not all its seeds."""
-        return any(figure.state != DONE for figure in self.figures)
+        return any(figure.is_problem for figure in self.figures)
 
 
 @dataclass(frozen=True)
@@ -230,6 +236,8 @@ def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> 
     if not done:
         states = Counter(cell["state"] for cell in cells)
         return OurFigure(None, None, None, 0, None, ", ".join(states) or "not run")
+    if any(cell["state"] == DONE and cell["data"]["is_example"] for cell in cells):
+        return OurFigure(None, None, None, len(done), None, EXAMPLE_DATA)
     mean = statistics.fmean(done)
     return OurFigure(
         mean=mean,

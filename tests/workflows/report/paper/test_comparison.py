@@ -26,7 +26,6 @@ from workflows.report.paper.caveats import (
     OTHER_DATA,
     OTHER_SETTINGS,
     OTHER_SIZE,
-    SAYS_NOTHING,
     TINY_SIZE,
 )
 from workflows.report.paper.comparison import HIDDEN_TEST, OurFigure, compare, our_figure
@@ -197,12 +196,17 @@ def test_hidden_test_sets_are_labelled_and_never_subtracted_from() -> None:
 # What may not be taken for the paper's
 
 
-def test_demo_and_examples_are_marked_and_not_subtracted() -> None:
+def test_demo_and_examples_are_marked_and_have_no_figure() -> None:
+    """What a few examples say is noise; the list of all experiments alone has their scores."""
     compared = compare([cell(**DEMO)])
     row = row_of(compared, 3, "LUKE").ours
     assert row.marks == ("example data", "tiny model", "other hyper-parameters")
-    assert [figure.difference for figure in row.figures] == [None]
-    assert "say nothing about the paper's model" in compared.caveat
+    assert row.figures == (OurFigure(None, None, None, 1, None, EXAMPLE_DATA),)
+    assert row.figures[0].text == "example data"
+    assert not row.has_results
+    assert not row.is_problem
+    assert "are left out" in compared.caveat
+    assert compared.experiments[0].scores["test"]["f1"] == 50.0
     text = row.origins[0].text
     for part in (
         "CoNLL-2003: data ner",
@@ -278,7 +282,7 @@ def test_the_papers_presets_are_marked_on_no_task() -> None:
             assert not any(row.ours.marks for row in table.rows if row.ours)
 
 
-NOTHING, UNLIKE = "they say nothing about the paper's model", "not like for like"
+LEFT_OUT, NOTHING, UNLIKE = "are left out", "they say nothing about the paper's model", "not like for like"
 NO_DIFFERENCE, COMES_OF = "With other data no difference is shown", "A difference that is shown with"
 
 
@@ -286,23 +290,25 @@ NO_DIFFERENCE, COMES_OF = "With other data no difference is shown", "A differenc
     ("options", "said"),
     [
         ([{}], ()),
-        ([{"is_example": True}], (NOTHING,)),
+        ([{"is_example": True}], (LEFT_OUT,)),
+        ([{"is_example": True, "model": "tiny"}], (LEFT_OUT, NOTHING)),
         ([{"model": "tiny"}], (NOTHING,)),
         ([{"sizes": {"test": 12}}], (UNLIKE, NO_DIFFERENCE)),
         ([{"model": "base"}], (UNLIKE, COMES_OF)),
         ([{"changes": {"epochs": 3}}], (UNLIKE, COMES_OF)),
-        ([{"model": "base"}, {"variant": "roberta", "is_example": True}], (NOTHING, UNLIKE, COMES_OF)),
+        ([{"model": "base"}, {"variant": "roberta", "is_example": True}], (LEFT_OUT, UNLIKE, COMES_OF)),
     ],
 )
 def test_what_marks_mean(options, said) -> None:
     """That a figure says nothing is said only where none is subtracted."""
     compared = compare([cell(**each) for each in options])
-    assert (
-        tuple(part for part in (NOTHING, UNLIKE, NO_DIFFERENCE, COMES_OF) if part in compared.caveat) == said
-    )
-    sentences = dict(
-        zip((NOTHING, UNLIKE), (SAYS_NOTHING, (OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS)), strict=True)
-    )
+    parts = (LEFT_OUT, NOTHING, UNLIKE, NO_DIFFERENCE, COMES_OF)
+    assert tuple(part for part in parts if part in compared.caveat) == said
+    sentences = {
+        LEFT_OUT: (EXAMPLE_DATA,),
+        NOTHING: (TINY_SIZE,),
+        UNLIKE: (OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS),
+    }
     for row in (row.ours for table in compared.results for row in table.rows if row.ours):
         for mark in (mark for origin in row.origins for mark in origin.marks):
             (sentence,) = (part for part in compared.caveat.split(".") if f'"{mark}"' in part)
@@ -523,11 +529,10 @@ def test_the_page() -> None:
     (demo,) = (
         n
         for n, row in enumerate(rows.rows)
-        if row[0].startswith("LUKE (ours)example data, tiny model, other hyper-parameterscloze_qa; ")
-        and len(row) == 5
+        if row[0].strip() == "LUKE (ours)example data, tiny model, other hyper-parameters" and len(row) == 5
     )
-    assert rows.classes[demo][0] == {"ours", "demo"}
-    assert rows.rows[demo + 1][1:] == ["-"] * 4
+    assert rows.classes[demo] == [{"ours", "demo"}, set(), *[{"number"}] * 4]
+    assert rows.rows[demo][1:] == ["example data"] * 4
     for row, next_row in zip(rows.rows, rows.rows[1:], strict=False):
         if "(ours)" in row[0]:
             assert next_row[0].startswith("difference") is any("." in text for text in row[1:])
@@ -550,5 +555,5 @@ def test_the_markdown() -> None:
         "| LUKE (ours) | 94.0 ± 1.4 (2 of 3 seeds) |\n| difference to the paper | −0.3 |\n| best of the seeds | 95.0 |"
         in markdown
     )
-    assert "| LUKE (ours: example data, tiny model, other hyper-parameters) | 50.0 |" in markdown
+    assert "| LUKE (ours: example data, tiny model, other hyper-parameters) | example data |" in markdown
     assert "not in experiments.toml" in markdown
