@@ -137,7 +137,11 @@ class Pretraining(PeakSettings, TorchStage):
 
     def headline(self, manifest: storage.Manifest) -> str:
         last = manifest.facts["last"]
-        return ", ".join(f"{name} {last[name]:.3g}" for name in HEADLINE if name in last)
+        figures = {name: last[name] for name in HEADLINE if name in last}
+        return ", ".join(
+            f"{name} {value:,}" if isinstance(value, int) else f"{name} {value:.3g}"
+            for name, value in figures.items()
+        )
 
 
 class Pretrain(LukeSettings, Pretraining):

@@ -713,6 +713,13 @@ def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -
         assert candidate.commonness == row["commonness"]
 
 
+def test_the_line_of_a_pretraining_has_its_steps_in_full(tmp_path: Path) -> None:
+    last = {"step": 3_600, "masked_entity_loss": 0.9538, "held_out_known_entity_top_1": 0.8704}
+    manifest = storage.Manifest("Pretrain", 1, {}, {}, (), facts={"last": last})
+    line = Pretrain(workdir=str(tmp_path)).headline(manifest)
+    assert line == "step 3,600, masked_entity_loss 0.954, held_out_known_entity_top_1 0.87"
+
+
 def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> None:
     dump = tmp_path / "dump.xml"
     dump.write_text((DATA / "wiki-40.xml").read_text().replace("</text>", "\n* Short.\n* Brief.</text>"))
