@@ -84,6 +84,7 @@ ROOTS = {
         "workflows.stages.report",
         "workflows.report.paper.comparison",
         "workflows.report.paper.caveats",
+        "workflows.report.paper.experiments",
         "workflows.report.paper.settings",
         "workflows.report.latex",
         "workflows.report.rendering",

@@ -46,7 +46,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
     """
 
     FOLDER = "report"
-    VERSION = 14
+    VERSION = 15
 
     corpus = parameters.OneOf(
         "auto",

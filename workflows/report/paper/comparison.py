@@ -3,7 +3,7 @@
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
 paper's data, size of model or hyper-parameters is marked; `caveats` says which marks leave a difference to the paper.
-There is none to its figures on hidden test sets. `settings` makes the other 4 tables.
+There is none to its figures on hidden test sets. `settings` makes the other 4 tables, `experiments` the list of all.
 """
 
 import statistics
@@ -22,13 +22,11 @@ from workflows.report.paper.caveats import (
     marks_of,
     meaning_of,
     origin_of,
-    weights_text,
 )
+from workflows.report.paper.experiments import Experiment, experiment
 from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown
 
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
-SCORES = ("precision", "recall", "f1", "exact_match", "semeval_macro_f1")
-COUNTS = ("gold", "predicted", "correct")
 HIDDEN_NOTE = (
     "* The paper's figures are the leaderboard's, on a hidden test set. Ours are of the local test file, which is "
     "other data (often a copy of dev); no difference is shown."
@@ -56,7 +54,7 @@ class OurFigure:
 
     `difference` is the mean less the paper's figure of the same row, None where it would compare unlike things.
     `state` is "done", the state of all cells ("failed", "no data", ...), or says how many seeds of how many are done.
-    Scores of the project's examples are left out: the mean is None then, and the state "example data".
+    Scores of the project's examples are left out: the mean is None then, and the state of all done "example data".
     """
 
     mean: float | None
@@ -137,28 +135,6 @@ ResultTable = ShownTable[ResultRow]
 
 
 @dataclass(frozen=True)
-class Experiment:
-    """A cell of the grid with its scores in percent by split; `types` has by split those of each class and counts."""
-
-    task: str
-    variant: str
-    seed: int
-    state: str
-    reason: str
-    folder: str
-    data: str
-    is_example: bool
-    weights: str
-    preset: str
-    kept_epoch: int | None
-    epochs: int | None
-    learning_rate: float | None
-    batch_size: int | None
-    scores: Mapping[str, Mapping[str, float]]
-    types: Mapping[str, Mapping[str, Mapping[str, float]]]
-
-
-@dataclass(frozen=True)
 class Compared:
     """All that the report shows of the results; `caveat`, if any, and `notes` come above the tables."""
 
@@ -236,8 +212,9 @@ def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> 
     if not done:
         states = Counter(cell["state"] for cell in cells)
         return OurFigure(None, None, None, 0, None, ", ".join(states) or "not run")
-    if any(cell["state"] == DONE and cell["data"]["is_example"] for cell in cells):
-        return OurFigure(None, None, None, len(done), None, EXAMPLE_DATA)
+    state = DONE if len(done) == len(cells) else f"{len(done)} of {len(cells)} seeds"
+    if any(cell["data"]["is_example"] for cell in cells):
+        return OurFigure(None, None, None, len(done), None, EXAMPLE_DATA if state == DONE else state)
     mean = statistics.fmean(done)
     return OurFigure(
         mean=mean,
@@ -245,7 +222,7 @@ def our_figure(cells: Sequence[Cell], measure: Measure, paper: float | None) -> 
         best=max(done) if len(done) > 1 else None,
         seeds=len(done),
         difference=None if paper is None else mean - paper,
-        state=DONE if len(done) == len(cells) else f"{len(done)} of {len(cells)} seeds",
+        state=state,
     )
 
 
@@ -277,32 +254,3 @@ def _notes(tables: Sequence[ResultTable]) -> list[str]:
 def _caveat(tables: Sequence[ResultTable]) -> str:
     origins = [origin for table in tables for row in table.rows if row.ours for origin in row.ours.origins]
     return meaning_of([*dict.fromkeys(mark for origin in origins for mark in origin.marks)])
-
-
-def experiment(cell: Cell) -> Experiment:
-    """A cell as the list of all experiments shows it."""
-    metrics, hyper = cell["metrics"], cell["configuration"].get("hyperparameters", {})
-    splits = {split: metrics[split] for split in ("dev", "test") if split in metrics}
-    own = ("task", "variant", "seed", "state", "reason", "folder", "preset")
-    return Experiment(
-        **{name: cell[name] for name in own},
-        data=cell["data"]["name"],
-        is_example=cell["data"]["is_example"],
-        weights=weights_text(cell["weights"]),
-        kept_epoch=metrics.get("kept_epoch"),
-        epochs=hyper.get("epochs"),
-        learning_rate=hyper.get("learning_rate"),
-        batch_size=hyper.get("batch_size"),
-        scores={split: _scores(scores) for split, scores in splits.items()},
-        types={
-            split: {
-                name: _scores(of_type) | {count: of_type[count] for count in COUNTS if count in of_type}
-                for name, of_type in sorted(scores.get("types", {}).items())
-            }
-            for split, scores in splits.items()
-        },
-    )
-
-
-def _scores(scores: Mapping[str, Any]) -> dict[str, float]:
-    return {name: 100.0 * float(scores[name]) for name in SCORES if name in scores}
