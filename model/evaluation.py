@@ -5,7 +5,8 @@ import json
 import sys
 from pathlib import Path
 
-from model.pretraining.evaluation import evaluate, open_held_out, read_pretrained
+from model.hf.load import read_pretrained
+from model.pretraining.evaluation import evaluate, open_held_out
 from model.training.loop import resolve_device
 
 

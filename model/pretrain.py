@@ -16,8 +16,9 @@ from typing import Any
 from model.data.masking import PROFILES
 from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Flag, choose
 from model.pretraining.phases import Settings
-from model.pretraining.recipes import AUTO, PRECISIONS, RECIPES, SCRATCH
+from model.pretraining.recipes import AUTO, RECIPES, SCRATCH
 from model.pretraining.run import DEFAULTS, pretrain
+from model.training.precision import PRECISIONS
 
 COMPUTING = ("tokens_per_batch", "precision", "gradient_checkpointing", "compiled")  # values of a recipe, too
 

@@ -1,20 +1,20 @@
 """The paper's five fine-tuning tasks (section 4), and entity linking.
 
-task                  what a task offers; hyper-parameters
-presets.toml          those of the presets, by task
-io                    records, labels, spans, scores
-ner                   named entity recognition
-typing_and_relations  entity typing and relation classification
-questions             cloze and extractive question answering
-entities              Wikipedia's entities in any text: candidates, linking
-finetuning            any task, from a data set to metrics
-linker_training       training of entity linking, on documents with titles
-serving               fine-tuned models in use
+io            records, labels, spans, metrics
+task          what a task offers; hyper-parameters
+presets.toml  those of the presets, by task
+markers       texts with marked mentions: input and classifier of two tasks
+ner           named entity recognition
+typing        entity typing
+relations     relation classification
+questions     cloze and extractive question answering
+finetuning    any task, from a data set to metrics
+serving       fine-tuned models in use
+linking       entity linking; `python -m tasks.linking`
 
-Commands, as `python -m tasks.predict`; `ner` and `entities` are two more:
+Commands, as `python -m tasks.predict`:
 
-predict, export                         answers of a fine-tuned model, and its folder for transformers
-annotate                                Wikipedia's entities in a text
-entity_typing, relation_classification  the scores of two files
-cloze_qa, extractive_qa                 the same
+predict  answers of a fine-tuned model
+export   its folder for transformers
+score    the scores of two files
 """

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from model.files import CONFIG, read_json
-from model.pretraining.recipes import PRECISIONS
-from tasks.entities.annotations import open_annotator
+from model.training.precision import PRECISIONS
 from tasks.finetuning.registry import TASKS
+from tasks.io.annotations import open_annotator
 from tasks.io.arguments import OneFolder, positive, stop
 from tasks.io.records import Errors, parse_line
 from tasks.serving.formats import FORMATS, find_format

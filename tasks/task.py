@@ -13,7 +13,7 @@ score       predictions to the field's metrics
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -26,15 +26,14 @@ from model.luke.batch import Batch
 from model.luke.config import LukeConfig, check_value
 from model.luke.embeddings import initialise
 from model.luke.encoder import LukeModel
-from model.pretraining.recipes import PRECISIONS
+from model.training.precision import PRECISIONS
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.annotations import Annotate
+from tasks.io.probabilities import Choices
 from tasks.io.records import Record
 
 PROFILES = ("fixed", "paper")
 MAX_MENTION_POSITIONS = 30
-
-Choices = tuple[np.ndarray, np.ndarray]
-"""Scores (choices, alternatives), and which of the alternatives are right, of the same shape."""
 
 Dataset = TypeVar("Dataset")
 Feature = TypeVar("Feature")
@@ -104,10 +103,6 @@ class Features(Generic[FeatureOut]):
     items: Sequence[FeatureOut]
     counts: Mapping[str, int] = field(default_factory=dict)
 
-    def drawn(self, index: int, seed: int, epoch: int) -> FeatureOut:
-        """An item as an epoch of training has it: the same in all of them, unless a task draws something."""
-        return self.items[index]
-
 
 class Classifier(nn.Module):
     """A model for a task: the pretrained part `luke`, and on top of `states` of it a linear `classifier`.
@@ -144,6 +139,11 @@ def no_shift(dataset: Any, features: Any, logits: Any, labels: Sequence[str]) ->
     """The `bias_shift` of tasks whose classifier stays as it was trained."""
 
 
+def no_annotations(dataset: Dataset, annotate: Annotate, entity_count: int) -> Dataset:
+    """The `annotated` of tasks that take no entities of Wikipedia."""
+    return dataset
+
+
 class Task(Protocol[Dataset, Feature]):
     """A task is a module with these names; `Dataset` is a split, `Feature` an input of the model."""
 
@@ -154,6 +154,8 @@ class Task(Protocol[Dataset, Feature]):
     """Whether the profile `paper` keeps the best epoch on dev, as `fixed` always does, or the last."""
     BEGINS_WITHOUT_ENTITIES: bool
     """Whether words begin as if there were no entities with all weights, not only with those that know none."""
+    HAS_TAG_COLUMN: bool
+    """Whether `read` takes a `tag_column`."""
     WORD_MARKERS: Mapping[str, str]
     """Words that the task adds to the vocabulary, each with the token that its embedding starts from."""
     PREDICTIONS_SUFFIX: str
@@ -171,8 +173,15 @@ class Task(Protocol[Dataset, Feature]):
 
     # Read
 
-    def read(self, path: Path) -> Dataset:
-        """The examples of one file. Raises: ValueError naming file and line."""
+    @property
+    def read(self) -> Callable[..., Dataset]:
+        """Reads the examples of a file, by its path. Raises: ValueError naming file and line."""
+
+    def annotated(self, dataset: Dataset, annotate: Annotate, entity_count: int) -> Dataset:
+        """The data set with the entities that an annotator finds in its texts, where ENTITY_ROWS is None.
+
+        Raises: ValueError for an entity that is not among the `entity_count` of the model.
+        """
 
     def describe(self, dataset: Dataset) -> dict[str, Any]:
         """What was read: counts and the format that was found."""

@@ -4,7 +4,6 @@ stages    what each stage requires, which parameters change its bytes, and whose
 base      what every stage is made of
 settings  parameters by concern
 engines   Beam, Spark, devices, processes
-corpora   documents with links
 report    the report's pages
 planning  what a run will take
 """

@@ -3,6 +3,6 @@
 shards     sequences from Arrow files
 masking    words and entities that are hidden
 collation  sequences to a batch
-contexts   the words around entities, as vectors
+batches    parts that a budget of tokens allows
 held_out   sequences that training never sees, with the labels of two baselines
 """

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from model.luke.config import SPECIAL_ENTITIES
+from model.luke.titles import Titles, TitleWords
 
 COLUMNS = ("word_ids", "entity_ids", "entity_starts", "entity_ends", "page_id")
 REMEDY = "run BuildSequences again"
@@ -51,22 +52,6 @@ class AnnotatedSequence:
     entity_starts: Numbers
     entity_ends: Numbers
     page_id: int
-
-
-@dataclass(frozen=True)
-class TitleWords:
-    """The word ids of entities' titles one after the other, and where each entity's begin (entities + 1)."""
-
-    word_ids: Numbers
-    offsets: Numbers
-
-
-@dataclass(frozen=True)
-class Titles:
-    """The words of `whole` titles, and of `names`: without what tells them apart from others."""
-
-    whole: TitleWords
-    names: TitleWords
 
 
 class Corpus:

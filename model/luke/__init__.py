@@ -8,5 +8,6 @@ embeddings    words and entities: token, position, type
 attention     entity-aware self-attention
 encoder       the layers
 new_entities  entities around words that have seen none
+titles        vectors of entities by their titles' words
 heads         masked words, masked entities, their loss
 """

@@ -162,3 +162,12 @@ class LukeForPretraining(nn.Module):
             for name, (states, labels) in labelled.items()
             if labels is not None
         }
+
+
+def logits_of_vectors(
+    head: Head, states: Tensor, vectors: Tensor, biases: Tensor, of_state: Tensor
+) -> Tensor:
+    """The logits (candidates) of vectors (candidates, width) and biases (candidates), each at its state, `of_state`."""
+    with torch.autocast(states.device.type, enabled=False):
+        hidden = head.transform(states.to(vectors.dtype))
+        return (hidden[of_state] * vectors).sum(dim=1) + biases

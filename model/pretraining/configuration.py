@@ -9,7 +9,6 @@ from model.luke.config import CHOICES, check_type, preset
 from model.luke.config import check_value as check
 from model.pretraining.recipes import (
     AROUND_A_BASE,
-    CONTEXTS,
     DROPOUT,
     RECIPE_NAMES,
     RECIPES,
@@ -194,7 +193,7 @@ def check_together(configuration: Configuration, given: Mapping[str, Any]) -> No
     """Raise a ValueError for values that make no sense with the configuration's base model, or without one."""
     if configuration.base_model == SCRATCH:
         start = given.get("entity_start")
-        if start in (CONTEXTS, TITLES):
+        if start == TITLES:
             raise ValueError(
                 f"entity_start is {start!r}, but without a base model words say nothing yet; say random, or give a "
                 "base model"

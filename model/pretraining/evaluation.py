@@ -18,7 +18,6 @@ from model.data.collation import collate
 from model.data.held_out import HeldOut
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, SequenceFacts
-from model.exchange.load import load_strictly, read_model
 from model.files import PRETRAINING, read_optional
 from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES, LukeConfig
@@ -251,11 +250,3 @@ def open_held_out(sequences: Path, commonest: Path | None, model: Path) -> HeldO
     recipe = read_optional(model / PRETRAINING).get("recipe", {})
     seen = choose_sequences(Corpus(sequences), recipe.get("min_entities", 0))
     return HeldOut.open(sequences, commonest, seen=seen)
-
-
-def read_pretrained(folder: Path) -> LukeForPretraining:
-    """A finished model of this project with its heads."""
-    config, weights = read_model(str(folder))
-    module = LukeForPretraining(config)
-    load_strictly(module, weights, source=str(folder), optional=set())
-    return module

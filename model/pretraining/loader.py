@@ -1,16 +1,17 @@
 """What is in a step's batch: a function of the seed and the step alone, however many processes share the work."""
 
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from model.data.batches import cut_by_tokens
 from model.data.collation import collate
 from model.data.masking import MaskedSequence, Masker
 from model.data.shards import Corpus, count_known, epoch_order
@@ -19,8 +20,6 @@ from model.luke.flat import FlatBatch, Shape
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS
 from model.pretraining.recipes import Recipe
 from model.training.ranks import ALONE, Ranks
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -199,22 +198,6 @@ def cut(sequences: Sequence[MaskedSequence], recipe: Recipe) -> Iterator[Sequenc
         yield from (sequences[first : first + size] for first in range(0, len(sequences), size))
         return
     yield from cut_by_tokens(sorted(sequences, key=_tokens), _tokens, recipe.tokens_per_batch)
-
-
-def cut_by_tokens(
-    items: Iterable[Item], tokens: Callable[[Item], int], budget: int
-) -> Iterator[Sequence[Item]]:
-    """Consecutive parts of at most `budget` tokens; an item above it is alone."""
-    part: list[Item] = []
-    size = 0
-    for item in items:
-        if part and size + tokens(item) > budget:
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += tokens(item)
-    if part:
-        yield part
 
 
 def _tokens(sequence: MaskedSequence) -> int:

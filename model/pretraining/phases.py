@@ -22,6 +22,7 @@ from model.training.checkpoints import Checkpoint, save_checkpoint
 from model.training.loop import NotFiniteError, fit
 from model.training.metrics_log import Line, Record, Recorder
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
+from model.training.precision import autocast
 from model.training.ranks import Ranks
 from model.training.signals import Stopped, StopRequest
 
@@ -196,8 +197,7 @@ class PhaseTraining:
 
     def autocast(self) -> torch.autocast:
         """Matrix products in the recipe's precision."""
-        is_narrow = self.loader.recipe.precision == "bf16"
-        return torch.autocast(self.ranks.device.type, torch.bfloat16, enabled=is_narrow)
+        return autocast(str(self.ranks.device), self.loader.recipe.precision)
 
     def bar(self, number: int, phase: Phase, done: int) -> Any:
         """The progress bar of a phase."""

@@ -1,7 +1,6 @@
 """Losses and ranks of masked words and entities, in bounded memory, and the figures that are made of them."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model.luke.config import SPECIAL_ENTITIES
-from model.luke.heads import Head
 
 # How often training annotates an entity, both ends included.
 BANDS: tuple[tuple[int, int | None], ...] = ((0, 0), (1, 9), (10, 99), (100, 999), (1000, None))
@@ -73,34 +71,6 @@ def score(head: nn.Module, states: Tensor, labels: Tensor, table: Tensor, specia
         torch.cat(ranks).cpu().numpy(),
         torch.cat(known).cpu().numpy(),
     )
-
-
-@torch.no_grad()
-def candidate_logits(
-    head: Head, states: Tensor, table: Tensor, candidates: Sequence[Integers]
-) -> list[NDArray[np.float64]]:
-    """For each state (rows, hidden) the logits of its own candidates, rows of the table; no other is computed."""
-    if not candidates:
-        return []
-    sizes = [len(each) for each in candidates]
-    rows = torch.from_numpy(np.concatenate(candidates)).to(table.device)
-    of_state = torch.repeat_interleave(torch.tensor(sizes)).to(table.device)
-    logits = logits_of_candidates(head, states, table, rows, of_state)
-    return np.split(logits.double().cpu().numpy(), np.cumsum(sizes)[:-1])
-
-
-def logits_of_candidates(head: Head, states: Tensor, table: Tensor, rows: Tensor, of_state: Tensor) -> Tensor:
-    """The logits (candidates) of rows of the table, each at the state (of states, hidden) that `of_state` names."""
-    return logits_of_vectors(head, states, table[rows], head.bias[rows], of_state)
-
-
-def logits_of_vectors(
-    head: Head, states: Tensor, vectors: Tensor, biases: Tensor, of_state: Tensor
-) -> Tensor:
-    """As `logits_of_candidates`, of candidates whose rows (candidates, width) and biases (candidates) are given."""
-    with torch.autocast(states.device.type, enabled=False):
-        hidden = head.transform(states.to(vectors.dtype))
-        return (hidden[of_state] * vectors).sum(dim=1) + biases
 
 
 def above_own(logits: Tensor, labels: Tensor) -> Tensor:

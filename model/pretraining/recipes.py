@@ -15,12 +15,12 @@ from typing import Any
 
 from model.luke.config import MASKED_SHARE, LukeConfig, check_type
 from model.luke.config import check_value as check
+from model.training.precision import PRECISIONS
 
 SCRATCH = "scratch"
 TRAINABLE = ("new", "all")
 AUTO = "auto"
-PRECISIONS = ("float32", "bf16")
-CONTEXTS, TITLES, RANDOM = STARTS = "contexts", "titles", "random"
+TITLES, RANDOM = STARTS = "titles", "random"
 # A micro-batch on a GPU: what keeps one busy, where half of its memory holds what is kept for the way back.
 GPU_TOKENS = 32_768
 _MEMORY_SHARE = 0.5
@@ -65,8 +65,8 @@ class Recipe:
     of 1 no other entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of the entities in whole text and,
     where the recipe hides words, MASKED_SHARE of both.
     Sequences with fewer than `min_entities` known entities are left out.
-    `entity_start` says how entities begin: as what their `titles` say, as what these and their `contexts` say, the
-    words of their sequences, or `random`; `auto` is titles around a base model, but random in profile `paper`.
+    `entity_start` says how entities begin: as what their `titles` say, or `random`; `auto` is titles around a base
+    model, but random in profile `paper`.
     """
 
     phases: tuple[Phase, ...]

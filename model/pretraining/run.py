@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 
 from model.data.held_out import HeldOut
 from model.data.shards import Corpus
-from model.exchange.load import fingerprint_model
 from model.files import ANSWERS, PRETRAINING, WEIGHTS, save_model, write_aside
+from model.hf.load import fingerprint_model
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining.configuration import Configuration, values_text
@@ -204,7 +204,7 @@ def set_out(
         logger.info("%s: resumed after step %d", checkpoint.folder, checkpoint.step)
         checkpoint.restore_model(module)
     elif ranks.is_first and recipe.entity_start != RANDOM:  # the others get its weights
-        begin_with_words(module, corpus, recipe.entity_start)
+        begin_with_words(module, corpus)
     ranks.wait()  # all have looked at the checkpoints that the first one may now remove
     module.to(ranks.device)
     ranks.share(module.state_dict().values())

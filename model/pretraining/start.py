@@ -5,24 +5,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch.nn import functional
 
-from model.data.contexts import context_vectors
-from model.data.shards import Corpus, SequenceFacts, Titles, TitleWords
-from model.exchange.load import is_entity_aware_query, load_strictly, read_model
+from model.data.shards import Corpus, SequenceFacts
+from model.hf.load import is_entity_aware_query, load_strictly, read_model
 from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, LukeConfig, preset
 from model.luke.embeddings import initialise
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.luke.new_entities import copy_places
+from model.luke.titles import vectors_of_titles
 from model.pretraining.configuration import Configuration
-from model.pretraining.recipes import CONTEXTS, SCRATCH
+from model.pretraining.recipes import SCRATCH
 
 logger = logging.getLogger(__name__)
 MOST_SPARE_WORDS = 127  # tables are rounded up to a multiple of 128 at most; more is another tokenizer's
-TITLE_SHARE = 0.3  # of the whole title beside the name
-DEVIATION = 0.1  # of entities' vectors
 HEAD_BIAS = 6.0  # there GELU lets through what it is given; the layer norm takes the bias out again
 
 
@@ -98,19 +95,19 @@ def check_base(config: LukeConfig, facts: SequenceFacts, base_model: str) -> Non
 
 
 @torch.no_grad()
-def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> None:
+def begin_with_words(module: LukeForPretraining, corpus: Corpus) -> None:
     """Let entities begin as what words of a base model say of them, and be asked for as words are.
 
-    An entity is the mean vector of its name's words and, for less, of its whole title's; if `start` is CONTEXTS, also
-    that of the words of its sequences, which is as long as the first in the mean of all entities. [MASK] is the word
-    [MASK]. Positions, type and layer norm of entities are the words'. The head begins as a layer norm alone: its matrix
-    is the identity, and a bias for all units keeps its activation from cutting off what is negative. Where entities are
+    An entity is the mean vector of its name's words and, for less, of its whole title's. [MASK] is the word [MASK].
+    Positions, type and layer norm of entities are the words'. The head begins as a layer norm alone: its matrix is the
+    identity, and a bias for all units keeps its activation from cutting off what is negative. Where entities are
     narrower than words, they keep [MASK] as it is, and the directions that hold most of the others.
     """
     words, entities = module.luke.word_embeddings.token.weight, module.luke.entity_embeddings
     width = module.config.entity_emb_size
     copy_places(module.luke)
-    vectors = first_vectors(words, corpus, start)
+    vectors = vectors_of_titles(words, corpus.titles())
+    vectors[MASK_ENTITY] = words[corpus.facts.mask_id]
     basis = main_directions(vectors, width)
     entities.token.weight.copy_(vectors if width == len(basis) else vectors @ basis)
     if isinstance(entities.projection, torch.nn.Linear):
@@ -122,50 +119,6 @@ def begin_with_words(module: LukeForPretraining, corpus: Corpus, start: str) -> 
         head.projection.weight.copy_(basis.T)
     else:
         head.dense.weight.copy_(basis.T)
-
-
-def first_vectors(words: torch.Tensor, corpus: Corpus, start: str) -> torch.Tensor:
-    """What `begin_with_words` gives to each entity (entities, hidden), of the rows of `words` (words, hidden)."""
-    vectors = title_vectors(words, corpus.titles())
-    if start == CONTEXTS:
-        contexts = context_vectors(words, corpus, vectors)
-        if (length := mean_length(contexts)) > 0:
-            vectors = scale(vectors.add_(contexts.mul_(mean_length(vectors) / length)))
-    vectors[MASK_ENTITY] = words[corpus.facts.mask_id]
-    return vectors
-
-
-def title_vectors(table: torch.Tensor, titles: Titles) -> torch.Tensor:
-    """For each entity (entities, hidden) what its title's words have in `table`, with a standard deviation of 0.1."""
-    return scale(named_vectors(table, titles, table.mean(dim=0)))
-
-
-def scale(vectors: torch.Tensor) -> torch.Tensor:
-    """These vectors (entities, hidden), with a standard deviation of 0.1 without the special ones, unless it is 0."""
-    deviation = vectors[SPECIAL_ENTITIES:].std() if len(vectors) > SPECIAL_ENTITIES else 0.0
-    return vectors.mul_(DEVIATION / deviation) if deviation > 0 else vectors
-
-
-def mean_length(vectors: torch.Tensor) -> torch.Tensor:
-    """The mean length of vectors (entities, hidden) without the special ones."""
-    return vectors[SPECIAL_ENTITIES:].norm(dim=1).mean()
-
-
-def named_vectors(table: torch.Tensor, titles: Titles, centre: torch.Tensor) -> torch.Tensor:
-    """For each title (titles, hidden) the mean of its name's words in `table`, plus 0.3 times that of all its words.
-
-    `centre` (hidden), the mean of the whole table, is taken from each mean.
-    """
-    whole = mean_vectors(table, titles.whole, centre)
-    return whole.mul_(TITLE_SHARE).add_(mean_vectors(table, titles.names, centre))
-
-
-def mean_vectors(table: torch.Tensor, words: TitleWords, centre: torch.Tensor) -> torch.Tensor:
-    """The mean row of `table` for each title's words (titles, hidden), less the centre; 0 without words."""
-    ids, begins = (torch.from_numpy(each).to(table.device) for each in (words.word_ids, words.offsets[:-1]))
-    means = functional.embedding_bag(ids, table, begins, mode="mean").sub_(centre)
-    means[torch.from_numpy(np.diff(words.offsets) == 0)] = 0
-    return means
 
 
 def main_directions(vectors: torch.Tensor, width: int) -> torch.Tensor:

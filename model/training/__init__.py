@@ -5,5 +5,6 @@ loop         steps, gradients, finite or not
 checkpoints  saved and found again
 ranks        several processes
 metrics_log  figures in files
+precision    of matrix products
 signals      SIGTERM
 """

@@ -8,32 +8,18 @@ starts at the file's beginning.
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from pipeline import storage
 from pipeline.dump.bzip2 import CorruptBzip2, read_bzip2
 from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size, read_gzip
+from pipeline.storage.blocks import Block
 
 logger = logging.getLogger("pipeline")
 
 _CHUNK = 1 << 20
 _PACKED = 0.29  # of XML, in bzip2
 _GZIP_RATIO = 4  # bytes of XML in a compressed byte, so that blocks are alike in every container
-
-
-@dataclass(frozen=True)
-class Block:
-    """A range [start, end) of the bytes of one dump file; numbers count through all files.
-
-    With `index`, a file that `index_gzip` wrote, the range is of the data of a gzip file.
-    """
-
-    number: int
-    path: str
-    start: int
-    end: int
-    index: str = ""
 
 
 def detect_format(path: str) -> str:

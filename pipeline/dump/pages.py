@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from pipeline import storage
-from pipeline.dump.containers import Block, detect_format, read_range
+from pipeline.dump.containers import detect_format, read_range
 from pipeline.dump.gzip_index import TruncatedDump, gzip_data_size
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import redirect_target
+from pipeline.storage.blocks import Block
 
 MAX_PAGE_BYTES = 64 << 20  # of XML, every revision of the page together
 _CHUNK = 1 << 20

@@ -21,7 +21,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from pipeline import storage
-from pipeline.dump.containers import Block
+from pipeline.storage.blocks import Block
 from pipeline.storage.failures import WORKER_DIED, PageGate, error_path, page_path
 
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"

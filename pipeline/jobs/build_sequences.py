@@ -9,13 +9,11 @@ from itertools import groupby
 from typing import Any
 
 from pipeline import schemas, storage
-from pipeline.dump.containers import Block
-from pipeline.jobs.supervisor import RunBlocks, check_pages, check_share
+from pipeline.jobs.supervisor import RunBlocks
 from pipeline.lookup.entities import Aliases
-from pipeline.lookup.held_out import is_held_out
+from pipeline.lookup.held_out import HELD_OUT, is_held_out
 from pipeline.sequences.packing import Limits, build_page
 from pipeline.sequences.shards import (
-    HELD_OUT,
     SEEN,
     STATISTICS,
     TITLE_WORDS,
@@ -26,7 +24,8 @@ from pipeline.sequences.shards import (
     write_word_starts,
 )
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block
+from pipeline.storage.failures import PageGate, check_pages, check_share
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
 PARTS = (SEEN, HELD_OUT)

@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline import schemas, storage
-from pipeline.dump.containers import Block, plan_blocks
+from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.read_templates import TemplatePages
-from pipeline.jobs.supervisor import RunBlocks, check_pages, list_reasons
+from pipeline.jobs.supervisor import RunBlocks
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block
+from pipeline.storage.failures import PageGate, check_pages, list_reasons
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline import schemas, storage
-from pipeline.dump.containers import Block, plan_blocks
+from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.supervisor import RunBlocks
 from pipeline.mediawiki.languages import TEMPLATE
 from pipeline.mediawiki.site import SiteInfo
+from pipeline.storage.blocks import Block
 from pipeline.storage.failures import PageGate
 from pipeline.storage.tries import TextMap, write_numbers
 from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded

@@ -20,7 +20,7 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from pipeline import storage
-from pipeline.dump.containers import Block
+from pipeline.storage.blocks import Block
 from pipeline.storage.failures import WORKER_DIED, page_path
 
 MAX_ATTEMPTS = 3
@@ -235,44 +235,3 @@ def _has_ended_well(job: str, folder: str, status: int, log: IO[bytes], pages: C
     raise RuntimeError(
         f"{job} ended with exit status {status}{pages()}; its last words:\n{words.decode('utf-8', 'replace')}"
     )
-
-
-# What a stage may drop
-
-
-FREE = 10  # rows that may always be dropped, so that one does not stop a small dump
-
-
-def check_share(
-    what: str, drops: Mapping[str, int], total: int, limit: float, parameter: str, *, free_share: float = 1.0
-) -> None:
-    """Stop a stage that drops more than it may.
-
-    Args:
-        what: the rows, as "pages".
-        drops: reason -> count.
-        total: kept and dropped rows.
-        limit: the share that may be dropped.
-        parameter: where the user can set the limit.
-        free_share: `FREE` are allowed whatever the limit, where they are at most that share of the total.
-
-    Raises:
-        ValueError: the share is passed.
-    """
-    dropped = sum(drops.values())
-    if dropped > max(min(FREE, free_share * total), limit * total):
-        raise ValueError(
-            f"{dropped:,} of {total:,} {what} ({dropped / total:.2%}) were dropped ({list_reasons(drops)}), more "
-            f"than {parameter} {limit:g} allows; a higher {parameter} accepts them, and what is done is kept"
-        )
-
-
-def check_pages(drops: Mapping[str, int], total: int, limit: float) -> None:
-    """Stop a stage that loses more pages than `--max-rejected` allows; ten pages, or a quarter of fewer, it may."""
-    check_share("pages", drops, total, limit, "--max-rejected", free_share=0.25)
-
-
-def list_reasons(drops: Mapping[str, int]) -> str:
-    """Counts by reason, the commonest first: "12 broken_xml, 1 worker_died"."""
-    ordered = sorted(drops.items(), key=lambda drop: (-drop[1], drop[0]))
-    return ", ".join(f"{count:,} {reason}" for reason, count in ordered)

@@ -2,7 +2,7 @@
 
 entities       the entity vocabulary and its aliases
 names          what a name is, and where names occur in a text
-counting       how often names occur, in many texts at once
+annotator      names of the mention table in a text, with the pages that they stand for
 mentions       the mention table: candidates of a name, link probability, commonness
 page_names     the names by which a page links to others
 held_out       which pages pretraining never sees

@@ -2,6 +2,8 @@
 
 import hashlib
 
+HELD_OUT = "held_out"  # what pretraining never sees: a folder of sequences, a file of documents
+
 
 def is_held_out(page_id: int, share: float) -> bool:
     """Whether a page is among the given share that pretraining never sees.

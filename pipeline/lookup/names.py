@@ -9,7 +9,9 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import regex
+from numpy.typing import NDArray
 
 from pipeline.storage.tries import TextMap, write_numbers
 
@@ -118,6 +120,11 @@ def name_of(title: str) -> str:
 # Names that are alike
 
 
+def page_title(text: str) -> str:
+    """A page's title as a dump has it, also where it comes from an address: without underscores and fragment."""
+    return " ".join(text.partition("#")[0].replace("_", " ").split())
+
+
 def letters_of(text: str) -> str:
     """What is left of a name without case, accents, punctuation and blanks: "U.S.A." and "usa" have the same."""
     if text.isascii():
@@ -166,3 +173,10 @@ def compose_in_place(text: str) -> tuple[str, Sequence[int]]:
                 is_same = composed == letter[0]
                 places += range(place, place + len(composed)) if is_same else [place] * len(composed)
     return "".join(parts), [*places, len(text)]
+
+
+def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Numbers in which each bit of the given ones changes about half of the bits, as SplitMix64 mixes."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * np.uint64(factor)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from pipeline import schemas, storage
-from pipeline.lookup.held_out import is_held_out
+from pipeline.lookup.held_out import HELD_OUT, is_held_out
 from pipeline.lookup.mentions import Candidate, MentionTable
 from pipeline.lookup.names import normalize_mention
 from pipeline.sequences.packing import UNKNOWN_ENTITY
-from pipeline.sequences.shards import HELD_OUT
 from pipeline.sequences.tokenizer import WordTokenizer
 
 COMMONEST = "commonest.arrow"

@@ -21,7 +21,7 @@ ROWS_PER_BATCH = 1024
 WORD_STARTS, TITLE_WORDS = "word_starts.arrow", "title_words.arrow"
 STATISTICS = "statistics.json"
 SIZES = ("words_per_sequence", "entities_per_sequence", "words_per_mention")
-SEEN, HELD_OUT = "sequences", "held_out"  # folders of what pretraining sees and what it never does
+SEEN = "sequences"  # folder of what pretraining sees
 
 
 class ShardWriter:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
 
-from pipeline.lookup.counting import mixed
+from pipeline.lookup.names import mixed
 from pipeline.sequences.tokenizer import SPECIAL_TOKENS, WordTokenizer
 from pipeline.storage import Result, atomic_folder, describe, join, read_batches
 

@@ -18,6 +18,7 @@ from pipeline.storage.blocks import (
     KEY,
     PATIENCE_SECONDS,
     SHARED,
+    Block,
     await_blocks,
     block_name,
     clear_if_changed,

@@ -10,6 +10,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from pipeline.storage.files import file_size, join, list_files, read_bytes, remove, write_bytes
 from pipeline.storage.manifests import MANIFEST, FileEntry, Result, as_json
@@ -19,6 +20,20 @@ KEY = "key.txt"  # the digest of what a stage's files are made from; a worker th
 PATIENCE_SECONDS = 60.0  # after which a shared file system shows what another machine has written
 SHARED = "the work directory has to be on a file system that all machines see under the same path"
 _LOOK_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Block:
+    """A range [start, end) of a file, of its bytes unless a stage says otherwise; numbers count through all files.
+
+    With `index`, a file that `index_gzip` wrote, the range is of the data of a gzip file.
+    """
+
+    number: int
+    path: str
+    start: int
+    end: int
+    index: str = ""
 
 
 def block_name(number: int) -> str:

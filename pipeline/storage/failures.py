@@ -1,11 +1,11 @@
-"""Pages that fail: which one kills its worker, and what an unexpected error says."""
+"""Pages that fail, what an unexpected error says, and how much a stage may drop."""
 
 import contextlib
 import logging
 import os
 import re
 import traceback
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from pipeline.storage.blocks import BLOCKS
 from pipeline.storage.files import join
@@ -16,6 +16,7 @@ logger = logging.getLogger("pipeline")
 
 WORKER_DIED = 75  # exit status of a child that lost a worker
 _MOST_CHARACTERS, _MOST_CALLS = 1000, 20
+FREE = 10  # rows that may always be dropped, so that one does not stop a small dump
 
 
 # Pages that kill their worker
@@ -88,3 +89,41 @@ def log_failures(folder: str, files: Iterable[FileEntry]) -> None:
             if row["traceback"] and row["reason"] not in logged:
                 logged.add(row["reason"])
                 logger.warning("page %d: %s: %s\n%s", *row.values())
+
+
+# What a stage may drop
+
+
+def check_share(
+    what: str, drops: Mapping[str, int], total: int, limit: float, parameter: str, *, free_share: float = 1.0
+) -> None:
+    """Stop a stage that drops more than it may.
+
+    Args:
+        what: the rows, as "pages".
+        drops: reason -> count.
+        total: kept and dropped rows.
+        limit: the share that may be dropped.
+        parameter: where the user can set the limit.
+        free_share: `FREE` are allowed whatever the limit, where they are at most that share of the total.
+
+    Raises:
+        ValueError: the share is passed.
+    """
+    dropped = sum(drops.values())
+    if dropped > max(min(FREE, free_share * total), limit * total):
+        raise ValueError(
+            f"{dropped:,} of {total:,} {what} ({dropped / total:.2%}) were dropped ({list_reasons(drops)}), more "
+            f"than {parameter} {limit:g} allows; a higher {parameter} accepts them, and what is done is kept"
+        )
+
+
+def check_pages(drops: Mapping[str, int], total: int, limit: float) -> None:
+    """Stop a stage that loses more pages than `--max-rejected` allows; ten pages, or a quarter of fewer, it may."""
+    check_share("pages", drops, total, limit, "--max-rejected", free_share=0.25)
+
+
+def list_reasons(drops: Mapping[str, int]) -> str:
+    """Counts by reason, the commonest first: "12 broken_xml, 1 worker_died"."""
+    ordered = sorted(drops.items(), key=lambda drop: (-drop[1], drop[0]))
+    return ", ".join(f"{count:,} {reason}" for reason, count in ordered)

@@ -2,11 +2,11 @@
 
 registry     the tasks by name
 variants     the paper's baselines and ablations
+entities     the entity table of the model
 prepare      data, model and inputs of a run
 epochs       training, dev scores, checkpoints
 inference    logits, predictions, scores
 results      the folder that a run leaves
-calibration  a temperature for probabilities
 paper        the paper's tables, from paper.json
 paper.json   their figures
 finetune     one run, from a data set to metrics

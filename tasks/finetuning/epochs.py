@@ -23,8 +23,9 @@ from model.training.checkpoints import latest_checkpoint, save_checkpoint
 from model.training.loop import fit
 from model.training.metrics_log import Tracker
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
+from model.training.precision import autocast
 from model.training.signals import Stopped, StopRequest, on_sigterm
-from tasks.finetuning.inference import autocast, batches, collate, predict, score
+from tasks.finetuning.inference import batches, collate, predict, score
 from tasks.finetuning.prepare import Run
 
 logger = logging.getLogger(__name__)
@@ -224,9 +225,7 @@ def groups_of_epoch(run: Run, epoch: int, first: int, end: int | None) -> list[l
     features, size = run.features["train"], run.part_size
     order = np.random.default_rng([run.seed, epoch]).permutation(len(features.items)).tolist()
     starts = range(0, len(order), size)[first:end]
-    return [
-        [features.drawn(index, run.seed, epoch) for index in order[start : start + size]] for start in starts
-    ]
+    return [[features.items[index] for index in order[start : start + size]] for start in starts]
 
 
 def parts_of_step(run: Run, step: int) -> Sequence[Part]:

@@ -10,25 +10,24 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from model.exchange.fine_tuned import TEMPERATURE
-from model.exchange.load import fingerprint_model
+from model.hf.fine_tuned import TEMPERATURE
+from model.hf.load import fingerprint_model
 from model.training.checkpoints import hold, remove_leftover
-from model.training.loop import resolve_device
 from model.training.metrics_log import find_tracker
 from pipeline.sequences.tokenizer import tokenizer_contents
 from pipeline.sequences.tokenizer_files import tokenizer_files
 from pipeline.storage.files import file_sha256
 from pipeline.storage.manifests import MANIFEST, read_manifest
-from tasks.entities.annotations import entities_sha256
 from tasks.finetuning import VERSION
-from tasks.finetuning.calibration import calibration
 from tasks.finetuning.epochs import EpochTraining
 from tasks.finetuning.inference import decode, logits_of_split, predict
-from tasks.finetuning.prepare import Run, prepare
+from tasks.finetuning.prepare import FineTuningSettings, Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration, digest, finished_metrics, measure, write
 from tasks.finetuning.variants import VARIANTS
+from tasks.io.annotations import entities_sha256
 from tasks.io.data_folder import split_files
+from tasks.io.probabilities import calibration
 from tasks.task import PROFILES, Hyperparameters
 
 logger = logging.getLogger(__name__)
@@ -38,85 +37,62 @@ CHECKPOINTS = "checkpoints"
 Choice = TypeVar("Choice")
 
 
-def finetune(
-    task: str,
-    data: Path,
-    weights: Path,
-    tokenizer: Path,
-    output: Path,
-    *,
-    variant: str = "luke",
-    preset: str = "base",
-    seed: int = 42,
-    device: str = "auto",
-    profile: str = "fixed",
-    progress: bool = False,
-    negative_label: str = "",
-    tokens_per_batch: int = 0,
-    checkpoint_minutes: float = 30.0,
-    allow_no_predictions: bool = False,
-    mentions: Path | None = None,
-    tag_column: str = "",
-    changes: Mapping[str, Any] | None = None,
-    keeps_weights: bool = True,
-    tracker: str = "",
-) -> dict[str, Any]:
-    """Fine-tunes `weights` on `data`/{train,dev,test}.*, scores dev and test, and returns the metrics.
+def finetune(task: str, data: Path, output: Path, settings: FineTuningSettings) -> dict[str, Any]:
+    """Fine-tune on `data`/{train,dev,test}.*, score dev and test, and return the metrics.
 
     The classes are those of a file `labels.*` or `rel2id.json` in `data` (names one a line, a JSON list, or a
-    JSON object of name -> number), or else what the task makes of the splits. `negative_label` names the class
-    of a relation data set that is not scored, where the task does not know it. `mentions` is the folder of a mention
-    table, by which the entities are found that extractive question answering takes. `tag_column` says where files of
-    entity recognition have the tags, where the format does not (`tasks.ner.task.read`).
+    JSON object of name -> number), or else what the task makes of the splits.
 
-    `weights` is our folder of a pretraining or a fine-tuning, or a transformers LUKE, RoBERTa or BERT directory, as the
-    variant wants; `tokenizer` is the folder with its tokenizer's files. RoBERTa and BERT have no entities: these start
-    as the word [MASK] (`model.luke.new_entities.start_entities_as_words`), and those of `mentions` as what their titles
-    say. Writes model.safetensors, config.json, metrics.json, training.jsonl, predictions-{dev,test} in the task's own
-    format and a copy of the tokenizer into `output`: the same bytes for the same arguments on the same machine. The
-    profile `fixed` uses AdamW with bias correction, keeps the best epoch on dev, and moves the classifier's bias as
-    `Task.bias_shift` says; `paper` does what the authors' code did.
-    `Hyperparameters` says what `tokens_per_batch` means; `changes` replace more of the preset's values. `tracker` is
-    the module:function that gets figures as they come. Without `keeps_weights` there is no model.safetensors: a
-    search of hyperparameters needs the scores alone. Another run's result stays in `output` until this one's is
-    written.
+    Writes model.safetensors, config.json, metrics.json, training.jsonl, predictions-{dev,test} in the task's own
+    format and a copy of the tokenizer into `output`: the same bytes for the same arguments on the same machine. Another
+    run's result stays in `output` until this one's is written.
 
-    A checkpoint stands in `output` after each epoch and, within one, when so many minutes have passed (0: none)
-    or SIGTERM came; the same call goes on from it, and a finished one is not done again. Raises: ValueError for
-    what is unknown or cannot be read, where another run trains in `output` or has left a checkpoint there and, after
-    all is written, for a model that predicts nothing at all on dev and test, unless `allow_no_predictions`; Stopped
-    after SIGTERM.
+    A checkpoint stands in `output` after each epoch and, within one, when it is time or SIGTERM came. The same call
+    goes on from it; a finished one is not done again. Raises: ValueError for what is unknown or cannot be read, where
+    another run trains in `output` or has left a checkpoint there and, after all is written, for a model that predicts
+    nothing at all on dev and test, unless that is allowed; Stopped after SIGTERM.
     """
     chosen = _choose("task", task, TASKS)
-    row = _choose("variant", variant, VARIANTS)
-    _choose("profile", profile, dict.fromkeys(PROFILES))
-    hyperparameters = changed(_choose("preset", preset, chosen.PRESETS), changes or {}, tokens_per_batch)
-    names = {"task": task, "variant": variant, "preset": preset, "profile": profile, "seed": seed}
-    values = {**names, "negative_label": negative_label, "hyperparameters": asdict(hyperparameters)}
-    values |= {} if keeps_weights else {"keeps_weights": False}
-    values |= {"tag_column": tag_column} if tag_column else {}
-    identity = {"version": VERSION, **values, **fingerprints(data, weights, tokenizer, mentions)}
+    row = _choose("variant", settings.variant, VARIANTS)
+    _choose("profile", settings.profile, dict.fromkeys(PROFILES))
+    hyperparameters = changed(_choose("preset", settings.preset, chosen.PRESETS), settings.changes)
+    names = {"task": task} | {
+        name: getattr(settings, name) for name in ("variant", "preset", "profile", "seed")
+    }
+    identity = identity_of(names, data, hyperparameters, settings)
     if metrics := finished_metrics(output, identity):
         logger.info("%s: this fine-tuning is finished already", output)
         remove_leftover(output / CHECKPOINTS)
     else:
-        kept = tokenizer_contents(tokenizer)  # one that cannot be kept is refused before the work
-        track = find_tracker(tracker)
-        run = prepare(
-            chosen, row, hyperparameters, data, weights, tokenizer, seed=seed, device=str(resolve_device(device)),
-            profile=profile, progress=progress, negative_label=negative_label,
-            mentions=mentions, tag_column=tag_column,
-        )  # fmt: skip
-        training = EpochTraining(run, output / CHECKPOINTS, identity, checkpoint_minutes, track)
-        table = {"entities_sha256": entities_sha256(mentions)} if mentions else {}
+        kept = tokenizer_contents(settings.tokenizer)  # one that cannot be kept is refused before the work
+        track = find_tracker(settings.tracker)
+        run = prepare(chosen, row, hyperparameters, data, settings)
+        training = EpochTraining(run, output / CHECKPOINTS, identity, settings.checkpoint_minutes, track)
+        table = {"entities_sha256": entities_sha256(settings.mentions)} if settings.mentions else {}
         with hold(output / CHECKPOINTS):
             metrics = train_and_write(
-                training, output, names, table, tokenizer=kept, keeps_weights=keeps_weights
+                training, output, names, table, tokenizer=kept, keeps_weights=settings.keeps_weights
             )
             shutil.rmtree(output / CHECKPOINTS, ignore_errors=True)
-    report_little(f"{task}, variant {variant}", metrics, hyperparameters)
-    report_silence(f"{task}, variant {variant}", metrics, hyperparameters, allowed=allow_no_predictions)
+    name = f"{task}, variant {settings.variant}"
+    report_little(name, metrics, hyperparameters)
+    report_silence(name, metrics, hyperparameters, allowed=settings.allow_no_predictions)
     return metrics
+
+
+def identity_of(
+    names: Mapping[str, Any], data: Path, hyperparameters: Hyperparameters, settings: FineTuningSettings
+) -> dict[str, Any]:
+    """Return what a run is recognised by: all that decides its bytes."""
+    values: dict[str, Any] = {
+        **names,
+        "negative_label": settings.negative_label,
+        "hyperparameters": asdict(hyperparameters),
+        **({} if settings.keeps_weights else {"keeps_weights": False}),
+        **({"tag_column": settings.tag_column} if settings.tag_column else {}),
+    }
+    prints = fingerprints(data, settings.weights, settings.tokenizer, settings.mentions)
+    return {"version": VERSION, **values, **prints}
 
 
 def train_and_write(
@@ -174,11 +150,9 @@ def shift_bias(run: Run, logits: Sequence[np.ndarray]) -> dict[str, float]:
     return {label: each for label, each in zip(run.labels, shift.tolist(), strict=True) if each}
 
 
-def changed(
-    preset: Hyperparameters, changes: Mapping[str, Any], tokens_per_batch: int = 0
-) -> Hyperparameters:
+def changed(preset: Hyperparameters, changes: Mapping[str, Any]) -> Hyperparameters:
     """A preset with other values; a learning rate changes that of the classifier in the same proportion."""
-    values = {"tokens_per_batch": tokens_per_batch, **changes}
+    values = dict(changes)
     if "learning_rate" in changes and "head_learning_rate" not in changes:
         ratio = preset.head_learning_rate / preset.learning_rate
         values["head_learning_rate"] = changes["learning_rate"] * ratio

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from model.luke.flat import FlatBatch
-from model.pretraining.loader import cut_by_tokens
+from model.data.batches import cut_by_tokens
+from model.training.precision import autocast
 from tasks.finetuning.prepare import Run
 from tasks.task import Classifier, Task
 
@@ -24,9 +24,7 @@ def collate(run: Run, items: Sequence[Any]) -> Any:
 
 def checked(module: Classifier, batch: Any) -> Any:
     """The batch, once its ids are found in the model's tables: on a GPU a wrong one would end the process."""
-    inputs = batch.inputs
-    of_what = () if isinstance(inputs, FlatBatch) else ("ids",)
-    inputs.check(module.luke.config, *of_what)
+    batch.inputs.check(module.luke.config, "ids")
     return batch
 
 
@@ -80,11 +78,6 @@ def logits_of(
             batch = task.collate(part, entities=entities, pad_id=pad_id)
             logits += task.logits(module, checked(module, batch).to(device))
     return logits
-
-
-def autocast(device: str, precision: str) -> torch.autocast:
-    """Matrix products in that precision; weights stay as they are."""
-    return torch.autocast(torch.device(device).type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def batches(

@@ -1,35 +1,71 @@
 """A task with its data and its model, ready to be trained or scored."""
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from model.exchange.load import entity_vocabulary, load_luke, read_fine_tuned
-from model.luke.config import PAD_ENTITY
+from model.hf.load import entity_vocabulary, load_luke, read_fine_tuned
 from model.luke.encoder import LukeModel
 from model.luke.new_entities import hide_entities
-from model.pretraining.start import title_vectors
-from pipeline.lookup.entities import PAD, SPECIAL_ENTITIES
+from model.training.loop import resolve_device
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.entities.annotations import Annotate, open_annotator
-from tasks.entities.disambiguation.titles import words_of
+from tasks.finetuning.entities import add_entities, check_takes_entities, kept_entities, shrink_entities
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import Variant
+from tasks.io.annotations import open_annotator
 from tasks.io.data_folder import SPLITS, label_file, read_label_file, split_file
-from tasks.ner import task as ner
-from tasks.questions.extractive_format import annotated
+from tasks.markers import add_word_markers, marker_ids, remove_word_markers
 from tasks.task import Classifier, Features, Hyperparameters, InputSettings, Task
-from tasks.typing_and_relations.markers import add_word_markers, marker_ids, remove_word_markers
 
-logger = logging.getLogger(__name__)
 SOME_INPUTS = 32  # by which the attention of words to new entities is set
-OUR_ROWS = {name: row for row, name in enumerate(SPECIAL_ENTITIES)}
+
+
+@dataclass(frozen=True)
+class FineTuningSettings:
+    """What a fine-tuning starts from, and how it goes.
+
+    Attributes:
+        weights: our folder of a pretraining or a fine-tuning, or a transformers LUKE, RoBERTa or BERT, as the variant
+            wants. RoBERTa and BERT have no entities: these start as the word [MASK]
+            (`model.luke.new_entities.start_entities_as_words`), and those of `mentions` as what their titles say.
+        tokenizer: the folder with its tokenizer's files.
+        variant: a row of `tasks.finetuning.variants`.
+        preset: of the task's hyperparameters.
+        changes: values of `Hyperparameters` that replace the preset's.
+        seed: of order, dropout and new weights.
+        device: auto, cpu, cuda or cuda:N.
+        profile: `fixed` uses AdamW with bias correction, keeps the best epoch on dev, and moves the classifier's bias
+            as `Task.bias_shift` says; `paper` does what the authors' code did.
+        negative_label: the class of relations that is not scored, where the task does not know it.
+        tag_column: where files of entity recognition have the tags, where the format does not (`tasks.ner.task.read`).
+        mentions: folder of the mention table that finds the entities of extractive question answering.
+        checkpoint_minutes: between two checkpoints within an epoch; 0: there is one after each epoch alone.
+        allow_no_predictions: whether a model passes that predicts nothing at all.
+        keeps_weights: whether there is a model.safetensors: a search of hyperparameters needs the scores alone.
+        tracker: the module:function that gets figures as they come.
+        progress: whether a bar shows how far it is.
+    """
+
+    weights: Path
+    tokenizer: Path
+    variant: str = "luke"
+    preset: str = "base"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 42
+    device: str = "auto"
+    profile: str = "fixed"
+    negative_label: str = ""
+    tag_column: str = ""
+    mentions: Path | None = None
+    checkpoint_minutes: float = 30.0
+    allow_no_predictions: bool = False
+    keeps_weights: bool = True
+    tracker: str = ""
+    progress: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,50 +114,43 @@ def prepare(
     variant: Variant,
     hyperparameters: Hyperparameters,
     data: Path,
-    weights: Path,
-    tokenizer: Path,
-    *,
-    seed: int,
-    device: str,
-    profile: str,
-    progress: bool,
-    negative_label: str = "",
-    mentions: Path | None = None,
-    tag_column: str = "",
+    settings: FineTuningSettings,
 ) -> Run:
-    """Reads the data and the weights, and builds the model and its inputs; `finetune` says what the arguments are."""
+    """Read the data and the weights, and build the model and its inputs; the settings name no task or preset here."""
+    weights, tokenizer, mentions = settings.weights, settings.tokenizer, settings.mentions
     annotate = open_annotator(mentions, weights) if mentions else None
-    check_annotator(task, annotate)
-    datasets = {split: reader(task, tag_column)(split_file(data, split)) for split in SPLITS}
+    check_takes_entities(task, annotate)
+    datasets = read_splits(task, data, settings.tag_column)
     listed = label_file(data)
     labels = task.label_names(datasets, read_label_file(listed) if listed else ())
-    negative = task.negative_label(labels, negative_label)
+    negative = task.negative_label(labels, settings.negative_label)
     words = WordTokenizer.load(tokenizer)
-    torch.manual_seed(seed)
+    torch.manual_seed(settings.seed)
     luke, markers = load_pretrained(task, variant, weights, words, tokenizer)
     if annotate and variant.entities:
         if luke.entities_are_new:
             add_entities(luke, words, MentionTable(str(mentions)))
         size = luke.config.entity_vocab_size
-        datasets = {split: annotated(each, annotate, size) for split, each in datasets.items()}
+        datasets = {split: task.annotated(each, annotate, size) for split, each in datasets.items()}
     luke.gradient_checkpointing = hyperparameters.gradient_checkpointing
     max_words = min(hyperparameters.max_words, luke.config.max_words)
-    inputs = InputSettings(words, labels, markers, max_words, profile)
+    inputs = InputSettings(words, labels, markers, max_words, settings.profile)
     features = {split: task.featurize(dataset, inputs) for split, dataset in datasets.items()}
     if not features["train"].items:
         raise ValueError(
             f"{datasets['train'].path}: none of its examples fits into the model; give shorter ones"
         )
     module = task.head(luke, len(labels), entities=variant.entities)
-    if profile == "fixed":
+    if settings.profile == "fixed":
         start_at_frequencies(task, module, features["train"].items)
         if variant.entities and (luke.entities_are_new or task.BEGINS_WITHOUT_ENTITIES):
             begin_without_entities(task, module, features["train"].items, words.pad_id)
+    device = str(resolve_device(settings.device))
     run = Run(
         task=task,
         variant=variant,
         hyperparameters=replace(hyperparameters, max_words=max_words),
-        profile=profile,
+        profile=settings.profile,
         labels=labels,
         negative=negative,
         tokenizer=tokenizer,
@@ -129,12 +158,20 @@ def prepare(
         features=features,
         module=module.to(device),
         pad_id=words.pad_id,
-        seed=seed,
+        seed=settings.seed,
         device=device,
-        progress=progress,
+        progress=settings.progress,
     )
     check_parts(run)
     return run
+
+
+def read_splits(task: Task[Any, Any], data: Path, tag_column: str) -> dict[str, Any]:
+    """Return the data sets of a folder. Raises: ValueError for a column of tags where the task has none."""
+    if tag_column and not task.HAS_TAG_COLUMN:
+        raise ValueError(f"--tag-column {tag_column}: files of ner alone have tags; leave it out")
+    options = {"tag_column": tag_column} if tag_column else {}
+    return {split: task.read(split_file(data, split), **options) for split in SPLITS}
 
 
 @torch.no_grad()
@@ -154,22 +191,6 @@ def begin_without_entities(
     """Lets words start as if there were no entities, by some inputs from all over train."""
     some = train[:: -(-len(train) // SOME_INPUTS)]
     hide_entities(module.luke, task.collate(some, entities=True, pad_id=pad_id).inputs)
-
-
-@torch.no_grad()
-def add_entities(luke: LukeModel, words: WordTokenizer, table: MentionTable) -> None:
-    """Gives a model that has special entities alone those of a mention table, too.
-
-    Each begins as what its title says in the model's words, as in pretraining (`model.pretraining.start`).
-    """
-    titles = [""] * table.manifest.facts["entities"]
-    for entity_id, title in table.targets.entities():
-        titles[entity_id] = title
-    special = luke.entity_embeddings.token.weight
-    rows = title_vectors(luke.word_embeddings.token.weight, words_of(titles, words))
-    rows[: len(special)] = special
-    luke.replace_entities(rows)
-    logger.info("%s: its %d entities start as what their titles say", table.folder, len(rows) - len(special))
 
 
 def check_parts(run: Run) -> None:
@@ -226,62 +247,3 @@ def fine_tuned_task(values: Mapping[str, Any], source: Path) -> Task[Any, Any]:
     if values["task"] not in TASKS:
         raise ValueError(f"{source}: fine-tuned for {values['task']!r}; wanted one of {', '.join(TASKS)}")
     return TASKS[values["task"]]
-
-
-def kept_entities(rows: Sequence[int]) -> dict[str, int]:
-    """Special entity -> its row in a table of which fine-tuning kept these; the first where one is there twice."""
-    return {SPECIAL_ENTITIES[kept]: row for row, kept in reversed([*enumerate(rows)])}
-
-
-def reader(task: Task[Any, Any], tag_column: str) -> Callable[[Path], Any]:
-    """What reads a task's files. Raises: ValueError for a column of tags where the task has none."""
-    if not tag_column:
-        return task.read
-    if task is not ner:
-        raise ValueError(f"--tag-column {tag_column}: files of ner alone have tags; leave it out")
-    return partial(ner.read, tag_column=tag_column)
-
-
-def check_annotator(task: Task[Any, Any], annotate: Annotate | None) -> None:
-    """Raises: ValueError for an annotator where the task takes no entities of Wikipedia."""
-    if annotate and task.ENTITY_ROWS is not None:
-        raise ValueError(
-            "an annotator finds Wikipedia's entities, which extractive_qa alone takes; give none"
-        )
-
-
-def shrink_entities(
-    luke: LukeModel, task: Task[Any, Any], variant: Variant, vocabulary: Mapping[str, int], source: str
-) -> None:
-    """Leaves of the entity table the task's rows or, where it takes all, freezes it; [PAD] where it has no use.
-
-    `vocabulary` is that of `source`, empty where its rows stand as ours do.
-    """
-    if task.ENTITY_ROWS is None and variant.entities:
-        check_order(vocabulary, source)
-        luke.entity_embeddings.token.requires_grad_(False)
-    else:
-        names = [SPECIAL_ENTITIES[row] for row in task.ENTITY_ROWS or (PAD_ENTITY,)]
-        keep_entities(luke, vocabulary or OUR_ROWS, names, source)
-
-
-def keep_entities(luke: LukeModel, vocabulary: Mapping[str, int], names: Sequence[str], source: str) -> None:
-    """Leaves these special entities of the table of `source`, [PAD] first. Raises: ValueError for one that it lacks."""
-    if missing := [name for name in (PAD, *names) if name not in vocabulary]:
-        raise ValueError(f"{source}: no entity {missing[0]} in entity_vocab.json or tokenizer_config.json")
-    try:
-        luke.keep_entities([vocabulary[name] for name in names], pad=vocabulary[PAD])
-    except ValueError as error:
-        raise ValueError(
-            f"{source}: {error}; give the weights with the entity vocabulary that is theirs"
-        ) from error
-
-
-def check_order(vocabulary: Mapping[str, int], source: str) -> None:
-    """Raises: ValueError where a table that keeps all rows does not begin with the special entities as ours do."""
-    found = {name: vocabulary.get(name) for name in SPECIAL_ENTITIES}
-    if vocabulary and found != OUR_ROWS:
-        raise ValueError(
-            f"{source}: entity_vocab.json or tokenizer_config.json has the special entities at {found}; wanted "
-            f"{OUR_ROWS}, since the task takes the whole table; give weights with that order"
-        )

@@ -6,8 +6,9 @@ from typing import Any
 from tasks.ner import task as ner
 from tasks.questions import cloze as cloze_qa
 from tasks.questions import extractive
+from tasks.relations import relation_classification
 from tasks.task import Task
-from tasks.typing_and_relations import entity_typing, relation_classification
+from tasks.typing import entity_typing
 
 TASKS: Mapping[str, Task[Any, Any]] = {
     "entity_typing": entity_typing,

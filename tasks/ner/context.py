@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.excerpts import context_window
+from tasks.io.windows import context_window
 from tasks.ner.columns import Document
 
 

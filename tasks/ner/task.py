@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tasks.io.data_folder import LABEL_FILES
-from tasks.io.probabilities import of_classes, rounded, softmax
+from tasks.io.probabilities import Choices, of_classes, rounded, softmax
 from tasks.io.records import Record
 from tasks.ner import classifier
 from tasks.ner.classifier import SpanClassifier, SpanFeature
@@ -20,13 +20,14 @@ from tasks.ner.spans import Span, enumerate_spans, parse_tag, select_spans, span
 from tasks.ner.threshold import best_shift
 from tasks.ner.token_records import holds_records, read_token_records
 from tasks.ner.words import blanks_before, record_lines
-from tasks.task import MAX_MENTION_POSITIONS, Choices, Features, InputSettings, presets
+from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, no_annotations, presets
 
 PRESETS = presets("ner")
 ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 BEGINS_WITHOUT_ENTITIES = True  # of which each span is one
+HAS_TAG_COLUMN = True
 WORD_MARKERS: Mapping[str, str] = {}
 PREDICTIONS_SUFFIX = ".txt"
 FIRST_CLASS: Sequence[str] = ("o", "nil")
@@ -53,6 +54,9 @@ def read(path: Path, *, tag_column: str = "", strict: bool = True) -> ColumnFile
     if numbers_words(path):
         return read_numbered(path, tag_column=tag_column, strict=strict)
     return read_columns(path, tag_column=tag_column, strict=strict)
+
+
+annotated = no_annotations
 
 
 def describe(dataset: ColumnFile) -> dict[str, Any]:

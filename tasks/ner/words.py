@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import regex
 
-from tasks.io.excerpts import CharacterSpan
 from tasks.io.records import Record
+from tasks.io.windows import CharacterSpan
 
 Word = tuple[str, int, int]
 

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from model.luke.encoder import LukeModel
+from tasks.io.probabilities import Choices
 from tasks.questions import answers as common
 from tasks.questions import cloze_format, cloze_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.cloze_format import Dataset
 from tasks.questions.cloze_input import ClozeBatch, ClozeFeature
-from tasks.task import Choices, Classifier, no_shift, presets
+from tasks.task import Classifier, no_annotations, no_shift, presets
 
 PRESETS = presets("cloze_qa")
 WORD_MARKERS: Mapping[str, str] = {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
@@ -23,6 +24,7 @@ ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained enti
 DEV_METRIC = "exact_match"
 BEST_EPOCH_IN_PAPER = True
 BEGINS_WITHOUT_ENTITIES = False
+HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".json"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = None
@@ -122,6 +124,7 @@ def candidates(
 
 
 bias_shift = no_shift
+annotated = no_annotations
 decode = partial(common.decode, candidates)
 
 

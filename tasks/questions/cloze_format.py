@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.io.excerpts import CharacterSpan
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
+from tasks.io.windows import CharacterSpan
 from tasks.questions.answers import (
     Answer,
     best_texts,

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from model.luke.batch import Batch, lengths_mask, mention_positions, pad
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.excerpts import CharacterSpan, boundaries, context_window
-from tasks.io.windows import windows
+from tasks.io.windows import CharacterSpan, boundaries, context_window, windows
 from tasks.questions.cloze_format import PLACEHOLDER, Dataset, Example
 from tasks.questions.windows import Integers, joined, passage_room, question_limit
 from tasks.task import MAX_MENTION_POSITIONS, Features, InputSettings, LabelledBatch

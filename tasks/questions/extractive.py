@@ -10,12 +10,13 @@ from torch import Tensor, nn
 
 from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
+from tasks.io.probabilities import Choices
 from tasks.questions import answers as common
 from tasks.questions import extractive_format, extractive_input
 from tasks.questions.answers import Answer, Candidates, gold_answers
 from tasks.questions.extractive_format import Dataset
 from tasks.questions.extractive_input import MAX_ANSWER, WindowBatch, WindowFeature
-from tasks.task import Choices, Classifier, no_shift, presets
+from tasks.task import Classifier, no_shift, presets
 
 PRESETS = presets("extractive_qa")
 ENTITY_ROWS = None  # Wikipedia's entities are the input: the table keeps all rows, and is not trained
@@ -23,6 +24,7 @@ WORD_MARKERS: Mapping[str, str] = {}
 DEV_METRIC = "f1"
 BEST_EPOCH_IN_PAPER = False
 BEGINS_WITHOUT_ENTITIES = False
+HAS_TAG_COLUMN = False
 PREDICTIONS_SUFFIX = ".json"
 FIRST_CLASS: Sequence[str] = ()
 ARCHITECTURE = "LukeForQuestionAnswering"
@@ -31,6 +33,7 @@ ARCHITECTURE = "LukeForQuestionAnswering"
 # Read
 
 read = extractive_format.read
+annotated = extractive_format.annotated
 describe = extractive_format.describe
 negative_label = common.no_negative_label
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tasks.entities.annotations import Annotate, Annotation, Mention, given_mentions, known_mentions
+from tasks.io.annotations import Annotate, Annotation
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
 from tasks.io.tables import is_table
+from tasks.questions.annotations import Mention, given_mentions, known_mentions
 from tasks.questions.answers import (
     Answer,
     best_texts,
@@ -104,8 +105,8 @@ def parse(record: Record, passage: str, article: Record) -> Example:
 def from_records(records: Sequence[Record]) -> Dataset:
     """Questions without answers: `question` and `text` (or `context`), perhaps `page`, the page's title.
 
-    Entities may be given, as `python -m tasks.annotate` prints them: `entities` of the text and
-    `question_entities`, each with `start`, `end` (characters) and `entity_id`.
+    Entities may be given, `entities` of the text and `question_entities`, each with `start`, `end` (characters) and
+    `entity_id`.
     """
     examples = []
     for number, record in enumerate(records):

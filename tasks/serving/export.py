@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from model.exchange.card import fine_tuned_card
-from model.exchange.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from model.exchange.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, export_words
 from model.files import CONFIG, read_json, read_optional, write_aside
+from model.hf.card import fine_tuned_card
+from model.hf.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
+from model.hf.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, export_words
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
 from tasks.finetuning import TOKENIZER

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from model.files import write_aside
-from tasks.io.excerpts import character_span
 from tasks.io.records import Record
+from tasks.io.windows import character_span
 from tasks.ner.columns import DOCUMENT_START
 from tasks.ner.spans import Span, tags_of_spans
 from tasks.ner.words import Word, record_lines

@@ -4,8 +4,8 @@ Entity typing: {"text", "start", "end"}. Relations: {"text", "head": [start, end
 also take the fields of their data sets, without the labels. Entity recognition: {"text"}, with "sentences":
 [[start, end], ...] where these are not its lines, or {"words"}. Cloze-style question answering: {"question" with
 @placeholder, "text", "entities": [[start, end], ...]}. Extractive question answering: {"question", "text"}, with "page"
-where the text is a Wikipedia page's, and, as `python -m tasks.annotate` prints them, "entities" of the text and
-"question_entities". Places are characters, ends are excluded.
+where the text is a Wikipedia page's, and "entities" of the text and "question_entities", each with "start", "end" and
+"entity_id". Places are characters, ends are excluded.
 """
 
 import logging
@@ -16,23 +16,22 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from model.exchange.fine_tuned import load_fine_tuned, read_temperature
-from model.exchange.load import entity_vocabulary, load_strictly
 from model.files import CONFIG, read_json, read_optional, read_weights
+from model.hf.fine_tuned import load_fine_tuned, read_temperature
+from model.hf.load import entity_vocabulary, load_strictly
 from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from model.training.loop import resolve_device
 from pipeline.lookup.entities import MASK, PAD, SECOND_MASK
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
-from tasks.entities.annotations import Annotate
 from tasks.finetuning import TOKENIZER
+from tasks.finetuning.entities import check_order, check_takes_entities, keep_entities
 from tasks.finetuning.inference import logits_of
-from tasks.finetuning.prepare import check_annotator, check_order, keep_entities
 from tasks.finetuning.registry import TASKS
+from tasks.io.annotations import Annotate
 from tasks.io.records import Record
-from tasks.questions.extractive_format import annotated
+from tasks.markers import marker_ids
 from tasks.task import Classifier, InputSettings, Task
-from tasks.typing_and_relations.markers import marker_ids
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +71,7 @@ class Predictor:
         dataset = self.task.from_records(records)
         if self.annotate and self.entities:
             size = self.module.luke.config.entity_vocab_size
-            dataset = annotated(dataset, self.annotate, size)
+            dataset = self.task.annotated(dataset, self.annotate, size)
         features = self.task.featurize(dataset, self.inputs)
         logits = logits_of(
             self.task,
@@ -103,7 +102,7 @@ def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None
     if "model_type" not in values and values.get("task") not in TASKS:
         raise ValueError(
             f"{folder / CONFIG}: task is {values.get('task')!r}; wanted one of {', '.join(TASKS)}: "
-            "a pretrained model is fine-tuned before it is asked, but it links texts: python -m tasks.entities link"
+            "a pretrained model is fine-tuned before it is asked, but it links texts: python -m tasks.linking link"
         )
     try:
         predictor = (
@@ -113,7 +112,7 @@ def load(folder: Path, *, device: str = "auto", annotate: Annotate | None = None
         raise ValueError(
             f"{folder}: incomplete or damaged ({type(error).__name__}: {error}); copy the whole folder again"
         ) from error
-    check_annotator(predictor.task, annotate)
+    check_takes_entities(predictor.task, annotate)
     return replace(predictor, annotate=annotate)
 
 

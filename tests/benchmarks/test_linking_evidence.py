@@ -18,20 +18,20 @@ from benchmarks.evidence.disambiguation import Probe
 from benchmarks.evidence.gold_mentions import Documents
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
+from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.storage.manifests import Manifest, write_manifest
-from tasks.entities.annotator import Annotator
-from tasks.entities.candidates import CandidateFinder
-from tasks.entities.certainty import Certainty, reliability
-from tasks.entities.disambiguation.entity_model import EntityModel, load_model
-from tasks.entities.documents.reading import read_documents
-from tasks.entities.linker import Linker, shares_by_counts
-from tasks.linker_training.calibration import calibrate
+from tasks.linking.calibration.calibration import calibrate
+from tasks.linking.candidates import CandidateFinder
+from tasks.linking.certainty import Certainty, reliability
+from tasks.linking.corpora.pages import ended
+from tasks.linking.documents.reading import read_documents
+from tasks.linking.linker import Linker, shares_by_counts
+from tasks.linking.model.entity_model import EntityModel, load_model
 from tests.support.contexts import write_context_table
 from tests.support.mentions import ARTICLES, small_pages, write_mentions, write_tables
 from tests.support.models import TINY, shake
-from workflows.corpora.pages import ended
 
 LETTERS = [chr(code) for code in range(ord("a"), ord("z") + 1)]
 TOKENS = [

@@ -20,7 +20,7 @@ from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.ner import task as ner
 from tasks.questions import extractive
-from tasks.typing_and_relations import relation_classification
+from tasks.relations import relation_classification
 from tests.support.fine_tuned import bert
 
 

@@ -245,7 +245,7 @@ def test_unmarked_blocks_run(page: Path, demo: Path, tmp_path: Path) -> None:
 
 def is_answer(block: Block, following: Block) -> bool:
     """Whether a block shows what the one above it prints, which links a text."""
-    return following.language == "json" and "tasks.entities link" in block.text
+    return following.language == "json" and "tasks.linking link" in block.text
 
 
 def check_answer(shown: Block, printed: str) -> None:

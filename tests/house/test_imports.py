@@ -6,7 +6,8 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -36,12 +37,16 @@ MODULES = {module_name(path): path for path in SOURCES}
 
 
 def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
-    """Full names of what a file imports; of `from x import y` x.y. Imports for type checks alone are left out."""
+    """Full names of what a file imports, x.y for `from x import y`; those for type checks and in functions included.
+
+    With `top_level` they are those that are imported as soon as the file is.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     left_out: set[ast.AST] = set()
     for node in ast.walk(tree):
-        is_deferred = top_level and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if is_deferred or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        is_check = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        if top_level and (is_function or is_check):
             left_out.update(ast.walk(node))
     for node in ast.walk(tree):
         if node in left_out:
@@ -53,39 +58,78 @@ def imports(path: Path, *, top_level: bool = False) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def our_modules(path: Path) -> set[str]:
+@cache
+def our_modules(path: Path) -> frozenset[str]:
     """The modules of ours that a file imports: x.y is x where y is a name inside of it."""
-    found = set()
-    for name in imports(path):
-        if name.split(".")[0] in PACKAGES:
-            found.add(name if name in MODULES else name.rpartition(".")[0])
-    return found - {module_name(path)}
+    names = [name for name in imports(path) if name.split(".")[0] in PACKAGES]
+    found = {name if name in MODULES else name.rpartition(".")[0] for name in names}
+    return frozenset(found - {module_name(path)})
 
 
 def room_of(module: str) -> str:
     """The longest entry of ALLOWED that the module is in."""
-    return max((room for room in ALLOWED if f"{module}.".startswith(f"{room}.")), key=len)
+    return max((room for room in ALLOWED if is_in(module, room)), key=len)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_arrows(path: Path) -> None:
-    room = room_of(module_name(path))
-    allowed = ALLOWED[room] | {room}
-    wrong = {
-        name for name in our_modules(path) if not any(f"{name}.".startswith(f"{each}.") for each in allowed)
-    }
-    assert not wrong, f"{room} may import {', '.join(sorted(allowed))} only"
+def is_in(module: str, room: str) -> bool:
+    return f"{module}.".startswith(f"{room}.")
+
+
+def test_arrows() -> None:
+    wrong = []
+    for module, path in MODULES.items():
+        allowed = [*ALLOWED[room_of(module)], room_of(module)]
+        for name in our_modules(path):
+            if not any(is_in(name, room) for room in allowed):
+                wrong.append(f"{module} imports {name}")
+    assert wrong == []
+
+
+def test_no_folder_may_import_all_of_its_room() -> None:
+    for room, allowed in ALLOWED.items():
+        for other in allowed:
+            assert not is_in(room, other) or room == other, f"{room} may import {other}, in which it is"
 
 
 def test_no_circle() -> None:
-    """No file imports itself by way of others, imports inside functions included."""
-    graph = {name: our_modules(path) for name, path in MODULES.items()}
-    circle: list[str] = []
+    """No file imports itself by way of others; imports inside functions and for type checks included."""
+    assert circle({name: our_modules(path) for name, path in MODULES.items()}) == []
+
+
+def test_no_circle_of_folders() -> None:
+    """In no folder two things import each other, each a file or a folder with all that is in it."""
+    for folder in {name for name, path in MODULES.items() if path.stem == "__init__"} | {""}:
+        graph: dict[str, set[str]] = {}
+        for module, path in MODULES.items():
+            if (own := child_of(folder, module)) is not None:
+                others = {child_of(folder, name) for name in our_modules(path)}
+                graph.setdefault(own, set()).update(filter(None, others - {own}))
+        assert circle(graph) == [], folder
+
+
+def child_of(folder: str, module: str) -> str | None:
+    """The file or folder of a folder that a module is, or is in; None where it is neither."""
+    if folder and not module.startswith(f"{folder}."):
+        return None
+    return module[len(folder) + 1 if folder else 0 :].split(".")[0]
+
+
+def circle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """A circle of a graph, if it has any."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        circle = error.args[1]
-    assert not circle, " -> ".join(circle)
+        return list(error.args[1])
+    return []
+
+
+def test_a_circle_is_seen_wherever_it_is_hidden(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from b import c\ndef f():\n    import d\n"
+    )
+    assert {*imports(path)} == {"typing.TYPE_CHECKING", "b.c", "d"}
+    assert circle({"a": ["b"], "b": ["c"], "c": ["a"]})
 
 
 FOLDERS = sorted(
@@ -100,20 +144,18 @@ def names_of(folder: Path) -> Counter[str]:
     return Counter(name for line in lines for name in line.split(", "))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))
-def test_folders_have_a_map_of_all_that_is_in_them(folder: Path) -> None:
+def test_folders_have_a_map_of_all_that_is_in_them() -> None:
     """Each module, folder and other file once, and nothing else."""
     hidden = ("__init__", "__main__", "__pycache__")
-    found = {path.stem if path.suffix == ".py" else path.name for path in folder.iterdir()} - {*hidden}
-    assert names_of(folder) == Counter(found)
+    for folder in FOLDERS:
+        found = {path.stem if path.suffix == ".py" else path.name for path in folder.iterdir()} - {*hidden}
+        assert names_of(folder) == Counter(found), folder
 
 
-@pytest.mark.parametrize(
-    "folder", sorted({path.parent for path in SOURCES}), ids=lambda folder: str(folder.relative_to(ROOT))
-)
-def test_folders_are_small(folder: Path) -> None:
-    modules = [path for path in folder.glob("*.py") if path.stem not in ("__init__", "__main__")]
-    assert len(modules) <= MOST_MODULES
+def test_folders_are_small() -> None:
+    for folder in {path.parent for path in SOURCES}:
+        modules = [path for path in folder.glob("*.py") if path.stem not in ("__init__", "__main__")]
+        assert len(modules) <= MOST_MODULES, folder
 
 
 @pytest.mark.parametrize("engine", ENGINES)

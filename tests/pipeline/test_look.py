@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline import look, schemas, storage
-from pipeline.dump.containers import Block
 from pipeline.dump.pages import read_site_info
 from pipeline.jobs.extract_pages import PageExtractor
+from pipeline.storage.blocks import Block
 from pipeline.storage.failures import PageGate
 from tests.support import DATA
 

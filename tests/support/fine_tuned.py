@@ -19,6 +19,7 @@ from model.luke.config import PRESETS, LukeConfig
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.finetuning import finetune as finetuning
+from tasks.finetuning.prepare import FineTuningSettings
 from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters
 from tests.support import ROOT
@@ -106,20 +107,19 @@ def fine_tune(task: str, folder: Path, variant: str = "luke") -> Path:
     output = folder / f"{task}-{variant}"
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS[task].PRESETS, "quick", QUICK)
-        finetuning.finetune(
-            task, EXAMPLES / task, folder / "weights", folder / "tokenizer", output, variant=variant,
-            preset="quick", seed=1, device="cpu", profile="fixed", progress=False,
-        )  # fmt: skip
+        settings = FineTuningSettings(
+            folder / "weights", folder / "tokenizer", variant=variant, preset="quick", seed=1, device="cpu"
+        )
+        finetuning.finetune(task, EXAMPLES / task, output, settings)
     return output
 
 
 def finetune(folder: Path, output: Path, *, task: str = "ner", **changes: Any) -> dict[str, Any]:
     """Fine-tunes what `pretrained` wrote into `folder`, with the preset `three` unless another is named."""
-    arguments = {"variant": "luke", "preset": "three", "seed": 1, "profile": "fixed", "device": "cpu"}
-    arguments |= {"data": EXAMPLES / task, "weights": folder / "weights", "tokenizer": folder / "tokenizer"}
-    return finetuning.finetune(
-        task, output=output, progress=False, allow_no_predictions=True, **{**arguments, **changes}
-    )
+    data = changes.pop("data", EXAMPLES / task)
+    given = {"weights": folder / "weights", "tokenizer": folder / "tokenizer", "preset": "three", "seed": 1}
+    given |= {"device": "cpu", "allow_no_predictions": True}
+    return finetuning.finetune(task, data, output, FineTuningSettings(**{**given, **changes}))
 
 
 def bare(answer: Any) -> Any:

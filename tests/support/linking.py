@@ -11,8 +11,8 @@ from model.files import save_model
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks.entities.documents.document import Document, LeftOut, to_json
-from tasks.entities.documents.reading import read_documents
+from tasks.linking.documents.document import Document, LeftOut, to_json
+from tasks.linking.documents.reading import read_documents
 from tests.support.fine_tuned import CONFIG
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from model.exchange.keys import from_transformers
-from model.exchange.load import load_strictly
+from model.hf.keys import from_transformers
+from model.hf.load import load_strictly
 from model.luke.batch import IGNORED, Batch
 from model.luke.config import PRESETS, TRANSFORMERS_LACK, LukeConfig
 from model.luke.encoder import LukeModel

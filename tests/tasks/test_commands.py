@@ -21,7 +21,7 @@ COMMANDS = (
     "tasks.predict",
     "tasks.export",
     "tasks.annotate",
-    "tasks.entities",
+    "tasks.linking",
 )
 
 

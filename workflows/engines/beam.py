@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pipeline import storage
-from pipeline.dump.containers import Block
 from pipeline.jobs.supervisor import run_blocks
+from pipeline.storage.blocks import Block
 from workflows.base.stage import Stage
 from workflows.base.terminal import check_reachable, progress_bar
 from workflows.engines.disk import Need, check_stage, sweep_scratch

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from pipeline import storage
 from pipeline.dump import pages
-from pipeline.dump.containers import Block, detect_format, packed_size
+from pipeline.dump.containers import detect_format, packed_size
+from pipeline.storage.blocks import Block
 from workflows.base import machine
 
 if TYPE_CHECKING:

@@ -249,7 +249,8 @@ def sequence_rows(folder: str) -> list[dict[str, Any]]:
     Args:
         folder: of the stage BuildSequences.
     """
-    from pipeline.sequences.shards import HELD_OUT, SEEN, SIZES, STATISTICS, summary
+    from pipeline.lookup.held_out import HELD_OUT
+    from pipeline.sequences.shards import SEEN, SIZES, STATISTICS, summary
 
     statistics = json.loads(storage.read_bytes(storage.join(folder, STATISTICS)))
     width = {name: bar_width([statistics[part][name] for part in (SEEN, HELD_OUT)]) for name in SIZES}

@@ -12,14 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
-from tasks.entities.documents.document import Mention
-from tasks.entities.documents.json_lines import read_document
 from tasks.io.records import Record
+from tasks.linking.documents.document import Mention
+from tasks.linking.documents.json_lines import read_document
 from workflows.base.stage import Stage
 from workflows.report.sample_pages import pieces
 
 if TYPE_CHECKING:
-    from tasks.entities.candidates import CandidateFinder
+    from tasks.linking.candidates import CandidateFinder
 
 STAGE = "EvaluateLinking"
 SCORES, GOLD, ANSWERS = "scores.json", "documents.jsonl", "answers.jsonl"
@@ -61,7 +61,7 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
     if STAGE not in stages:
         return None
     from pipeline.lookup.mentions import MentionTable
-    from tasks.entities.candidates import CandidateFinder
+    from tasks.linking.candidates import CandidateFinder
 
     folder, table = stages[STAGE].folder, MentionTable(stages["BuildMentionTable"].folder)
     gold, answers = (storage.join(folder, name) for name in (GOLD, ANSWERS))
@@ -70,7 +70,7 @@ def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]:
     """For each gold document where its mentions end, as it was scored: a page's own links do not make a title known."""
-    from tasks.entities.scores import resolver
+    from tasks.linking.scores import resolver
 
     own = [line for line in lines if line["of_dump"]]
     links = finder.own_links([read_document(Record(line["id"], line), 0) for line in own])

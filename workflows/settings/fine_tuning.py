@@ -8,7 +8,6 @@ from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
-from workflows.settings.linking import DocumentSettings
 from workflows.settings.pretraining import LukeSettings, of_recipe
 
 
@@ -53,8 +52,7 @@ class TaskSettings(CellSettings):
     variant = parameters.OneOf(*VARIANTS, default="luke", description="a row of tasks/finetuning/variants.py")
     data = luigi.Parameter(
         default="",
-        description="folder of the task's train, dev and test files; empty: what --experiments says; of "
-        "entity_disambiguation files of documents, test may be missing; empty: pages of the dump",
+        description="folder of the task's train, dev and test files; empty: what --experiments says",
     )
     negative_label = luigi.Parameter(
         default="",
@@ -73,32 +71,12 @@ class TaskSettings(CellSettings):
     )
     mentions = luigi.Parameter(
         default="",
-        description="folder of the mention table that finds the entities of extractive_qa, or the candidates of "
-        "entity_disambiguation; empty: BuildMentionTable's or, for extractive_qa, what --experiments says",
+        description="folder of the mention table that finds the entities of extractive_qa; empty: what --experiments "
+        "says, or BuildMentionTable's",
     )
 
     def pretraining(self) -> dict[str, Any]:
         return super().pretraining() | {"seed": self.pretraining_seed}
-
-
-class LinkerSettings(DocumentSettings):
-    """What FineTune has for the task entity_disambiguation alone; `tasks.linker_training.training` says more."""
-
-    masked_share = parameters.Share(
-        default=0.9,
-        description="of entity_disambiguation: the mentions of a window that are asked for; others show their entities",
-    )
-    prior_weight = parameters.Weight(
-        default=1.0, description="of entity_disambiguation: weight of the logarithm of the prior"
-    )
-    softmax_weight = parameters.Weight(
-        default=0.0,
-        description="of entity_disambiguation: weight of the loss over all entities, beside that over the candidates",
-    )
-    own_links = luigi.BoolParameter(
-        description="of entity_disambiguation: documents of --data are pages of the mention table's dump, whose own "
-        "links do not count for them; those of BuildDocuments are in any case"
-    )
 
 
 class WeightSettings:

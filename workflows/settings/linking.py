@@ -23,8 +23,8 @@ class LinkingSettings(MentionSettings):
         description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
         "what is meant, on processors; empty: counts choose",
     )
-    local = luigi.BoolParameter(
-        description="the model answers all mentions of a text at once, instead of one after the other: faster"
+    global_linking = luigi.BoolParameter(
+        description="the model answers one mention after the other, and reads the pages that it has chosen: slower"
     )
     contexts = luigi.Parameter(
         default="",
@@ -33,7 +33,7 @@ class LinkingSettings(MentionSettings):
     )
     calibration = luigi.Parameter(
         default="",
-        description="what `python -m tasks.entities calibrate` wrote for these mentions, contexts and model; "
+        description="what `python -m tasks.linking calibrate` wrote for these mentions, contexts and model; "
         "empty: none",
     )
     min_probability = parameters.Share(
@@ -60,8 +60,7 @@ class DocumentSettings(MentionSettings, HeldOutSettings):
     """BuildDocuments and its upstream stages."""
 
     train_documents = parameters.WholeNumber(
-        default=10_000,
-        description="pages, by hash, that become annotated documents to fine-tune a linker on, at most",
+        default=10_000, description="pages, by hash, that become annotated documents, at most"
     )
     held_out_documents = parameters.WholeNumber(
         default=1_000, description="held-out pages, by hash, that become annotated documents, at most"
@@ -96,11 +95,6 @@ class EvaluationSettings(DocumentSettings):
         default="",
         description="file of annotated documents of your own, in any of the formats that tasks.entities reads, whose "
         "mentions are linked, too",
-    )
-    linker = luigi.Parameter(
-        default="",
-        description="folder of a trained linker, of FineTune for the task entity_disambiguation or of `python -m "
-        "tasks.entities train`, which is asked in place of the pretrained model; empty: none",
     )
     leave_out_pages = luigi.BoolParameter(
         description="leave out those of --linking-gold whose id is the title of a page of the dump, from which the "

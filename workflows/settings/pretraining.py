@@ -5,7 +5,7 @@ from typing import Any
 import luigi
 
 from model.pretraining.configuration import FLAGS
-from model.pretraining.recipes import PRECISIONS
+from model.training.precision import PRECISIONS
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
 from workflows.settings.corpus import MentionSettings

@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 from pipeline import storage
 from tasks import finetuning
 from workflows.base import parameters, terminal
-from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
 from workflows.base.stage import Result
 from workflows.engines import devices
 from workflows.settings.fine_tuning import WeightSettings
-from workflows.stages.linking.training import DISAMBIGUATION, LinkerTraining
 from workflows.stages.task_stage import TaskStage
 
 SETTING = ("learning_rate", "batch_size", "epochs")
@@ -47,95 +45,47 @@ class FineTuning(WeightSettings, TaskStage):
 
     def work(self) -> Result:
         from tasks.finetuning.finetune import finetune
+        from tasks.finetuning.prepare import FineTuningSettings
 
-        figures = finetune(
-            self.task,
-            Path(self.data_folder()),
+        settings = FineTuningSettings(
             Path(self.weights_folder()),
             Path(self.tokenizer_folder()),
-            Path(self.folder),
-            variant=self.variant,
+            **self.values("variant", "seed", "profile", "checkpoint_minutes", "tracker"),
             preset=self.preset_name(),
-            seed=self.seed,
+            changes={**self.setting(), "patience": self.patience, **self.computing()},
             device=devices.torch_device(self.device),
-            profile=self.profile,
-            progress=terminal.on_terminal(),
             negative_label=self.the_negative_label(),
             tag_column=self.the_tag_column(),
-            checkpoint_minutes=self.checkpoint_minutes,
             mentions=self.mentions_folder(),
             allow_no_predictions=self._may_be_silent(),
-            changes={**self.setting(), "patience": self.patience, **self.computing()},
             keeps_weights=not self.drop_weights,
-            tracker=self.tracker,
+            progress=terminal.on_terminal(),
         )
+        figures = finetune(self.task, Path(self.data_folder()), Path(self.folder), settings)
         return Result(self.described(), facts={"metrics": figures})
 
 
-class FineTune(LinkerTraining, FineTuning):
-    """A task fine-tuned with the preset's hyperparameters, or with those that are given.
-
-    The task entity_disambiguation is trained on documents with titles, in any of their formats or, without --data, on
-    pages of the dump.
-    """
+class FineTune(FineTuning):
+    """A task fine-tuned with the preset's hyperparameters, or with those that are given."""
 
     ELSEWHERE: ClassVar[dict[str, str]] = {"--tuned": "TunedFineTune"}
 
-    task = parameters.OneOf(*TASKS, DISAMBIGUATION, default="ner", description="the fine-tuning task")
     learning_rate = parameters.PositiveNumber(
         or_auto=True,
         default=AUTO,
         description="peak learning rate; the classifier's changes in proportion, unless it is given",
     )
     head_learning_rate = parameters.PositiveNumber(
-        or_auto=True,
-        default=AUTO,
-        description="peak learning rate of the classifier; entity_disambiguation trains none",
+        or_auto=True, default=AUTO, description="peak learning rate of the classifier"
     )
     batch_size = parameters.WholeNumber(least=1, or_auto=True, default=AUTO, description="examples of a step")
     epochs = parameters.WholeNumber(
         least=1, or_auto=True, default=AUTO, description="passes over the training data"
     )
 
-    def check_needs(self) -> None:
-        if self.is_linker and self.head_learning_rate != AUTO:
-            raise ValueError(
-                f"--head-learning-rate {self.head_learning_rate:g}: {DISAMBIGUATION} trains no classifier; leave it out"
-            )
-        super().check_needs()
-
     def setting(self) -> dict[str, Any]:
         values = self.values(*SETTING, "head_learning_rate")
         return {name: value for name, value in values.items() if value != AUTO}
 
-    def data_identity(self) -> dict[str, Any]:
-        if not self.is_linker:
-            return super().data_identity()
-        own = {"own_links": True} if self.own_links and self.data else {}
-        return {
-            "data": self.document_identity(),
-            **self.values("masked_share", "prior_weight", "softmax_weight"),
-            **own,
-        }
-
     def bytes_parameters(self) -> dict[str, Any]:
-        found = super().bytes_parameters() | self.setting()
-        if self.is_linker:
-            del found["profile"]  # it tells how the paper's five tasks are trained
-        return found
-
-    def work(self) -> Result:
-        if not self.is_linker:
-            return super().work()
-        figures = self.train(Path(self.folder), self.setting(), keeps_weights=not self.drop_weights)
-        return Result(self.described(), facts={"metrics": figures})
-
-    def headline(self, manifest: storage.Manifest) -> str:
-        if not self.is_linker:
-            return super().headline(manifest)
-        dev = manifest.facts["metrics"]["dev"]
-        figures = dev["disambiguation"]["ambiguous"]
-        return (
-            f"{self.task}, seed {self.seed}: accuracy {dev['accuracy']:.1%} where the page is a candidate; of "
-            f"{figures['mentions']:,} ambiguous mentions {figures['accuracy']:.1%}, by the prior {figures['prior']:.1%}"
-        )
+        return super().bytes_parameters() | self.setting()

@@ -219,7 +219,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
         }
 
     def work(self) -> Result:
-        from model.exchange.export import export
+        from model.hf.export import export
         from pipeline.sequences.tokenizer import copy_tokenizer
 
         with (

@@ -171,15 +171,14 @@ class Report(EvaluationSettings, GridSettings, Stage):
 
 
 def refuse_idle_linking(report: Report) -> None:
-    """Raise a ValueError for documents to link, or what links them, where the report shows no linking."""
+    """Raise a ValueError for documents to link where the report shows no linking."""
     if EvaluateLinking.__name__ in report.requires():
         return
-    for flag, value in (("--linking-gold", report.linking_gold), ("--linker", report.linker)):
-        if value:
-            raise ValueError(
-                f"{flag} {value}: linking is shown only where a fine-tuning starts from Pretrain's model, and none "
-                "does; leave it out, or run RunAll or EvaluateLinking"
-            )
+    if report.linking_gold:
+        raise ValueError(
+            f"--linking-gold {report.linking_gold}: linking is shown only where a fine-tuning starts from Pretrain's "
+            "model, and none does; leave it out, or run RunAll or EvaluateLinking"
+        )
 
 
 class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):

@@ -15,7 +15,6 @@ from workflows.base.parameters import AUTO
 from workflows.base.stage import Stage
 from workflows.engines import hub
 from workflows.settings.fine_tuning import TaskSettings
-from workflows.stages.linking.training import DISAMBIGUATION
 from workflows.stages.pretraining import (
     Pretrain,
     Pretraining,
@@ -45,11 +44,9 @@ class TaskStage(TaskSettings, TorchStage):
         if self.task_preset != AUTO:
             return self.task_preset
         if self._named_weights():
-            from model.exchange.load import read_any_config
+            from model.hf.load import read_any_config
 
-            # A linker goes on with the heads of pretraining, which a fine-tuned model lacks.
-            with_heads = self.task == DISAMBIGUATION
-            config, _ = read_any_config(self.weights_folder(), with_heads=with_heads)
+            config, _ = read_any_config(self.weights_folder(), with_heads=False)
             return preset_of_width(config.hidden_size)
         return "small-encoder" if self.named_preset == "small" else self.named_preset
 
@@ -112,15 +109,13 @@ class TaskStage(TaskSettings, TorchStage):
             hub.check_weights(given, self._weights_parameter())
         if self.tag_column and self.task != "ner":
             raise ValueError(f"--tag-column {self.tag_column}: files of ner alone have tags; leave it out")
-        if self.task == DISAMBIGUATION:
-            return  # the table is for candidates: its vocabulary may be another than the model's
         if self.mentions and self.task != "extractive_qa":
             raise ValueError(
                 f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
                 "leave it out"
             )
         if mentions := self.given_mentions():
-            from tasks.entities.annotations import open_annotator
+            from tasks.io.annotations import open_annotator
 
             weights = self.given_weights()
             open_annotator(Path(mentions), Path(weights) if os.path.isdir(weights) else None)
@@ -134,7 +129,7 @@ class TaskStage(TaskSettings, TorchStage):
     def given_tokenizer(self) -> str:
         if self.tokenizer or not (weights := self.given_weights()):
             return super().given_tokenizer()
-        from model.exchange.load import read_fine_tuned
+        from model.hf.load import read_fine_tuned
 
         return os.path.join(weights, finetuning.TOKENIZER) if read_fine_tuned(Path(weights)) else weights
 

@@ -3,6 +3,7 @@
 redirects      every title with the page that it ends at; ResolveLinks, too: every annotation with that page
 entity_vocab   the entities that the model knows
 mention_table  what names mean; the names by page, and what titles lead to
+occurrences    how often names occur, in many texts at once
 contexts       the heaviest words of each title: of its page, and around links to it
 title_vectors  a vector of each title, by the pages that it stands on: a part of contexts
 """

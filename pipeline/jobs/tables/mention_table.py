@@ -13,8 +13,16 @@ from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
 from pipeline.jobs.spark import SparkJob, keep
+from pipeline.jobs.tables.occurrences import (
+    NO_LINKS,
+    Links,
+    NameKeys,
+    Positions,
+    find_keys,
+    keys_of,
+    write_keys,
+)
 from pipeline.lookup import mentions, names, page_names, targets
-from pipeline.lookup.counting import NO_LINKS, Links, NameKeys, Positions, find_keys, keys_of, write_keys
 from pipeline.lookup.entities import EntityVocab
 
 _KEYS = "names"  # what is counted, in files beside the tables until they are written

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from model.exchange.keys import from_transformers
+from model.hf.keys import from_transformers
 from model.luke.batch import Batch
 from model.luke.config import PRESETS, LukeConfig
 from model.luke.encoder import LukeModel

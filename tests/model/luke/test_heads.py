@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.exchange.keys import from_transformers
-from model.exchange.load import load_strictly
+from model.hf.keys import from_transformers
+from model.hf.load import load_strictly
 from model.luke.batch import Batch
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining

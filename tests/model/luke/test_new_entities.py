@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.exchange.load import load_luke
+from model.hf.load import load_luke
 from model.luke.batch import Batch, mention_positions
 from model.luke.config import MASK_ENTITY
 from model.luke.encoder import LukeModel

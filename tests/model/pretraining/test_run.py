@@ -570,7 +570,7 @@ def begun(sequences: Path, configuration: Configuration) -> dict[str, torch.Tens
 def test_new_parameters_train_alone_in_a_frozen_phase_and_words_alone_in_the_baseline(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_entities: bool
 ) -> None:
-    from model.exchange.keys import from_transformers
+    from model.hf.keys import from_transformers
 
     frozen, whole = SHORT.phases
     monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, phases=(frozen if with_entities else whole,)))

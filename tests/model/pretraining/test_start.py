@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
+from model.data.contexts import context_vectors
 from safetensors.torch import load_file, save_file
 
-from model.data.contexts import context_vectors
 from model.data.shards import Corpus, SequenceFacts
 from model.luke.config import MASK_ENTITY, PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pipeline.dump import containers
 from pipeline.dump import pages as dump
-from pipeline.dump.containers import Block
 from pipeline.dump.gzip_index import TruncatedDump, index_gzip
 from pipeline.dump.pages import Page, Rejected
 from pipeline.mediawiki.site import SiteInfo
+from pipeline.storage.blocks import Block
 
 SITE = SiteInfo("en", "enwiki", "first-letter", ((0, ""), (1, "Talk"), (4, "Wikipedia"), (10, "Template")))
 HEAD = (

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pipeline import storage
-from pipeline.dump.containers import Block
 from pipeline.jobs import beam
 from pipeline.jobs.build_sequences import SequenceBuilder
 from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.jobs.read_templates import TemplateReader
+from pipeline.storage.blocks import Block
 from pipeline.storage.failures import error_path
 
 ADDRESS = "--dask_client_address=x"

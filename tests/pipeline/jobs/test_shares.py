@@ -6,7 +6,7 @@ import pytest
 
 from pipeline import storage
 from pipeline.jobs import extract_pages
-from pipeline.jobs.supervisor import check_pages, check_share, list_reasons
+from pipeline.storage.failures import check_pages, check_share, list_reasons
 from tests.support import DATA
 
 

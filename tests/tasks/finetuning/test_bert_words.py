@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from tasks.entities.annotations import open_annotator
 from tasks.finetuning.finetune import finetune
 from tasks.finetuning.registry import TASKS
+from tasks.io.annotations import open_annotator
 from tasks.io.data_folder import split_file
 from tasks.io.records import Record, read_records
 from tasks.ner import task as ner
+from tasks.relations import relation_classification
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
-from tasks.typing_and_relations import entity_typing, relation_classification
+from tasks.typing import entity_typing
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages

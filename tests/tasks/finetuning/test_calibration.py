@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from tasks.finetuning.calibration import LARGEST, calibration, fit_temperature
 from tasks.finetuning.inference import logits_of
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import split_file
+from tasks.io.probabilities import LARGEST, Choices, calibration, fit_temperature
 from tasks.serving.predict import load
-from tasks.task import Choices
 from tests.support.fine_tuned import EXAMPLES, fine_tune, pretrained
 
 

@@ -19,7 +19,6 @@ from model.luke.heads import LukeForPretraining
 from model.training.checkpoints import hold
 from pipeline.sequences.tokenizer_files import BERT_SPECIAL_TOKENS
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks.entities.annotations import Mention
 from tasks.finetuning import epochs as loop
 from tasks.finetuning import finetune as finetuning
 from tasks.finetuning.finetune import finetune, report_little
@@ -32,8 +31,10 @@ from tasks.ner import task as ner
 from tasks.ner.spans import Span
 from tasks.questions import cloze as cloze_qa
 from tasks.questions import extractive
+from tasks.questions.annotations import Mention
+from tasks.relations import relation_classification
 from tasks.task import PROFILES, Hyperparameters
-from tasks.typing_and_relations import entity_typing, relation_classification
+from tasks.typing import entity_typing
 from tests.support import ROOT
 from tests.support.fine_tuned import name_of
 

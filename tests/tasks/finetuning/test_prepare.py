@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.exchange.load import load_luke
 from model.files import read_weights
+from model.hf.load import load_luke
 from model.luke.attention import EntityAwareAttention
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer

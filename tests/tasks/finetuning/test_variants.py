@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from model.luke.attention import ENTITY_AWARE_QUERIES
-from tasks.entities.annotations import Mention
 from tasks.finetuning.inference import collate
 from tasks.finetuning.prepare import Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
+from tasks.questions.annotations import Mention
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, pretrained
 
 # What the paper compares in section 5, word for word: which weights, whether entities are given, which attention.

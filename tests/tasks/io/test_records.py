@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tasks.io.data_folder import read_label_file
-from tasks.io.excerpts import character_span
 from tasks.io.records import read_records
+from tasks.io.windows import character_span
 from tests.support.properties import given, st
 
 OBJECTS = [{"a": 1}, {"a": "[{,}]\n"}, {"b": {"c": [1, 2]}}]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.io.excerpts import context_window
+from tasks.io.windows import context_window
 from tasks.ner.columns import Document, Sentence
 from tasks.ner.context import document_pieces, encode, has_leading_space, leading_spaces
 from tests.support.properties import given, st

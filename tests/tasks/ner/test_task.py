@@ -291,8 +291,8 @@ def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, enti
     from transformers import LukeConfig as TheirConfig
     from transformers import LukeForEntitySpanClassification
 
-    from model.exchange.fine_tuned import load_fine_tuned
-    from model.exchange.load import load_strictly
+    from model.hf.fine_tuned import load_fine_tuned
+    from model.hf.load import load_strictly
     from model.luke.config import TRANSFORMERS_LACK
 
     torch.manual_seed(1)

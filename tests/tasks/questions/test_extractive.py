@@ -15,9 +15,9 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks import extractive_qa
-from tasks.entities.annotations import Mention
 from tasks.io.records import Record
 from tasks.questions import extractive, extractive_format, extractive_input
+from tasks.questions.annotations import Mention
 from tasks.questions.answers import N_BEST
 from tasks.task import InputSettings
 from tests.support import ROOT

@@ -15,11 +15,12 @@ from tasks.io.data_folder import split_file
 from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.questions import extractive
+from tasks.relations import relation_classification
 from tasks.serving import export as exporting
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tasks.task import InputSettings
-from tasks.typing_and_relations import entity_typing, relation_classification
+from tasks.typing import entity_typing
 from tests.support.fine_tuned import EXAMPLES, fine_tune, name_of, pretrained
 
 TASK_MODULES = [entity_typing, relation_classification, ner]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.entities.annotations import Mention
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import split_file
 from tasks.io.records import read_records
@@ -18,6 +17,7 @@ from tasks.ner import task as ner
 from tasks.ner.context import has_leading_space
 from tasks.ner.words import split_words
 from tasks.predict import main
+from tasks.questions.annotations import Mention
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
 from tests.support.fine_tuned import EXAMPLES, bare, fine_tune, fine_tuned

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from model.exchange.fine_tuned import ARCHITECTURES
-from model.exchange.load import entity_vocabulary, fingerprint_model
-from model.exchange.tokenizers import write_tokenizer
+from model.hf.fine_tuned import ARCHITECTURES
+from model.hf.load import entity_vocabulary, fingerprint_model
+from model.hf.tokenizers import write_tokenizer
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.inference import collate

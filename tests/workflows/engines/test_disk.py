@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import storage
-from pipeline.dump.containers import Block
+from pipeline.storage.blocks import Block
 from tests.support import DATA, ROOT
 from workflows import BuildMentionTable, ExtractPages, ResolveRedirects
 from workflows.base.stage import Stage

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.lookup.mentions import MentionTable
-from tasks.entities.candidates import CandidateFinder
-from tasks.entities.documents.document import Mention
+from tasks.linking.candidates import CandidateFinder
+from tasks.linking.documents.document import Mention
 from tests.support.linked import HOSTILE, answer, gold
 from tests.support.mentions import small_pages, write_mentions
 from workflows.report import linking as module

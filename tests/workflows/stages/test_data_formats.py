@@ -18,7 +18,7 @@ from tasks.ner import task as ner
 from tasks.ner.columns import ColumnFile
 from tasks.ner.spans import tags_of_spans
 from tasks.questions import cloze_format, extractive_format
-from tasks.typing_and_relations import relation_format
+from tasks.relations import relation_format
 from tests.support.fine_tuned import EXAMPLES, pretrained
 from tests.support.stages import run_forked, run_luigi
 from workflows import FineTune

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from model.exchange.load import fingerprint_model
+from model.hf.load import fingerprint_model
 from pipeline import storage
 from pipeline.lookup.entities import ALIASES, Aliases, EntityVocab
-from pipeline.lookup.held_out import is_held_out
+from pipeline.lookup.held_out import HELD_OUT, is_held_out
 from pipeline.lookup.mentions import MentionTable
-from pipeline.sequences.shards import HELD_OUT, SEEN
+from pipeline.sequences.shards import SEEN
+from tasks.linking.corpora import linked_sentences as corpus_of_sentences
+from tasks.linking.corpora.pages import Choice
 from tests.support import DATA, ROOT
 from tests.support.fine_tuned import pretrained
 from tests.support.forked import end
@@ -54,8 +56,6 @@ from workflows import (
 )
 from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
-from workflows.corpora import linked_sentences as corpus_of_sentences
-from workflows.corpora.pages import Choice
 from workflows.report.rendering import render_tables
 
 pytestmark = pytest.mark.slow

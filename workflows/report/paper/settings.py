@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from model.luke.config import PRESETS
 from model.pretraining.configuration import values_text
-from model.pretraining.recipes import CONTEXTS, RANDOM, TITLES
+from model.pretraining.recipes import RANDOM, TITLES
 from tasks.finetuning.paper import (
     DATASETS,
     FINE_TUNING,
@@ -25,11 +25,7 @@ RowType = TypeVar("RowType")
 Used = Sequence[tuple[str, Value]]
 """The values of one hyper-parameter, each with what used it."""
 NOT_RECORDED = ("Training time", "Number of GPUs")
-BEGINNINGS = {
-    CONTEXTS: "as what their titles and the words around them say",
-    TITLES: "as what their titles say",
-    RANDOM: "at random",
-}
+BEGINNINGS = {TITLES: "as what their titles say", RANDOM: "at random"}
 DEV_SCORE = "Dev score"  # a result and no setting
 NOT_RECORDED_NOTE = "Times and numbers of GPUs of our own runs are no part of a result, and are not recorded."
 

@@ -2,6 +2,5 @@
 
 documents   documents of one's own linked, and a dump's pages as annotated documents
 sentences   a dump's sentences whose names are all links
-training    what FineTune does for the task entity_disambiguation
 evaluation  how well the pretrained model links
 """

@@ -35,7 +35,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         """What every file of the documents and of the model holds decides the bytes, as what else is given does."""
-        given: dict[str, Any] = {"local": True} if self.local else {}
+        given: dict[str, Any] = {"global": True} if self.global_linking else {}
         if self.contexts:
             given["contexts"] = storage.manifest_sha256(self.contexts)
         if self.calibration:
@@ -52,7 +52,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         }
 
     def _names(self) -> list[str]:
-        from workflows.corpora.documents import find_files
+        from tasks.linking.corpora.documents import find_files
 
         return find_files(self.documents) if self.documents else []
 
@@ -74,8 +74,6 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
-        if self.local and not self.model:
-            raise ValueError("--local: says how a model answers; give --model with it, or leave it out")
         if self.ner:
             check_model(
                 "--ner", self.ner, "that of a FineTune of ner, or of its export with entities", is_ner=True
@@ -91,23 +89,22 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         super().check()
 
     def work(self) -> Result:
-        from workflows.corpora import linking
+        from tasks.linking.corpora import linking
+        from tasks.linking.open import LinkerSettings
 
-        settings = linking.Settings(
-            documents=os.path.abspath(self.documents),
+        paths = {name: getattr(self, name) for name in ("model", "contexts", "calibration", "ner")}
+        settings = LinkerSettings(
             mentions=self.mentions_folder(),
-            model=os.path.abspath(self.model) if self.model else "",
-            contexts=os.path.abspath(self.contexts) if self.contexts else "",
-            calibration=os.path.abspath(self.calibration) if self.calibration else "",
-            local=self.local,
-            min_probability=self.min_probability,
-            min_link_probability=self.min_link_probability,
-            ner=os.path.abspath(self.ner) if self.ner else "",
-            language=self.language,
+            **{name: os.path.abspath(path) for name, path in paths.items() if path},
+            **self.values("language", "min_probability", "min_link_probability"),
+            is_global=self.global_linking,
+            finds_all=True,
+            device="cpu",
         )
         return linking.build(
             functools.partial(beam.run_beam, self),
             self.folder,
+            os.path.abspath(self.documents),
             settings,
             block_bytes=self.block_bytes(),
             max_rejected=self.max_rejected,
@@ -129,7 +126,7 @@ class BuildDocuments(DocumentSettings, CorpusStage):
 
     def work(self) -> Result:
         from pipeline.lookup.mentions import MentionTable
-        from workflows.corpora import pages
+        from tasks.linking.corpora import pages
 
         extracted = self.clone(ExtractPages)
         manifest = extracted.manifest()
@@ -149,8 +146,8 @@ def check_model(flag: str, folder: str, wanted: str, *, is_ner: bool) -> None:
 
     A model of ner is wanted, or one that was fine-tuned for no task, which has its entities.
     """
-    from model.exchange.fine_tuned import ARCHITECTURES
     from model.files import CONFIG, WEIGHTS, read_json
+    from model.hf.fine_tuned import ARCHITECTURES
     from tasks.ner import task as ner
 
     for name in (CONFIG, WEIGHTS):
@@ -204,7 +201,7 @@ def documents_identity(path: str, flag: str) -> list[str]:
 @functools.cache
 def _read_digest(path: str, changed: int) -> str:
     """The digest, read once for each time of the file's last change."""
-    from tasks.entities.documents.document import to_json
-    from tasks.entities.documents.reading import read_documents
+    from tasks.linking.documents.document import to_json
+    from tasks.linking.documents.reading import read_documents
 
     return storage.digest(list(map(to_json, read_documents(Path(path)))))

@@ -1,7 +1,6 @@
 """How well the pretrained model links."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,7 @@ from workflows.base.stage import Result, Stage
 from workflows.engines import devices
 from workflows.settings.linking import EvaluationSettings
 from workflows.settings.pretraining import LukeSettings, PeakSettings
-from workflows.stages.linking.documents import (
-    HELD_OUT_DOCUMENTS,
-    BuildDocuments,
-    check_model,
-    documents_identity,
-    model_digests,
-)
+from workflows.stages.linking.documents import HELD_OUT_DOCUMENTS, BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
 
@@ -32,7 +25,6 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     (`contexts`), both and the model with each mention for itself (`local`), and with one mention answered after the
     other (`global`), whose answers are kept. Held-out pages that are not asked choose a calibration for each.
     The model is the exported one, so that they are for it; one that cannot be exported is taken as it was pretrained.
-    A trained linker of one's own takes its place.
     """
 
     FOLDER = "linking"
@@ -41,8 +33,6 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
 
     def requires(self) -> dict[str, Stage]:
         stages = self.cloned(BuildDocuments, BuildMentionTable, BuildContexts)
-        if self.linker:
-            return stages
         model = self.model_stage()
         return stages | {type(model).__name__: model} | self.tokenizer_requires()
 
@@ -59,9 +49,6 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
 
     def check_needs(self) -> None:
         super().check_needs()
-        if self.linker:
-            wanted = "what FineTune --task entity_disambiguation wrote, with weights"
-            check_model("--linker", self.linker, wanted, is_ner=False)
         if self.leave_out_pages and not self.linking_gold:
             raise ValueError(
                 "--leave-out-pages: of --linking-gold, which names no file; give one, or leave it out"
@@ -74,40 +61,29 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
                 "gold": documents_identity(self.linking_gold, "--linking-gold"),
                 **self.values("leave_out_pages"),
             }
-        model: dict[str, Any] = {"tokenizer": self.tokenizer_identity()}
-        if self.linker:
-            model = {"linker": [self.linker_name(), model_digests(self.linker)]}
-        return {"documents": self.most_documents(), **model, **gold}
+        return {"documents": self.most_documents(), "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
-        from pipeline.sequences.tokenizer import WordTokenizer
-        from tasks.entities.disambiguation.entity_model import model_folder
-        from tasks.serving.predict import their_words
-        from workflows.corpora import evaluation
+        from tasks.linking.corpora import evaluation
+        from tasks.linking.open import LinkerSettings, open_linker
 
-        model = model_folder(Path(self.linker or self.model_stage().folder))
-        # The tokenizer of a trained linker lies beside its weights.
-        words = their_words(model)[0] if self.linker else WordTokenizer.load(self.tokenizer_folder())
-        linker = evaluation.open_linker(
-            Path(self.clone(BuildMentionTable).folder),
-            Path(self.clone(BuildContexts).folder),
-            model,
-            words,
-            device=devices.torch_device(self.device),
+        linker = open_linker(
+            LinkerSettings(
+                mentions=self.clone(BuildMentionTable).folder,
+                contexts=self.clone(BuildContexts).folder,
+                model=self.model_stage().folder,
+                tokenizer=self.tokenizer_folder(),
+                device=devices.torch_device(self.device),
+            )
         )
         questions = evaluation.Questions(
             held_out=Path(self.clone(BuildDocuments).folder) / HELD_OUT_DOCUMENTS,
             gold=Path(self.linking_gold) if self.linking_gold else None,
             most=self.most_documents(),
             leaves_out_pages=self.leave_out_pages,
-            linker=self.linker_name(),
         )
         with terminal.progress_bar(self.title, unit="document") as show:
-            return evaluation.build(self.folder, linker, model, questions, progress=show)
-
-    def linker_name(self) -> str:
-        """What the report calls a trained linker; empty where none is asked."""
-        return os.path.basename(os.path.abspath(self.linker)) if self.linker else ""
+            return evaluation.build(self.folder, linker, questions, progress=show)
 
     def headline(self, manifest: storage.Manifest) -> str:
         scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))

@@ -25,8 +25,8 @@ class BuildLinkedSentences(SentenceSettings, CorpusStage):
         }
 
     def work(self) -> Result:
-        from workflows.corpora import linked_sentences
-        from workflows.corpora.pages import Choice
+        from tasks.linking.corpora import linked_sentences
+        from tasks.linking.corpora.pages import Choice
 
         extracted = self.clone(ExtractPages)
         manifest = extracted.manifest()

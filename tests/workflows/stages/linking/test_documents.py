@@ -17,27 +17,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import storage
-from pipeline.dump.containers import Block
 from pipeline.jobs import build_sequences
 from pipeline.jobs.build_sequences import SequenceBuilder
 from pipeline.lookup.contexts import words_of
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.packing import Limits
 from pipeline.sequences.tokenizer_training import train_tokenizer
+from pipeline.storage.blocks import Block
 from pipeline.storage.failures import PageGate
 from pipeline.storage.tries import write_numbers
-from tasks.entities.__main__ import main
-from tasks.entities.certainty import Certainty, write_certainty
-from tasks.entities.linker import basis_of
+from tasks.linking.__main__ import main
+from tasks.linking.certainty import Certainty, write_certainty
+from tasks.linking.corpora import linking
+from tasks.linking.corpora.documents import plan_blocks, read_block
+from tasks.linking.corpora.linking import DocumentLinker, Settings, cut_paragraphs, open_linker, page_number
+from tasks.linking.linker import basis_of
 from tests.support import DATA
 from tests.support.contexts import write_context_table
 from tests.support.mentions import Table, pages_of_dump, write_mentions
 from tests.support.oracle_sequences import SequenceMaker, Tokenizer
 from tests.support.stages import run_in_process
 from workflows import BuildSequences, ExtractPages, LinkDocuments
-from workflows.corpora import linking
-from workflows.corpora.documents import plan_blocks, read_block
-from workflows.corpora.linking import DocumentLinker, Settings, cut_paragraphs, open_linker, page_number
 from workflows.stages.linking.documents import check_model
 
 Run = dict[str, list[dict[str, Any]]]

@@ -1,0 +1,12 @@
+"""Model folders of transformers and of LUKE's authors; `python -m model.hf` checks, exports and compares them.
+
+keys        names of parameters here and there
+original    the authors' release
+load        any folder to a model
+tokenizers  tokenizers' files
+export      a pretrained model to transformers' folder
+fine_tuned  a fine-tuned model to it, and back
+card        the model card
+compare     outputs here and there
+push        a folder to the hub
+"""

@@ -1,0 +1,258 @@
+"""Writes a pretrained model as a folder that transformers' LukeForMaskedLM and its tokenizer load as it is."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from model.files import CONFIG, PRETRAINING, WEIGHTS, save_model, write_aside, write_tensors
+from model.hf.card import model_card, read_training
+from model.hf.keys import COPIES, ENCODER_KEYS, to_transformers
+from model.hf.load import (
+    THEIR_ENTITY_VOCABULARY,
+    THEIR_TOKENIZER,
+    check_fit,
+    is_entity_aware_query,
+    is_ours,
+    missing_queries,
+    read_model,
+)
+from model.hf.original import read_entity_titles
+from model.hf.tokenizers import MARKERS, is_bert, numbered_lines, vocabulary_file, write_json, write_tokenizer
+from model.luke.attention import ENTITY_AWARE_QUERIES
+from model.luke.config import MASK_ENTITY, SPECIAL_ENTITIES, TRANSFORMERS_LACK, LukeConfig
+from model.luke.heads import LukeForPretraining
+
+WANTED_WORDS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>", *MARKERS.values())
+WANTED_BERT_WORDS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *MARKERS.values())
+SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
+SECOND_MASK = "[MASK2]"
+QIDS = "entity_qids.json"
+# What stands beside the weights of a LukeForMaskedLM: what its rows are, and how texts become words.
+BESIDE_WEIGHTS = (
+    *(CONFIG, THEIR_ENTITY_VOCABULARY, QIDS, THEIR_TOKENIZER, "tokenizer.json"),
+    *("vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json", "added_tokens.json"),
+    PRETRAINING,
+)
+WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
+ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
+
+
+def export(
+    source: Path,
+    output: Path,
+    *,
+    tokenizer: Path,
+    entity_vocab: Path,
+    lite: bool = False,
+    figures: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a pretrained model as a folder that transformers' LukeForMaskedLM and LukeTokenizer load.
+
+    The words gain the two entity markers <ent> and <ent2> (from "@" and "#"), the entities [MASK2] (from [MASK]), as in
+    the public checkpoints; the markers stand in the vocabulary, since versions of transformers give different ids to a
+    token that does not. With `lite`, the special entities are all that is kept of the entity table. QIDs by title, that
+    may lie beside the entity vocabulary as `entity_qids.json`, are copied without it. With the words of BERT the
+    tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand. The model card has the
+    `figures` of the corpus, and what the source says of its training (`model/hf/card.py`). Raises ValueError for
+    what cannot be exchanged or does not fit together.
+    """
+    config, weights = read_pretrained(source)
+    wanted = WANTED_BERT_WORDS if is_bert(tokenizer) else WANTED_WORDS
+    words = read_vocabulary(vocabulary_file(tokenizer), config.vocab_size, wanted)
+    entities = read_vocabulary(entity_vocab, config.entity_vocab_size, SPECIAL_TITLES)
+    if tuple(entities)[:SPECIAL_ENTITIES] != SPECIAL_TITLES:
+        raise ValueError(f"{entity_vocab}: begins with {tuple(entities)[:3]}, wanted {SPECIAL_TITLES}")
+    if not is_bert(tokenizer) and not (tokenizer / "merges.txt").is_file():
+        raise ValueError(f"{tokenizer / 'merges.txt'}: no such file; give a tokenizer in RoBERTa's format")
+    markers = {marker: initial for marker, initial in MARKERS.items() if marker not in words}
+    word_rows = [*range(len(words)), *(words[initial] for initial in markers.values())]
+    words |= {marker: len(words) + number for number, marker in enumerate(markers)}
+    kept = entity_rows(entities, lite=lite)
+    qids = entity_vocab.with_name(QIDS)
+    tensors = exported_tensors(to_transformers(weights), config, word_rows, list(kept.values()))
+    entities = {title: row for row, title in enumerate(kept)}
+    exported = exported_config(config, tensors, words=len(words), entities=len(entities))
+    output.mkdir(parents=True, exist_ok=True)
+    write_tokenizer(output, words, entities, tokenizer, config.max_words)
+    if qids.is_file() and not lite:
+        write_aside(output / QIDS, partial(shutil.copyfile, qids))
+    if (source / PRETRAINING).is_file():
+        write_aside(output / PRETRAINING, partial(shutil.copyfile, source / PRETRAINING))
+    write_aside(output / CONFIG, partial(write_json, transformers_config(exported, words)))
+    write_tensors(output / WEIGHTS, tensors)
+    parameters = sum(tensor.numel() for key, tensor in tensors.items() if key not in COPIES)
+    figures = {**read_training(source), **(figures or {})}
+    card = model_card(exported, parameters, figures, lite=lite, is_bert=is_bert(tokenizer))
+    write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
+
+
+def save_like(source: Path, output: Path, module: LukeForPretraining) -> None:
+    """Write a model that began as the one in `source` as that is: a folder of ours, or a LukeForMaskedLM.
+
+    The files beside the weights of the latter are copied, its entities' titles among them: no row has moved. Of the
+    former the one that tells how it was pretrained is.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    for name in (PRETRAINING,) if is_ours(source) else BESIDE_WEIGHTS:
+        if (source / name).is_file():
+            write_aside(output / name, partial(shutil.copyfile, source / name))
+    if is_ours(source):
+        save_model(output, module)
+        return
+    write_tensors(output / WEIGHTS, with_copies(to_transformers(module.state_dict()) | pooler(module.config)))
+
+
+def read_pretrained(source: Path) -> tuple[LukeConfig, dict[str, Tensor]]:
+    """Configuration and weights of a folder with a complete pretrained LUKE, or a ValueError that says why not."""
+    if not source.is_dir():
+        raise ValueError(f"{source}: no such folder; give the folder of a pretrained model")
+    config, weights = read_model(str(source))
+    if config.entity_head != "released":
+        raise ValueError(
+            f"{source}: entity_head is {config.entity_head!r}, but transformers has only the head of the "
+            "public checkpoints; pretrain with entity_head 'released' to export"
+        )
+    if config.word_encoder == "bert" and config.hidden_act != "gelu":
+        raise ValueError(
+            f"{source}: hidden_act is {config.hidden_act!r}, in the word head, too, where transformers' LUKE has gelu; "
+            "pretrain from a BERT with gelu to export"
+        )
+    if not {"word_head.bias", "entity_head.bias"} <= set(weights):
+        raise ValueError(f"{source}: no prediction heads in the weights; export a pretrained model")
+    with torch.device("meta"):
+        whole = LukeForPretraining(config).state_dict()
+    unneeded = {key for key in weights if is_entity_aware_query(key)} - set(whole)
+    check_fit(
+        whole | {key: weights[key] for key in unneeded},
+        weights,
+        source=str(source),
+        optional=missing_queries(whole, weights, str(source)),
+    )
+    return config, weights
+
+
+def entity_rows(entities: Mapping[str, int], *, lite: bool) -> dict[str, int]:
+    """The titles that are exported, in order, and the row of the model's table that each is given.
+
+    [PAD] stays at 0 also in a lite export: transformers never learns row 0, so [MASK] must not stand there.
+    """
+    kept = SPECIAL_TITLES if lite else entities
+    return {title: entities[title] for title in kept} | {SECOND_MASK: entities.get(SECOND_MASK, MASK_ENTITY)}
+
+
+def exported_tensors(
+    state: dict[str, Tensor], config: LukeConfig, word_rows: Sequence[int], entities: Sequence[int]
+) -> dict[str, Tensor]:
+    """All that LukeForMaskedLM has: our tensors with these rows of the tables, copies, queries and a pooler."""
+    for key, rows in (
+        ("luke.embeddings.word_embeddings.weight", word_rows),
+        ("lm_head.bias", word_rows),
+        ("luke.entity_embeddings.entity_embeddings.weight", entities),
+        ("entity_predictions.bias", entities),
+    ):
+        state[key] = state[key][torch.tensor(rows)]
+    return with_copies(with_padding_positions(with_queries(state, config), config) | pooler(config))
+
+
+def with_copies(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Weights under transformers' names with the copies that it has of tied ones."""
+    return state | {copy: state[original].clone() for copy, original in COPIES.items()}
+
+
+def exported_config(
+    config: LukeConfig, state: Mapping[str, Tensor], *, words: int, entities: int
+) -> LukeConfig:
+    """The sizes of what is written: positions are counted as RoBERTa does, whatever the words."""
+    return replace(
+        config,
+        vocab_size=words,
+        entity_vocab_size=entities,
+        use_entity_aware_attention=True,
+        word_encoder="roberta",
+        max_position_embeddings=len(state[WORD_POSITIONS]),
+    )
+
+
+def with_padding_positions(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names, whose words count positions after the padding id also where BERT's do not.
+
+    Entities count from 0 in either; their table gets as many rows as the words', of which the last are not used.
+    """
+    if config.word_encoder == "roberta":
+        return state
+    unused = torch.zeros(config.pad_token_id + 1, config.hidden_size)
+    words, entities = state[WORD_POSITIONS], state[ENTITY_POSITIONS]
+    return state | {
+        WORD_POSITIONS: torch.cat([unused.to(words), words]),
+        ENTITY_POSITIONS: torch.cat([entities, unused.to(entities)]),
+    }
+
+
+def with_queries(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tensor]:
+    """Weights under transformers' names with copies of Q where entity-aware queries are missing."""
+    queries = ENCODER_KEYS["layers.{}.attention.query"]
+    for layer in range(config.num_hidden_layers):
+        for name in ENTITY_AWARE_QUERIES:
+            copy = ENCODER_KEYS[f"layers.{{}}.attention.{name}"].format(layer)
+            for part in ("weight", "bias"):
+                original = state[f"luke.{queries.format(layer)}.{part}"]
+                state.setdefault(f"luke.{copy}.{part}", original.clone())
+    return state
+
+
+def pooler(config: LukeConfig) -> dict[str, Tensor]:
+    """What most of transformers' LUKEs have and never use; it would be drawn at random if it were missing."""
+    return {
+        "luke.pooler.dense.weight": torch.eye(config.hidden_size),
+        "luke.pooler.dense.bias": torch.zeros(config.hidden_size),
+    }
+
+
+def read_vocabulary(path: Path, size: int, wanted: Sequence[str]) -> dict[str, int]:
+    """A vocabulary {entry: id} with ids 0 .. size - 1 and the entries wanted, or a ValueError.
+
+    The file is JSON, or the lines of vocab.txt or of LUKE's entity_vocab.tsv. A second mask behind the entities, which
+    transformers wants to see there, is none of the model's.
+    """
+    remedy = "give the vocabulary that the model was pretrained with"
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; {remedy}")
+    try:
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".txt":
+            vocabulary = numbered_lines(text)
+        else:
+            vocabulary = read_entity_titles(text) if text.startswith("[PAD]\t") else json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: cannot be read ({error}); {remedy}") from error
+    if not isinstance(vocabulary, dict):
+        raise ValueError(f"{path}: {type(vocabulary).__name__} found, a JSON object wanted; {remedy}")
+    if vocabulary.get(SECOND_MASK) == size:
+        del vocabulary[SECOND_MASK]
+    numbers = [number for number in vocabulary.values() if isinstance(number, int)]
+    if len(vocabulary) != size or set(numbers) != set(range(size)):
+        raise ValueError(f"{path}: {len(vocabulary)} entries, but the model has {size}; {remedy}")
+    missing = [entry for entry in wanted if entry not in vocabulary]
+    if missing:
+        raise ValueError(f"{path}: {', '.join(missing)} missing; {remedy}")
+    return dict(sorted(vocabulary.items(), key=lambda item: item[1]))
+
+
+def transformers_config(config: LukeConfig, words: Mapping[str, int]) -> dict[str, Any]:
+    """The configuration as transformers' LukeConfig reads it."""
+    return {
+        "model_type": "luke",
+        "architectures": ["LukeForMaskedLM"],
+        **{name: value for name, value in asdict(config).items() if name not in TRANSFORMERS_LACK},
+        "bos_token_id": words["<s>" if "<s>" in words else "[CLS]"],
+        "eos_token_id": words["</s>" if "</s>" in words else "[SEP]"],
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+    }

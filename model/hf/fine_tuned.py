@@ -1,0 +1,245 @@
+"""Fine-tuned LUKE, exchanged with transformers: the encoder and its classifier."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensors
+from model.hf import keys
+from model.hf.export import (
+    SECOND_MASK,
+    SPECIAL_TITLES,
+    exported_config,
+    pooler,
+    transformers_config,
+    with_padding_positions,
+    with_queries,
+)
+from model.hf.load import check_fit, load_encoder, read_transformers
+from model.hf.original import refuse_archive
+from model.hf.tokenizers import (
+    read_words,
+    vocabulary_file,
+    write_json,
+    write_tokenizer,
+    write_words_tokenizer,
+)
+from model.luke.config import SPECIAL_ENTITIES
+from model.luke.encoder import LukeModel
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A fine-tuned model of transformers: its linear layer's name, how many states it takes in, its bias.
+
+    The states are [h_entity], [h_head; h_tail], [h_first; h_last; h_entity], and each word's. `task` is what its
+    tokenizer calls the classification of entities; those have a pooler, too. `pipeline` is the hub's word for it.
+    """
+
+    layer: str
+    states: int
+    bias: bool
+    pipeline: str
+    task: str | None = None
+
+
+ARCHITECTURES = {
+    "LukeForEntityClassification": Architecture(
+        "classifier", 1, bias=True, pipeline="text-classification", task="entity_classification"
+    ),
+    "LukeForEntityPairClassification": Architecture(
+        "classifier", 2, bias=False, pipeline="text-classification", task="entity_pair_classification"
+    ),
+    "LukeForEntitySpanClassification": Architecture(
+        "classifier", 3, bias=True, pipeline="token-classification", task="entity_span_classification"
+    ),
+    "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True, pipeline="question-answering"),
+}
+
+
+# What RoBERTa and BERT have of a LUKE: no entities, and one query.
+WORDS_ALONE = re.compile(r"luke\.(embeddings|encoder)\.(?!.*\.(w2e|e2w|e2e)_query\.)")
+LUKES_ALONE = ("entity_vocab_size", "entity_emb_size", "use_entity_aware_attention")
+HEAD = "head.safetensors"
+TEMPERATURE = "calibration_temperature"  # in config.json; transformers keeps it, and does nothing with it
+
+
+@dataclass(frozen=True)
+class FineTuned:
+    """A fine-tuned LUKE.
+
+    `head` holds `weight` (labels, inputs) and, where the architecture has one, `bias` (labels) of the linear
+    layer; `labels` are the names of its rows. Its logits divided by `temperature` give calibrated probabilities.
+    """
+
+    architecture: str
+    luke: LukeModel
+    head: Mapping[str, Tensor]
+    labels: tuple[str, ...]
+    temperature: float = 1.0
+
+
+def load_fine_tuned(path: str) -> FineTuned:
+    """A fine-tuned LUKE of transformers, from a folder or by its name on the hub.
+
+    Raises ValueError for another architecture and for missing, unexpected or misshapen weights.
+    """
+    refuse_archive(Path(path))
+    values, folder = read_transformers(path)
+    name = (values.get("architectures") or ["none"])[0]
+    if name not in ARCHITECTURES:
+        hint = "; a pretrained model is fine-tuned before it is asked" * name.endswith(
+            ("ForMaskedLM", "Model")
+        )
+        raise ValueError(f"{path}: architecture {name!r}, wanted one of {', '.join(ARCHITECTURES)}{hint}")
+    config = keys.config_from_transformers(
+        values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=1
+    )
+    weights = read_weights(folder)
+    luke = LukeModel(config)
+    encoder = keys.from_transformers(weights, path, with_heads=False)
+    load_encoder(
+        luke,
+        {key.removeprefix("luke."): tensor for key, tensor in encoder.items()},
+        source=path,
+        entities_required=True,
+    )
+    labels = label_names(values, path)
+    head = read_head(weights, ARCHITECTURES[name], config.hidden_size, len(labels), path)
+    return FineTuned(name, luke.eval(), head, labels, read_temperature(values, path))
+
+
+def read_temperature(values: Mapping[str, Any], source: str) -> float:
+    """What config.json says of probabilities; 1 where it says nothing."""
+    temperature = values.get(TEMPERATURE, 1.0)
+    if type(temperature) not in (int, float) or not 0 < temperature < math.inf:
+        raise ValueError(f"{source}: {TEMPERATURE} is {temperature!r}; wanted a number above 0")
+    return float(temperature)
+
+
+def label_names(values: Mapping[str, Any], source: str) -> tuple[str, ...]:
+    """The names in id2label, in the order of their numbers."""
+    names = {int(number): str(label) for number, label in (values.get("id2label") or {}).items()}
+    if sorted(names) != list(range(len(names))) or not names:
+        raise ValueError(f"{source}: id2label has the numbers {sorted(names)}, wanted 0, 1, 2, ...")
+    return tuple(names[number] for number in range(len(names)))
+
+
+def read_head(
+    weights: Mapping[str, Tensor], architecture: Architecture, hidden_size: int, labels: int, source: str
+) -> dict[str, Tensor]:
+    """The linear layer's tensors without its name, compared with what the architecture has."""
+    with torch.device("meta"):
+        layer = nn.Linear(architecture.states * hidden_size, labels, bias=architecture.bias)
+    found = {key: tensor for key, tensor in weights.items() if key.startswith(keys.HEAD_PREFIXES)}
+    wanted = {f"{architecture.layer}.{key}": tensor for key, tensor in layer.state_dict().items()}
+    check_fit(wanted, found, source=source, optional=set())
+    return {key.removeprefix(f"{architecture.layer}."): tensor for key, tensor in found.items()}
+
+
+def export_fine_tuned(
+    fine_tuned: FineTuned,
+    output: Path,
+    *,
+    tokenizer: Path,
+    words: Mapping[str, int],
+    entities: Sequence[int],
+    titles: Sequence[str] = (*SPECIAL_TITLES, SECOND_MASK),
+    blank_first: bool = False,
+) -> None:
+    """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
+
+    `tokenizer` holds vocab.json and merges.txt, or vocab.txt; `words` are the rows of the word table for <ent>
+    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table for `titles`:
+    [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and whatever else.
+    With the words of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model
+    by hand. `blank_first` is that of `write_tokenizer`.
+    Raises ValueError for what cannot be exchanged or does not fit together.
+    """
+    luke, architecture = fine_tuned.luke, ARCHITECTURES[fine_tuned.architecture]
+    rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
+    state = keys.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
+    state = with_padding_positions(state, luke.config)
+    for key, chosen in (
+        ("luke.embeddings.word_embeddings.weight", list(rows.values())),
+        ("luke.entity_embeddings.entity_embeddings.weight", list(entities)),
+    ):
+        state[key] = state[key][torch.tensor(chosen, device=state[key].device)]
+    state = with_queries(state, luke.config) | (pooler(luke.config) if architecture.task else {})
+    state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
+    vocabulary = {word: number for number, word in enumerate(rows)}
+    entity_ids = {title: number for number, title in enumerate(titles)}
+    config = exported_config(luke.config, state, words=len(rows), entities=len(entity_ids))
+    values = transformers_config(config, vocabulary) | {
+        "architectures": [fine_tuned.architecture],
+        "id2label": dict(enumerate(fine_tuned.labels)),
+        "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
+        TEMPERATURE: fine_tuned.temperature,
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    write_tokenizer(
+        output,
+        vocabulary,
+        entity_ids,
+        tokenizer,
+        config.max_words,
+        architecture.task,
+        blank_first=blank_first,
+    )
+    write_aside(output / CONFIG, partial(write_json, values))
+    write_tensors(output / WEIGHTS, state)
+
+
+def export_words(fine_tuned: FineTuned, output: Path, *, tokenizer: Path, words: Mapping[str, int]) -> None:
+    """Write a fine-tuned model without entities as a folder that RoBERTa's or BERT's class of transformers loads.
+
+    `tokenizer` and `words` are as in `export_fine_tuned`. The class is the architecture, with RoBERTa's or BERT's name
+    in front. That of questions holds the classifier; an encoder has it beside it, in head.safetensors.
+    """
+    luke = fine_tuned.luke
+    kind = luke.config.word_encoder
+    rows = word_rows(read_words(tokenizer), words, luke.config.vocab_size, tokenizer)
+    encoder = keys.to_transformers({f"luke.{key}": tensor for key, tensor in luke.state_dict().items()})
+    state = {key.removeprefix("luke."): encoder[key] for key in encoder if WORDS_ALONE.match(key)}
+    table = "embeddings.word_embeddings.weight"
+    state[table] = state[table][torch.tensor([*rows.values()], device=state[table].device)]
+    if fine_tuned.architecture == "ForQuestionAnswering":
+        state = {f"{kind}.{key}": tensor for key, tensor in state.items()}
+        state |= {f"qa_outputs.{key}": tensor for key, tensor in fine_tuned.head.items()}
+    else:
+        state |= {key.removeprefix("luke."): tensor for key, tensor in pooler(luke.config).items()}
+    vocabulary = {word: number for number, word in enumerate(rows)}
+    values = transformers_config(replace(luke.config, vocab_size=len(rows)), vocabulary)
+    values = {name: value for name, value in values.items() if name not in LUKES_ALONE} | {
+        "model_type": kind,
+        "architectures": [f"{kind.capitalize()}{fine_tuned.architecture}"],
+        "id2label": dict(enumerate(fine_tuned.labels)),
+        "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
+        TEMPERATURE: fine_tuned.temperature,
+    }
+    output.mkdir(parents=True, exist_ok=True)
+    write_words_tokenizer(output, vocabulary, tokenizer, luke.config.max_words)
+    write_aside(output / CONFIG, partial(write_json, values))
+    if fine_tuned.architecture == "Model":
+        write_tensors(output / HEAD, {key: tensor.contiguous() for key, tensor in fine_tuned.head.items()})
+    write_tensors(output / WEIGHTS, state)
+
+
+def word_rows(
+    vocabulary: Mapping[str, int], markers: Mapping[str, int], size: int, source: Path
+) -> dict[str, int]:
+    """The words that are exported, in order, and the row of the model's table that each is given."""
+    ordered = sorted(vocabulary, key=lambda word: vocabulary[word])
+    if [vocabulary[word] for word in ordered] != list(range(len(ordered))) or len(ordered) > size:
+        raise ValueError(
+            f"{vocabulary_file(source)}: {len(ordered)} entries, wanted the ids 0, 1, 2, ... below {size}; "
+            "give the tokenizer that the model was fine-tuned with"
+        )
+    return {word: vocabulary[word] for word in ordered} | dict(markers)

@@ -1,0 +1,176 @@
+"""Wikipedia's entities in any text, by the mention table (the paper's appendix on the annotations of SQuAD).
+
+In a text that comes from a page, the names by which that page links mean what they link to there, unless they link
+to several pages. In any other text a name means the page that most of its links go to, where these are most of them.
+Names that are rarely links are left out in both.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.lookup.entities import UNK_ID, EntityVocab
+from pipeline.lookup.mentions import Candidate, Mention, MentionTable
+from pipeline.lookup.names import NameSet, longest_names, page_title
+
+MIN_LINK_PROBABILITY = 0.01
+MIN_COMMONNESS = 0.5
+_PAGES_AT_HAND, _NAMES_AT_HAND = 64, 1 << 16
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A name in a text with the entity that it stands for.
+
+    Attributes:
+        start, end: its place in characters (code points), half open.
+        title: of the Wikipedia page, after redirects; of a page that the dump lacks, too.
+        entity_id: in the vocabulary; that of [UNK] where the page is outside of it.
+        link_probability: share of the name's occurrences in Wikipedia that are links.
+        commonness: share of the name's links that go to this page.
+    """
+
+    start: int
+    end: int
+    title: str
+    entity_id: int
+    link_probability: float
+    commonness: float
+
+
+class Sense(NamedTuple):
+    """What a name stands for."""
+
+    title: str
+    entity_id: int
+    link_probability: float
+    commonness: float
+
+
+class Annotator:
+    """Finds entities in texts. Names do not overlap: from left to right, the longest first, between word boundaries.
+
+    A table of the profile `fixed` tells case, one of `paper` does not.
+    """
+
+    def __init__(
+        self,
+        table: MentionTable,
+        *,
+        min_link_probability: float = MIN_LINK_PROBABILITY,
+        min_commonness: float = MIN_COMMONNESS,
+    ) -> None:
+        """Annotate by a mention table.
+
+        Args:
+            table: the mention table.
+            min_link_probability: names with a lower one are left out.
+            min_commonness: without a page, names whose commonest page has a lower one are left out.
+        """
+        self.table = table
+        self.min_link_probability = min_link_probability
+        self.min_commonness = min_commonness
+        self._anywhere = lru_cache(_NAMES_AT_HAND)(self._commonest)
+        self._linked = lru_cache(_NAMES_AT_HAND)(self._target)
+        self._on_page = lru_cache(_PAGES_AT_HAND)(table.pages.get)
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        *,
+        vocabulary: Path | None = None,
+        min_link_probability: float = MIN_LINK_PROBABILITY,
+        min_commonness: float = MIN_COMMONNESS,
+    ) -> "Annotator":
+        """Annotate by the folder of the stage BuildMentionTable.
+
+        Args:
+            folder: its path; the table is memory-mapped.
+            vocabulary: the entity vocabulary that the ids are for, as `EntityVocab.load` takes it.
+            min_link_probability, min_commonness: as above.
+
+        Raises:
+            ValueError: it is no such folder, not whole, or made with another vocabulary; or marisa-trie is missing.
+        """
+        if importlib.util.find_spec("marisa_trie") is None:
+            raise ValueError(f"{folder}: mention tables are read with marisa-trie; pip install marisa-trie")
+        table = MentionTable(str(folder))
+        if vocabulary is not None:
+            check_vocabulary(table, vocabulary)
+        return cls(table, min_link_probability=min_link_probability, min_commonness=min_commonness)
+
+    def has_page(self, page: str) -> bool:
+        """Whether the table knows the names of a page, by its title or a redirect to it."""
+        return page_title(page) in self.table.pages
+
+    def annotate(self, text: str, page: str | None = None) -> list[Annotation]:
+        """The entities of a text, in its order.
+
+        Args:
+            text: any text.
+            page: title of the Wikipedia page that it comes from, or of a redirect to it.
+
+        Raises:
+            ValueError: the dump has no such page.
+        """
+        names, sense_of = self._names(page)
+        named, places = self.table.as_named(text)
+        annotations = []
+        for start, end, name in longest_names(named, names, sense_of):
+            if sense := sense_of(name):
+                annotations.append(Annotation(places[start], places[end], *sense))
+        return annotations
+
+    def _names(self, page: str | None) -> tuple[NameSet, Callable[[str], Sense | None]]:
+        """The names to look for, and what each stands for."""
+        if page is None:
+            return self.table, self._anywhere
+        names = self._on_page(title := page_title(page))
+        if names is None:
+            raise ValueError(
+                f"{self.table.folder}: {_dump(self.table)} has no article or redirect {title!r}; "
+                "without a page names are taken by their commonness"
+            )
+        titles = names.titles
+        return names, lambda name: self._linked(name, titles[name])
+
+    def _commonest(self, name: str) -> Sense | None:
+        mention = self._mention(name)
+        if mention is None or mention.candidates[0].commonness < self.min_commonness:
+            return None
+        return _sense(mention, mention.candidates[0])
+
+    def _target(self, name: str, title: str) -> Sense | None:
+        mention = self._mention(name)
+        if mention is None:
+            return None
+        return _sense(mention, next(each for each in mention.candidates if each.title == title))
+
+    def _mention(self, name: str) -> Mention | None:
+        """What the table has of a name that is a link often enough; it lacks those below --min-links."""
+        mention = self.table.get(name)
+        return mention if mention and mention.link_probability >= self.min_link_probability else None
+
+
+def _sense(mention: Mention, target: Candidate) -> Sense:
+    entity_id = UNK_ID if target.entity_id is None else target.entity_id
+    return Sense(target.title, entity_id, mention.link_probability, target.commonness)
+
+
+def _dump(table: MentionTable) -> str:
+    return ", ".join(table.manifest.facts["dump"])
+
+
+def check_vocabulary(table: MentionTable, path: Path) -> None:
+    """See that a table's ids are those of a vocabulary. Raises: ValueError naming both where they are not."""
+    facts = table.manifest.facts
+    vocab = EntityVocab.load(str(path), facts["language"])
+    if vocab.digest() != facts["entities_sha256"]:
+        raise ValueError(
+            f"{table.folder}: made from {_dump(table)} with another vocabulary ({facts['entities']:,} entities) than "
+            f"{path} ({len(vocab):,}); give the mention table that BuildMentionTable --entity-vocab {path} makes"
+        )

@@ -1,0 +1,67 @@
+"""Wikipedia's entities in texts by a mention table, and whether a model numbers the same entities."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from model.files import CONFIG, read_json, read_optional
+from pipeline.lookup.annotator import Annotator
+from pipeline.storage.files import file_sha256
+from pipeline.storage.manifests import MANIFEST, read_manifest
+
+
+class Annotation(Protocol):
+    """What an annotator finds in a text; `entity_id` is None for what is not in the vocabulary."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+    @property
+    def entity_id(self) -> int | None: ...
+
+
+Annotate = Callable[[str, str | None], Sequence[Annotation]]
+"""The annotations of a text, from the Wikipedia page of this title where one is known."""
+
+
+def open_annotator(mentions: Path, weights: Path | None = None) -> Annotate:
+    """Annotations by the folder of a mention table; texts of pages that its dump lacks are annotated by commonness.
+
+    `weights` is the folder of the model that the entities are for, whose vocabulary has to be the table's. Raises:
+    ValueError naming both where it is another, and for no such folder.
+    """
+    vocabulary = weights / "entity_vocab.json" if weights else None  # as transformers' LUKE has
+    known = vocabulary if vocabulary and vocabulary.is_file() else None
+    annotator = Annotator.open(mentions, vocabulary=known)
+    if weights:
+        check_same_entities(mentions, weights)
+
+    def annotate(text: str, page: str | None) -> Sequence[Annotation]:
+        return annotator.annotate(text, page if page and annotator.has_page(page) else None)
+
+    return annotate
+
+
+def entities_sha256(mentions: Path) -> str:
+    """The digest of the vocabulary that a mention table's ids are for."""
+    digest: str = read_manifest(str(mentions)).facts["entities_sha256"]
+    return digest
+
+
+def check_same_entities(mentions: Path, weights: Path) -> None:
+    """Raises: ValueError where our own weights, pretrained or fine-tuned, came from another vocabulary or table."""
+    manifest = weights / MANIFEST
+    trained_with = read_optional(weights / CONFIG).get("entities_sha256")
+    if trained_with and trained_with != entities_sha256(mentions):
+        raise ValueError(
+            f"{mentions}: its vocabulary is {entities_sha256(mentions)[:12]}, but {weights} was fine-tuned with that "
+            f"of {trained_with[:12]}; give the mention table of that run"
+        )
+    inputs = read_json(manifest).get("inputs", {}) if manifest.is_file() else {}
+    table = inputs.get("BuildMentionTable")
+    if table and "BuildSequences" in inputs and table != file_sha256(str(mentions / MANIFEST)):
+        raise ValueError(
+            f"{mentions}: not the mention table beside which {weights} was pretrained, so that its entities may have "
+            "other numbers; give the folder of BuildMentionTable of that run"
+        )

@@ -1,0 +1,56 @@
+"""Entity linking: `python -m tasks.linking link`, `serve`, `score`, `calibrate` and `convert`.
+
+    python -m tasks.linking link --mentions DIR --model DIR < text
+    python -m tasks.linking serve --mentions DIR --model DIR
+    python -m tasks.linking score GOLD PREDICTIONS --mentions DIR
+    python -m tasks.linking calibrate --documents FILE --mentions DIR --model DIR --output calibration.json
+    python -m tasks.linking convert FILE > documents.jsonl
+
+`link` writes a JSON line for each document: `id`, `text`, and `mentions` with `mention`, `start`, `end`, `title`,
+`page_id`, `qid`, `entity_id`, `probability`, `link_probability` and `step`; with `--ner` also `label` and
+`label_probability`. Places are code points, ends are excluded.
+"""
+
+import argparse
+import io
+import sys
+from collections.abc import Callable, Sequence
+
+from tasks.io.arguments import stop
+from tasks.linking.commands.calibrate import add_calibrate
+from tasks.linking.commands.link import add_link, add_serve
+from tasks.linking.commands.score import add_convert, add_score
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    whole = argparse.ArgumentParser(
+        prog="python -m tasks.linking", description="Link mentions to pages of Wikipedia."
+    )
+    commands = whole.add_subparsers(required=True)
+    add_link(commands.add_parser("link", help="find the pages that documents mention"))
+    add_serve(commands.add_parser("serve", help="link documents that come over HTTP"))
+    add_score(commands.add_parser("score", help="compare answers with gold documents"))
+    add_calibrate(commands.add_parser("calibrate", help="choose how sure link is, on documents with titles"))
+    add_convert(commands.add_parser("convert", help="write documents of any format as JSON lines"))
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line."""
+    options = parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    run: Callable[[argparse.Namespace], int] = options.run
+    try:
+        status = run(options)
+    except (ValueError, OSError) as error:
+        stop(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    if status:
+        sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Chooses what turns a linker's scores into probabilities, by documents with titles: `calibrate`.
+
+The likeliest values are taken, by mentions whose page the dump has. The likelihood of a mention whose page is a
+candidate is that candidate's probability. Where it is none, it is the probability of none of these.
+So the discount depends on how often the page is a candidate, and weights and temperature on which one it is.
+How often the dump lacks a page differs from text to text, so that the threshold alone depends on it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.lookup.names import page_title
+from tasks.io.probabilities import fit_temperature, least
+from tasks.linking.calibration.outcomes import Outcomes, observe
+from tasks.linking.calibration.weights import likeliest
+from tasks.linking.candidates import NO_LINKS
+from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, reliability
+from tasks.linking.documents.document import Document
+from tasks.linking.linker import Linker
+
+# Of each part of a score the weight that is expected, and the least one. Early in training a model's logits are large,
+# and say little.
+WEIGHTS = {
+    "prior": (1.0, 0.02),
+    "contexts": (1.0, 0.0),
+    "coherence": (1.0, 0.0),
+    "model": (1.0, 0.02),
+    "unknown": (0.0, -np.inf),
+}
+MOST_DISCOUNT = 0.99  # each candidate keeps something of its link, so that the best one stays the best
+SMALLEST = float(np.log(np.finfo(np.float64).tiny))
+
+
+def calibrate(
+    linker: Linker,
+    documents: Sequence[Document],
+    *,
+    own_links: bool = False,
+    weights: Certainty | None = None,
+    min_probability: float | None = None,
+    at_once: int = 256,
+) -> tuple[Certainty, Figures]:
+    """The certainty of a linker's answers, and how it came about.
+
+    With a model or contexts the mentions are scored twice. The first pass is local and tells the weights, since there
+    scores are sums of what is weighed. The second has these weights and tells all else: globally a mention's scores
+    depend on the answers to the others.
+
+    Args:
+        linker: its certainty is not asked.
+        documents: with titles.
+        own_links: whether they are pages of the table's dump, whose links are taken out of the candidates.
+        weights: a certainty that has them, such as that of the same model in the other mode; None: they are chosen.
+        min_probability: the threshold; None: that of the best F1.
+        at_once: so many documents are scored together.
+
+    Raises: NothingToLearnError; ValueError where the contexts have read the documents.
+    """
+    if own_links:
+        check_held_out(linker, documents)
+    own = linker.finder.own_links(documents) if own_links else [NO_LINKS] * len(documents)
+    if weights is None and (linker.model or linker.contexts is not None):
+        local = replace(linker, certainty=UNCALIBRATED, is_global=False)
+        weights = fit_weights(observe(local, documents, own, at_once), has_model=linker.model is not None)
+    linker = replace(linker, certainty=weighted(weights or UNCALIBRATED))
+    outcomes = observe(linker, documents, own, at_once)
+    temperature = at_best(*outcomes.reached().choices())
+    known = outcomes.only(outcomes.is_known)
+    certainty = replace(linker.certainty, temperature=temperature, discount=fit_discount(known))
+    if min_probability is None:
+        min_probability = best_threshold(*outcomes.answers(certainty), outcomes.known)
+    certainty = replace(certainty, min_probability=min_probability)
+    figures = figures_of(outcomes, certainty)
+    before = reliability(*known.answers(linker.certainty))
+    return certainty, {
+        "documents": len(documents),
+        "own_links_left_out": own_links,
+        **figures,
+        "expected_calibration_error_before": before["expected_calibration_error"],
+    }
+
+
+def weighted(certainty: Certainty) -> Certainty:
+    """The weights of a certainty alone."""
+    return replace(certainty, temperature=1.0, discount=0.0, min_probability=0.0)
+
+
+def check_held_out(linker: Linker, documents: Sequence[Document]) -> None:
+    """Raises: ValueError naming a page whose own words are in the contexts, which would be weighed for too much."""
+    for each in documents:
+        if linker.contexts is not None and in_contexts(linker, each):
+            raise each.error(
+                f"{each.id!r} is a page that {linker.contexts.folder} has read; give pages that are held out, such as "
+                "held_out.jsonl of BuildDocuments"
+            )
+
+
+def in_contexts(linker: Linker, page: Document) -> bool:
+    """Whether the linker's contexts have read a page of the dump, which is known by its title."""
+    target = linker.finder.targets.get(page_title(page.id))
+    number = target.page_id if target else None
+    return linker.contexts is not None and number is not None and linker.contexts.has_read(number)
+
+
+def figures_of(outcomes: Outcomes, certainty: Certainty) -> Figures:
+    """What there is to be told of mentions, and how good the answers are with this certainty.
+
+    The calibration error is that of mentions whose page is in the knowledge base; that of all stands beside it.
+    """
+    probabilities, right = outcomes.answers(certainty)
+    kept = probabilities >= certainty.min_probability
+
+    def error(rows: NDArray[np.bool_]) -> Any:
+        return reliability(probabilities[rows], right[rows])["expected_calibration_error"]
+
+    return {
+        "mentions": outcomes.total,
+        "in_knowledge_base": outcomes.known,
+        "with_candidates": len(outcomes.sizes),
+        "right_among_candidates": int(outcomes.is_right.any(axis=1).sum()),
+        "f1": 2 * int(right[kept].sum()) / (int(kept.sum()) + outcomes.known),
+        "expected_calibration_error": error(outcomes.is_known),
+        "expected_calibration_error_of_all": error(np.ones_like(right)),
+    }
+
+
+# The likeliest values
+
+
+def fit_weights(outcomes: Outcomes, *, has_model: bool) -> Certainty:
+    """The likeliest weights, whichever the temperature, where the scores were taken with those of UNCALIBRATED.
+
+    These are expected until mentions say otherwise, and stay where nothing can be told.
+    """
+    some, start = outcomes.reached(), UNCALIBRATED
+    counted = {
+        "prior": some.log_priors,
+        "contexts": start.context_weight * some.contexts,
+        "coherence": start.coherence_weight * some.coherence,
+    }
+    parts = {name: part for name, part in counted.items() if name == "prior" or part.any()}
+    if has_model:
+        log_shares = np.maximum(some.choices()[0], SMALLEST)
+        parts["model"] = log_shares - start.prior_weight * sum(counted.values())
+    if some.is_unknown.any():
+        parts["unknown"] = some.is_unknown.astype(np.float64)
+    is_own = np.arange(some.shares.shape[1]) < some.sizes[:, None]
+    features = np.stack([*parts.values()], axis=-1)
+    expected, lowest = np.array([WEIGHTS[name] for name in parts]).T
+    weights = likeliest(features, is_own, some.is_right, expected, lowest).tolist()
+    found = dict(zip(parts, weights, strict=True))
+    prior, scale = found["prior"], found.get("model", found["prior"])
+    return replace(
+        start,
+        prior_weight=round(prior / scale, 2),
+        context_weight=round(start.context_weight * found.get("contexts", prior) / prior, 2),
+        coherence_weight=round(start.coherence_weight * found.get("coherence", prior) / prior, 2),
+        unknown_offset=round(found.get("unknown", 0.0) / scale, 2),
+    )
+
+
+def at_best(scores: Floats, is_right: NDArray[np.bool_]) -> float:
+    """The likeliest temperature; 1 where there are no mentions."""
+    if not len(scores):
+        return UNCALIBRATED.temperature
+    return fit_temperature(lambda: [(scores, is_right)])
+
+
+def fit_discount(outcomes: Outcomes) -> float:
+    """The likeliest discount, by which of these mentions have their page among the candidates; 0 where all have."""
+    is_reached = outcomes.is_right.any(axis=1)
+    candidates_per_link = outcomes.sizes / np.maximum(outcomes.links, outcomes.sizes)
+    of_candidates = np.minimum(outcomes.shares.sum(axis=1), 1.0)
+
+    def loss(discounts: list[float]) -> Floats:
+        found = of_candidates * (1 - np.outer(discounts, candidates_per_link))
+        with np.errstate(divide="ignore"):
+            return -np.log(np.where(is_reached, found, 1 - found)).sum(axis=1)
+
+    return round(least(loss, 0.0, MOST_DISCOUNT, 1e-4), 3)
+
+
+def best_threshold(probabilities: Floats, is_right: NDArray[np.bool_], known: int) -> float:
+    """The threshold of the best F1, the lowest of those: between the last answer that is given and the next.
+
+    Args:
+        probabilities, is_right: (mentions) of the best candidates.
+        known: mentions whose page is in the knowledge base.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    ranked, right = probabilities[order], is_right[order].cumsum()
+    is_last = np.append(ranked[1:] < ranked[:-1], True)  # answers of one probability are given together
+    f1 = np.where(is_last, 2 * right / (np.arange(len(right)) + 1 + known), -1.0)
+    best = len(f1) - 1 - int(f1[::-1].argmax())
+    return 0.0 if best == len(f1) - 1 else float(ranked[best] + ranked[best + 1]) / 2

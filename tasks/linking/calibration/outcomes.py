@@ -1,0 +1,164 @@
+"""What a linker says of mentions, and what is right: what calibration chooses by."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.io.probabilities import Choices
+from tasks.linking.candidates import Asked, Candidates, OwnLinks
+from tasks.linking.certainty import Certainty, Floats
+from tasks.linking.documents.document import Document
+from tasks.linking.linker import Linker
+from tasks.linking.scores import resolver
+
+
+class NothingToLearnError(ValueError):
+    """No mention of the documents has its page among its candidates."""
+
+
+class Row(NamedTuple):
+    """A mention and what a linker says of it.
+
+    Attributes:
+        title: of its page; None: in no knowledge base.
+        candidates: of the mention.
+        shares: of each candidate.
+        contexts: the cosine of each candidate's context with the text; 0 without contexts.
+        coherence: of each candidate with the other mentions; 0 without contexts.
+        is_unknown: whether the model does not know a candidate; of none without a model.
+    """
+
+    title: str | None
+    candidates: Candidates
+    shares: Floats | list[float]
+    contexts: Floats
+    coherence: Floats
+    is_unknown: Sequence[bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Mentions that have candidates, and what was right.
+
+    Attributes:
+        shares: (mentions, candidates) as the linker gave them, at temperature 1; 0 behind a mention's own.
+        log_priors, contexts, coherence: (mentions, candidates) the logarithms of the priors, the cosines of the
+            contexts, and the coherence; 0 behind a mention's own, and where there are no contexts.
+        is_unknown: (mentions, candidates) which of them the model does not know; none where there is no model.
+        is_right: (mentions, candidates) at most one of a mention.
+        is_known: (mentions) whether the page is in the knowledge base.
+        links: (mentions) of the mention's text.
+        sizes: (mentions) how many candidates there are.
+        known: how many mentions have a page in the knowledge base, those without candidates included.
+        total: how many mentions there are.
+    """
+
+    shares: Floats
+    log_priors: Floats
+    contexts: Floats
+    coherence: Floats
+    is_unknown: NDArray[np.bool_]
+    is_right: NDArray[np.bool_]
+    is_known: NDArray[np.bool_]
+    links: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    known: int
+    total: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Outcomes":
+        """Of mentions."""
+        some = [row for row in rows if row.candidates.items]
+        sizes = np.array([len(row.candidates.items) for row in some], np.int64)
+        is_own = np.arange(max(sizes, default=0)) < sizes[:, None]
+
+        def filled(values: Iterable[Sequence[Any] | Floats], kind: type) -> NDArray[Any]:
+            table: NDArray[Any] = np.zeros(is_own.shape, kind)
+            table[is_own] = [each for row in values for each in row]
+            return table
+
+        found = [row.candidates for row in some]
+        return cls(
+            shares=filled((row.shares for row in some), float),
+            log_priors=filled((np.log([each.prior for each in of.items]) for of in found), float),
+            contexts=filled((row.contexts for row in some), float),
+            coherence=filled((row.coherence for row in some), float),
+            is_unknown=filled((row.is_unknown for row in some), bool),
+            is_right=filled(
+                ([each.title == row.title for each in row.candidates.items] for row in some), bool
+            ),
+            is_known=np.array([row.title is not None for row in some], bool),
+            links=np.array([each.links for each in found], np.int64),
+            sizes=sizes,
+            known=sum(row.title is not None for row in rows),
+            total=len(rows),
+        )
+
+    def reached(self) -> "Outcomes":
+        """Those mentions where a candidate is right, and has others beside."""
+        return self.only(self.is_right.any(axis=1) & (self.sizes > 1))
+
+    def only(self, rows: NDArray[np.bool_]) -> "Outcomes":
+        """Some of the mentions."""
+        parts: dict[str, Any] = {
+            name: value[rows] for name, value in vars(self).items() if isinstance(value, np.ndarray)
+        }
+        return replace(self, **parts)
+
+    def choices(self) -> Choices:
+        """The logarithms of the shares, and what is right."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.shares), self.is_right
+
+    def answers(self, certainty: Certainty) -> tuple[Floats, NDArray[np.bool_]]:
+        """(mentions): the probability of the best candidate, and whether it is right."""
+        rows = zip(self.shares, self.sizes, self.links, strict=True)
+        found = [certainty.probabilities(each[:size], int(links)) for each, size, links in rows]
+        best = np.array([int(each.argmax()) for each in found], np.int64)
+        right = self.is_right[np.arange(len(best)), best]
+        return np.array([each.max() for each in found]), right
+
+
+def observe(linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int) -> Outcomes:
+    """What the linker says of the mentions of documents, whose own links are not counted.
+
+    Raises: NothingToLearnError.
+    """
+    outcomes = Outcomes.of(rows_of_documents(linker, documents, own, at_once))
+    if not outcomes.is_right.any():
+        raise NothingToLearnError(
+            f"none of {outcomes.total:,} mentions has its page among its candidates; give documents of the table's wiki"
+        )
+    return outcomes
+
+
+def rows_of_documents(
+    linker: Linker, documents: Sequence[Document], own: Sequence[OwnLinks], at_once: int
+) -> list[Row]:
+    """All mentions of documents, with what the linker says of them."""
+    resolve, rows = resolver(linker.finder), list[Row]()
+    for first in range(0, len(documents), at_once):
+        part = slice(first, first + at_once)
+        asked = [
+            linker.ask(document.text, document.mentions or (), without)
+            for document, without in zip(documents[part], own[part], strict=True)
+        ]
+        for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
+            ends = [resolve(mention) for mention in each.mentions]
+            rows += rows_of(linker, each, [None if end in without.alone else end for end in ends], shares)
+    return rows
+
+
+def rows_of(
+    linker: Linker, asked: Asked, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
+) -> list[Row]:
+    """The mentions of a document, whose pages have these titles, with what the linker says; optional ones are none."""
+    items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None
+    nothing = [np.zeros(len(some)) for some in items]
+    is_unknown = [[bool(row_of and row_of(each) < 0) for each in some] for some in items]
+    by_counts = asked.contexts or nothing, asked.coherence or nothing
+    found = map(Row, titles, asked.candidates, shares, *by_counts, is_unknown)
+    return [row for mention, row in zip(asked.mentions, found, strict=True) if not mention.optional]

@@ -1,0 +1,296 @@
+"""What mentions can stand for: the commonest targets of their text, with their share of its links, the prior.
+
+A text is looked up as it is, then as a title or redirect, then by its letters, without case, accents and punctuation.
+Last, a mention can take over what longer mentions of its document stand for: "Turing" what "Alan Turing" does.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.lookup.mentions import MentionTable
+from pipeline.lookup.names import letters_of, normalize_mention, page_title, tokens
+from pipeline.lookup.targets import Target
+from tasks.linking.documents.document import Document, Mention
+
+MOST = 30
+NO_ROW = -1  # the row of a candidate that a model does not know
+TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
+STEPS = (EXACT, TITLE, LETTERS, DOCUMENT, NONE)
+_TEXTS_AT_HAND = 1 << 14
+_LONGEST_ACRONYM = 8
+
+
+class Candidate(NamedTuple):
+    """A page that a mention can stand for.
+
+    Attributes:
+        title: after redirects; also of a page that the dump lacks.
+        entity_id: in the table's vocabulary; None for a page outside of it.
+        prior: share of the links of the mention's text that go there.
+    """
+
+    title: str
+    entity_id: int | None
+    prior: float
+
+
+class Candidates(NamedTuple):
+    """What a mention can stand for.
+
+    Attributes:
+        step: that found them.
+        items: the candidates, the commonest first.
+        links: how many links have the mention's text, those to other pages included; 1 where a title was found.
+    """
+
+    step: str
+    items: tuple[Candidate, ...]
+    links: int = 0
+
+
+class FoundMention(NamedTuple):
+    """A mention that was found in a text.
+
+    Attributes:
+        start, end: characters of the text, half open, in code points.
+        probability: that it is one. For a name of the table: how often the name is a link.
+        label: what a model of entity recognition calls it, whose probability that is; None for a name of the table.
+    """
+
+    start: int
+    end: int
+    probability: float
+    label: str | None = None
+
+
+NOTHING = Candidates(NONE, ())
+_Found = tuple[tuple[Candidate, ...], int]
+
+
+class Asked(NamedTuple):
+    """A document whose mentions are asked for, with the candidates of each.
+
+    Attributes:
+        text: of the document.
+        mentions: in it.
+        candidates: of each mention.
+        found: the mentions as they were found, with their probabilities; None where they were given.
+        contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
+        coherence: for each mention how near its candidates are to those of the other mentions; None without contexts.
+    """
+
+    text: str
+    mentions: Sequence[Mention]
+    candidates: Sequence[Candidates]
+    found: Sequence[FoundMention] | None = None
+    contexts: Sequence[NDArray[np.float64]] | None = None
+    coherence: Sequence[NDArray[np.float64]] | None = None
+
+    def log_priors(self, context_weight: float, coherence_weight: float) -> list[NDArray[np.float64]]:
+        """For each mention the logarithms of its candidates' priors, plus what contexts and coherence add, weighted."""
+        found = [np.log([each.prior for each in of.items]) for of in self.candidates]
+        for weight, of_each in ((context_weight, self.contexts), (coherence_weight, self.coherence)):
+            if of_each is not None:
+                found = [scores + weight * each for scores, each in zip(found, of_each, strict=True)]
+        return found
+
+
+class OwnLinks(NamedTuple):
+    """The links of a page of the table's dump, which the table has counted among all others.
+
+    Attributes:
+        of_names: by the number of a name's row, how many of its links the page has to each title.
+        alone: titles without a page that no other page links to.
+    """
+
+    of_names: Mapping[int, Mapping[str, int]]
+    alone: Collection[str]
+
+
+NO_LINKS = OwnLinks({}, ())
+
+
+class CandidateFinder:
+    """Finds the candidates of mentions in a mention table, which stays on disk."""
+
+    def __init__(self, table: MentionTable, most: int = MOST) -> None:
+        """Find the `most` common ones. Raises: ValueError for a table of an earlier version, which has no targets."""
+        self.table, self.targets, self.most = table, table.targets, most
+        self.of = lru_cache(_TEXTS_AT_HAND)(self._of)
+
+    def page_of(self, mention: Mention) -> Target | None:
+        """The page that a mention names, after redirects; None where it names none, or one that the dump lacks.
+
+        A QID decides where the table knows any: the title beside it may be Wikidata's label, which is another page's
+        title often enough.
+        """
+        titled = self.targets.get(page_title(mention.title)) if mention.title else None
+        if mention.qid is None or (titled and titled.qid == mention.qid) or not self.targets.has_qids:
+            return titled
+        return self.targets.of_qid(mention.qid)
+
+    def of_document(
+        self, texts: Sequence[str], *, longer: bool, without: OwnLinks = NO_LINKS
+    ) -> list[Candidates]:
+        """The candidates of the mentions of a document.
+
+        Args:
+            texts: of the mentions.
+            longer: whether longer mentions help shorter ones.
+            without: links of the document's own, which are not counted: it is as if the dump had never had the page.
+        """
+        of = self.of if without is NO_LINKS else partial(self._of, without=without)
+        own = {text: of(text) for text in dict.fromkeys(texts)}
+        found = dict(own)
+        if longer:
+            for text, others in longer_mentions(own).items():
+                found[text] = taken_over(own[text], [own[other] for other in others], self.most)
+        return [found[text] for text in texts]
+
+    def own_links(self, documents: Sequence[Document]) -> list[OwnLinks]:
+        """What each document has of the table's links: it is a page of the dump, and its mentions are the page's links.
+
+        Raises: ValueError naming a document that links a name to a title more often than the whole dump does.
+        """
+        counts = [self._counted(document) for document in documents]
+        ends = [sum((Counter(each) for each in of_names.values()), Counter[str]()) for of_names in counts]
+        links = self.table.links_to({title for own in ends for title in own})
+        return [
+            OwnLinks(
+                of_names,
+                {title for title, count in own.items() if self._is_alone(title, links[title] - count)},
+            )
+            for of_names, own in zip(counts, ends, strict=True)
+        ]
+
+    def _counted(self, document: Document) -> dict[int, Counter[str]]:
+        """A document's links as the table counts them; it has no names that are too long or linked too rarely."""
+        found, names = defaultdict[int, Counter[str]](Counter), dict[int, str]()
+        for mention in document.mentions or ():
+            anchor = document.text[mention.start : mention.end]
+            name = normalize_mention(anchor) if self.table.profile == "paper" else anchor
+            number = self.table.number(name)
+            target = self.page_of(mention)
+            if number is not None and target:
+                found[number][target.title] += 1
+                names[number] = name
+        for number, own in found.items():
+            links = {each.title: each.link_count for each in self.table.candidates(number)}
+            for title, count in own.items():
+                if count > links.get(title, 0):
+                    raise document.error(
+                        f"{document.id!r} links {names[number]!r} to {title!r} {count} times, all of "
+                        f"{self.table.folder} {links.get(title, 0)} times; own links are those of pages of the table's "
+                        "dump: leave out --own-links for other documents"
+                    )
+        return dict(found)
+
+    def _is_alone(self, title: str, others: int) -> bool:
+        target = self.targets.get(title)
+        return not others and target is not None and target.page_id is None
+
+    def _of(self, text: str, without: OwnLinks = NO_LINKS) -> Candidates:
+        for step, find in ((EXACT, self._exact), (TITLE, self._title), (LETTERS, self._letters)):
+            items, links = find(text, without)
+            if items:
+                return Candidates(step, items, links)
+        return NOTHING
+
+    def _exact(self, text: str, without: OwnLinks) -> _Found:
+        number = self.table.number(self.table.as_named(text)[0])
+        if number is None:
+            return (), 0
+        if number in without.of_names:
+            return self._together([number], [], without)
+        found = self.table.candidates(number, self.most)  # of names with many, those that are wanted alone
+        items = tuple(Candidate(each.title, each.entity_id, each.commonness) for each in found)
+        return items, self.table.total_links(number)
+
+    def _title(self, text: str, without: OwnLinks) -> _Found:
+        """A title has no underscores; what follows a "#" is part of a name, though not of a title: "C#" is not "C"."""
+        target = self.targets.get(" ".join(text.replace("_", " ").split()))
+        if target is None or target.title in without.alone:
+            return (), 0
+        return (Candidate(target.title, target.entity_id, 1.0),), 1
+
+    def _letters(self, text: str, without: OwnLinks) -> _Found:
+        return self._together(self.table.alike(text), self.targets.alike(text), without)
+
+    def _together(self, names: Iterable[int], targets: Iterable[Target], without: OwnLinks) -> _Found:
+        """The links of all these names together, by the numbers of their rows; a title counts as a link."""
+        links, ids = Counter[str](), dict[str, int | None]()
+        for number in names:
+            own = without.of_names.get(number, {})
+            for each in self.table.candidates(number):
+                links[each.title] += each.link_count - own.get(each.title, 0)
+                ids[each.title] = each.entity_id
+        for target in targets:
+            if target.title not in without.alone:
+                links[target.title] += 1
+                ids[target.title] = target.entity_id
+        links, total = +links, links.total()
+        return commonest({title: count / total for title, count in links.items()}, ids, self.most), total
+
+
+def commonest(priors: Mapping[str, float], ids: Mapping[str, int | None], most: int) -> tuple[Candidate, ...]:
+    """The candidates of the highest priors, ties by title."""
+    ranked = sorted(priors, key=lambda title: (-priors[title], title))
+    return tuple(Candidate(title, ids[title], priors[title]) for title in ranked[:most])
+
+
+def longer_mentions(texts: Iterable[str]) -> dict[str, list[str]]:
+    """For each mention text the others that have all its words in a row, or whose initials it is, if there are any.
+
+    "UN" and "U.N." are the initials of "United Nations": of its words that begin with a capital.
+    """
+    words = {text: [each.group() for each in tokens(text) if each.group()[0].isalnum()] for text in texts}
+    with_word, with_initials = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for text, own in words.items():
+        for word in dict.fromkeys(own):
+            with_word[word].append(text)
+        if len(own) > 1:
+            with_initials["".join(word[0] for word in own if word[0].isupper())].append(text)
+    found = {}
+    for text, own in words.items():
+        rarest = min((with_word[word] for word in own), key=len, default=[])
+        inside = [other for other in rarest if len(words[other]) > len(own) and _has(words[other], own)]
+        letters = "".join(own)
+        is_acronym = letters.isupper() and 1 < len(letters) <= _LONGEST_ACRONYM
+        initials = with_initials.get(letters, []) if is_acronym else []
+        if others := [*inside, *(other for other in initials if letters_of(other) != letters_of(text))]:
+            found[text] = others
+    return found
+
+
+def _has(words: Sequence[str], part: Sequence[str]) -> bool:
+    size = len(part)
+    return any(words[first : first + size] == part for first in range(len(words) - size + 1))
+
+
+def taken_over(own: Candidates, longer: Sequence[Candidates], most: int) -> Candidates:
+    """A mention's candidates where longer mentions of its document have some: half its own prior, half theirs.
+
+    Where its text as it is is a name or a title, of theirs those count alone that are also its own: "China" does not
+    become the sea of "South China Sea", but "Turing" the man of "Alan Turing".
+    """
+    longer = [each for each in longer if each.items]
+    theirs, ids = defaultdict[str, float](float), {each.title: each.entity_id for each in own.items}
+    is_name = own.step in (EXACT, TITLE)
+    for candidates in longer:
+        for each in candidates.items:
+            if not is_name or each.title in ids:
+                theirs[each.title] += each.prior / len(longer)
+                ids.setdefault(each.title, each.entity_id)
+    if not theirs:
+        return own
+    part = 0.5 if own.items else 0.0
+    mixed = defaultdict[str, float](float, {each.title: part * each.prior for each in own.items})
+    for title, prior in theirs.items():
+        mixed[title] += (1 - part) * prior / sum(theirs.values())
+    links = own.links + sum(each.links for each in longer)
+    return Candidates(DOCUMENT, commonest(mixed, ids, most), links)

@@ -1,0 +1,176 @@
+"""How sure an answer is: scores of candidates become probabilities, and below a threshold no page is given.
+
+Candidates are not all that a mention can stand for. As in absolute discounting (Ney et al., 1994), each candidate gives
+the part `discount` of a link to pages which the mention's text was never linked to. So a name that was linked once is
+less sure than one that was linked a thousand times, though both have one candidate.
+
+How well probabilities say what is right is told by `reliability` (Guo et al., ICML 2017).
+"""
+
+import json
+import math
+import sys
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pipeline.storage.files import write_bytes
+from pipeline.storage.manifests import manifest_sha256
+from tasks.io.records import as_record, parse_file, read_text
+from tasks.linking.candidates import CandidateFinder
+
+BINS = 10
+GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
+Figures = dict[str, Any]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Certainty:
+    """What turns the scores of a mention's candidates into probabilities.
+
+    Attributes:
+        prior_weight: of what counts say, beside the model's score; of no meaning without a model.
+        context_weight: of the cosine of a candidate's context with the text, beside the logarithm of its prior. Of no
+            meaning without contexts.
+        coherence_weight: of a candidate's coherence with the other mentions, in the same way. The three together are
+            what counts say.
+        unknown_offset: added to the scores of candidates that the model does not know.
+        temperature: by which the summed scores are divided before the softmax. It changes no order.
+        discount: what each candidate gives of its links to pages that are no candidates. Where a name has n links and
+            c candidates, these pages have the probability discount x c / n.
+        min_probability: a mention that is given, whose best candidate has a lower one, has no page.
+    """
+
+    prior_weight: float = 1.0
+    context_weight: float = 8.0
+    coherence_weight: float = 4.0
+    unknown_offset: float = 0.0
+    temperature: float = 1.0
+    discount: float = 0.0
+    min_probability: float = 0.0
+
+    def probabilities(self, shares: ArrayLike, links: int) -> Floats:
+        """The probability of each candidate.
+
+        Args:
+            shares: (candidates) by the softmax at temperature 1 or, without a model, the priors. Where they are less
+                than 1 together, the rest belongs to pages that are no candidates, and stays theirs.
+            links: how many links the mention's text has, as `Candidates` tells it.
+        """
+        found = np.asarray(shares, np.float64)
+        if self.temperature != 1 and len(found):
+            powers = (found / found.max()) ** (1 / self.temperature)
+            found = powers * (found.sum() / powers.sum())
+        none = self.discount * len(found) / max(links, len(found), 1)
+        return found * (1 - none)
+
+
+UNCALIBRATED = Certainty()
+_TINY, _HUGE = sys.float_info.min, sys.float_info.max
+_LIMITS = {
+    "prior_weight": (0, _HUGE, ", 0 or more"),
+    "context_weight": (0, _HUGE, ", 0 or more"),
+    "coherence_weight": (0, _HUGE, ", 0 or more"),
+    "unknown_offset": (-_HUGE, _HUGE, ""),
+    "temperature": (_TINY, _HUGE, " above 0"),
+    "discount": (0, 1, " from 0 to 1"),
+    "min_probability": (0, 1, " from 0 to 1"),
+}
+
+
+# The file
+
+
+def basis(
+    finder: CandidateFinder,
+    model: Path | None,
+    contexts: str | None,
+    *,
+    is_global: bool,
+    longer_mentions: bool,
+) -> dict[str, Any]:
+    """What probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
+
+    `model` is the folder of the weights, `contexts` that of BuildContexts; None: they have no say.
+    """
+    fingerprint = max_words = None
+    if model:
+        from model.files import pretrained_words
+        from model.hf.load import fingerprint_model  # torch, which the prior alone does without
+
+        fingerprint, max_words = fingerprint_model(str(model)), pretrained_words(model)
+    return {
+        "mentions": manifest_sha256(finder.table.folder),
+        "contexts": contexts and manifest_sha256(contexts),
+        "model": fingerprint,
+        "max_words": max_words,  # of its windows
+        "mode": (GLOBAL if is_global else LOCAL) if model else PRIOR,
+        "most_candidates": finder.most,
+        "longer_mentions": longer_mentions,
+    }
+
+
+def write_certainty(path: Path, certainty: Certainty, made_for: Figures, fit: Figures) -> None:
+    """Write a calibration, whole or not at all; `fit` tells how it came about."""
+    content = json.dumps({**asdict(certainty), "made_for": made_for, "fit": fit}, indent=2) + "\n"
+    write_bytes(str(path), content.encode())
+
+
+def read_certainty(path: Path, used_for: Figures) -> Certainty:
+    """Read a calibration. Raises: ValueError naming what is no number, or what it was not made for."""
+    wanted = "a file that python -m tasks.linking calibrate wrote"
+    record = as_record(str(path), parse_file(path, read_text(path, wanted)))
+    made_for = record.field("made_for", dict, wanted)
+    for name, used in used_for.items():
+        if (made := made_for.get(name)) != used:
+            raise record.error(
+                f"made for {name} {_short(made)}, used with {_short(used)}; calibrate for that"
+            )
+    found = {}
+    for field in fields(Certainty):
+        value: Any = record.values.get(field.name)
+        low, high, wanted = _LIMITS[field.name]
+        if type(value) not in (int, float) or not low <= value <= high:
+            raise record.error(
+                f"{field.name} is {json.dumps(value)[:40]}; wanted a number{wanted}; run calibrate again"
+            )
+        found[field.name] = float(value)
+    return Certainty(**found)
+
+
+def _short(value: object) -> str:
+    return "none" if value is None else str(value)[:12]
+
+
+# How sure, and how often right
+
+
+def reliability(confidences: ArrayLike, is_right: ArrayLike) -> Figures:
+    """How well probabilities say what is right: in ten bins of them the mean, beside the share that is right.
+
+    A bin is open at its lower end; the first has 0, too. The expected calibration error is the mean distance of both
+    over all mentions. What has no mention is null. The order of the mentions changes no bit.
+    """
+    edges = np.linspace(0, 1, BINS + 1)
+    values = np.asarray(confidences, np.float64)
+    bins = np.searchsorted(edges[1:-1], values)
+    counts = np.bincount(bins, minlength=BINS)
+    confident = np.array([math.fsum(values[bins == number]) for number in range(BINS)])
+    right = np.bincount(bins, np.asarray(is_right, np.float64), minlength=BINS)
+    total = int(counts.sum())
+    rows = [
+        {
+            "from": round(float(edges[number]), 1),
+            "to": round(float(edges[number + 1]), 1),
+            "mentions": int(count),
+            "confidence": float(confident[number] / count) if count else None,
+            "accuracy": float(right[number] / count) if count else None,
+        }
+        for number, count in enumerate(counts)
+    ]
+    error = float(np.abs(confident - right).sum() / total) if total else None
+    return {"mentions": total, "expected_calibration_error": error, "bins": rows}

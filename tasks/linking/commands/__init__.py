@@ -1,0 +1,8 @@
+"""The subcommands of `python -m tasks.linking`.
+
+options    what several of them share
+inputs     the documents that link reads
+link       link and serve
+score      score and convert
+calibrate  calibrate
+"""

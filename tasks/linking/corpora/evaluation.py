@@ -1,0 +1,271 @@
+"""EvaluateLinking: annotated documents in; what a model answers to their mentions, and how often that is right, out.
+
+Of a page of the table's own dump the links of its own are not counted, neither for its candidates nor for its prior: it
+is linked as a page that the dump has never had. Some held-out pages are not asked: they choose what turns scores into
+probabilities, for each method.
+"""
+
+import hashlib
+import heapq
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline import storage
+from tasks.io.records import Record
+from tasks.linking.calibration.calibration import calibrate, in_contexts
+from tasks.linking.calibration.outcomes import NothingToLearnError
+from tasks.linking.candidates import CandidateFinder, OwnLinks
+from tasks.linking.certainty import write_certainty
+from tasks.linking.documents.document import Document, to_json
+from tasks.linking.documents.reading import read_documents
+from tasks.linking.linker import Linker, basis_of
+from tasks.linking.open import with_certainty
+from tasks.linking.scores import Figures, is_page, score_files
+
+DOCUMENTS, ANSWERS, SCORES = "documents.jsonl", "answers.jsonl", "scores.json"
+CALIBRATION = "calibration"  # the folder of a file for each method
+HELD_OUT_PAGES = "held-out pages"
+PRIOR, CONTEXTS, LOCAL, GLOBAL = METHODS = ("prior", "contexts", "local", "global")
+AT_ONCE = 16  # documents that are answered together, and kept when the work is stopped
+_PARTS = "parts"  # where they are kept
+
+
+class Questions(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        held_out: file of BuildDocuments.
+        gold: file of annotated documents of the user's.
+        most: how many documents of each file, at most; as many held-out pages choose.
+        leaves_out_pages: whether those of `gold` are left out whose id is the title of a page of the dump.
+    """
+
+    held_out: Path
+    gold: Path | None
+    most: int
+    leaves_out_pages: bool
+
+
+@dataclass(frozen=True)
+class GoldSet:
+    """Documents that are asked.
+
+    Attributes:
+        name: of the file, or that these are held-out pages.
+        documents: in their order; no two of all sets have one id.
+        of: how many there were to choose from.
+        left_out: how many were left out as pages of the dump.
+        is_of_dump: whether they are pages of the table's dump.
+    """
+
+    name: str
+    documents: Sequence[Document]
+    of: int
+    left_out: int = 0
+    is_of_dump: bool = False
+
+
+def build(
+    folder: str,
+    linker: Linker,
+    questions: Questions,
+    *,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> storage.Result:
+    """Write a calibration for each method, the documents that are asked, the global answers with all candidates, and
+    the scores of all methods.
+
+    What an earlier attempt has left in the folder is taken over.
+
+    Args:
+        folder: the stage's.
+        linker: with the model.
+        questions: what is asked.
+        progress: is told how many documents of how many are answered, each by each method.
+    """
+    sets, pages = gold_sets(questions, linker.finder)
+    # In a damaged dump another page may have the title of one that is held out.
+    choosing = [each for each in pages if not in_contexts(linker, each)]
+    done, total = 0, len(METHODS) * (len(choosing) + sum(len(each.documents) for each in sets))
+
+    def tell(documents: int) -> None:
+        nonlocal done
+        done += documents
+        progress(done, total)
+
+    methods = linkers(linker)
+    certain = calibrated(methods, choosing, folder, tell)
+    parts, scores, answers = storage.join(folder, _PARTS), list[Figures](), b""
+    for number, each in enumerate(sets):
+        found = answered({**methods, **certain}, each, storage.join(parts, str(number)), tell)
+        scores.append(score(each, found, linker.finder))
+        answers += found[GLOBAL]
+    content = {"calibrated_by": len(choosing) if certain else 0, "sets": scores}
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    documents = b"".join(lines_of(each, map(to_json, each.documents)) for each in sets)
+    written = {DOCUMENTS: documents, ANSWERS: answers, SCORES: text.encode()}
+    for name, data in written.items():
+        storage.write_bytes(storage.join(folder, name), data)
+    shutil.rmtree(parts, ignore_errors=True)
+    asked = [document for each in sets for document in each.documents]
+    drops = dropped(sets) | {"documents:in_contexts": len(pages) - len(choosing)}
+    return storage.Result(
+        tuple(storage.describe(folder, name) for name in sorted([*written, *map(calibration_file, certain)])),
+        rows={"documents": len(asked), "mentions": sum(len(each.mentions or ()) for each in asked)},
+        drops=dict(+Counter(drops)),
+    )
+
+
+def dropped(sets: Sequence[GoldSet]) -> dict[str, int]:
+    """How many documents are not asked, by reason."""
+    return {
+        "documents:over_limit": sum(each.of - len(each.documents) for each in sets),
+        "documents:of_pages": sum(each.left_out for each in sets),
+    }
+
+
+# Questions
+
+
+def gold_sets(questions: Questions, finder: CandidateFinder) -> tuple[list[GoldSet], list[Document]]:
+    """The sets of documents, those without any left out; and the held-out pages that choose, half of them at most.
+
+    Raises: ValueError where the documents of `gold` cannot be read, or are all left out.
+    """
+    sets, choosing = [], list[Document]()
+    if questions.held_out.stat().st_size:
+        pages = read_documents(questions.held_out)
+        asked = sample(pages, min(questions.most, -(-len(pages) // 2)))
+        ids = {each.id for each in asked}
+        choosing = sample([each for each in pages if each.id not in ids], questions.most)
+        sets.append(GoldSet(HELD_OUT_PAGES, asked, len(pages) - len(choosing), is_of_dump=True))
+    if questions.gold:
+        documents = read_documents(questions.gold)
+        kept = [each for each in documents if not (questions.leaves_out_pages and is_page(each.id, finder))]
+        if not kept:
+            raise ValueError(
+                f"--linking-gold {questions.gold}: the ids of all {len(documents):,} documents are titles of pages of "
+                "the dump; give others, or leave out --leave-out-pages"
+            )
+        taken = {each.id for of in sets for each in of.documents}
+        chosen = told_apart(sample(kept, questions.most), taken, questions.gold.name)
+        sets.append(GoldSet(questions.gold.name, chosen, len(kept), len(documents) - len(kept)))
+    return sets, choosing
+
+
+def sample(documents: Sequence[Document], most: int) -> list[Document]:
+    """So many documents, those whose ids have the smallest hashes, in their order."""
+
+    def rank(place: int) -> bytes:
+        return hashlib.blake2b(documents[place].id.encode(), digest_size=8).digest()
+
+    return [documents[place] for place in sorted(heapq.nsmallest(most, range(len(documents)), key=rank))]
+
+
+def told_apart(documents: Sequence[Document], taken: Collection[str], name: str) -> list[Document]:
+    """The documents with other ids where theirs are taken: "Ann" of the file a.xml becomes "Ann (a.xml)"."""
+    ids = {*taken, *(each.id for each in documents)}
+    found = []
+    for each in documents:
+        identity = each.id
+        while identity in taken or (identity != each.id and identity in ids):
+            identity += f" ({name})"
+        found.append(replace(each, id=identity))
+    return found
+
+
+# Answers and scores
+
+
+def linkers(linker: Linker) -> dict[str, Linker]:
+    """What answers, by method."""
+    return {
+        PRIOR: replace(linker, model=None, contexts=None),
+        CONTEXTS: replace(linker, model=None),
+        LOCAL: replace(linker, is_global=False),
+        GLOBAL: replace(linker, is_global=True, shows_candidates=True),
+    }
+
+
+def calibration_file(method: str) -> str:
+    """Of the stage's folder."""
+    return f"{CALIBRATION}/{method}.json"
+
+
+def calibrated(
+    methods: Mapping[str, Linker], choosing: Sequence[Document], folder: str, tell: Callable[[int], None]
+) -> dict[str, Linker]:
+    """What answers, whatever the probability, with the certainty that these pages choose; none where they tell nothing.
+
+    The certainty of each method is a file of the folder that `link` takes. One that is there is taken over. Globally
+    the weights are those of the local way.
+    """
+    found = dict[str, Linker]()
+    for method, linker in methods.items():
+        path = Path(folder, calibration_file(method))
+        if not path.exists():
+            weights = found[LOCAL].certainty if method == GLOBAL else None
+            try:
+                certainty, fit = calibrate(linker, choosing, own_links=True, weights=weights, at_once=AT_ONCE)
+            except NothingToLearnError:
+                break
+            write_certainty(path, certainty, basis_of(linker), fit)
+        found[method] = with_certainty(linker, path, min_probability=0.0)
+        tell(len(choosing))
+    tell(len(choosing) * (len(methods) - len(found)))
+    return found
+
+
+def answered(
+    methods: Mapping[str, Linker], asked: GoldSet, folder: str, tell: Callable[[int], None]
+) -> dict[str, bytes]:
+    """The answers of each method to a set, a document a line; those that are in the folder are taken over."""
+    found = dict.fromkeys(methods, b"")
+    own = next(iter(methods.values())).finder.own_links(asked.documents) if asked.is_of_dump else None
+    for method, linker in methods.items():
+        for first in range(0, len(asked.documents), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            path = storage.join(folder, f"{method}-{part.start:06d}-{part.stop:06d}.jsonl")
+            if storage.file_size(path) is None:
+                storage.write_bytes(path, answer(linker, asked, part, own))
+            found[method] += storage.read_bytes(path)
+            tell(len(asked.documents[part]))
+    return found
+
+
+def answer(linker: Linker, asked: GoldSet, part: slice, own: Sequence[OwnLinks] | None) -> bytes:
+    """Lines of answers to some documents of a set; `own` are the links of all of them that do not count."""
+    gold = [to_json(each) for each in asked.documents[part]]
+    answers = linker.answer([Record(each["id"], each) for each in gold], own[part] if own else ())
+    return lines_of(asked, (each | found for each, found in zip(gold, answers, strict=True)))
+
+
+def lines_of(asked: GoldSet, documents: Iterable[dict[str, Any]]) -> bytes:
+    """Documents of a set as lines of JSON, which also name the set, and say whether they are pages of the dump."""
+    named = {"set": asked.name, "of_dump": asked.is_of_dump}
+    lines = (json.dumps(named | each, ensure_ascii=False) for each in documents)
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def score(asked: GoldSet, answers: Mapping[str, bytes], finder: CandidateFinder) -> Figures:
+    """The figures of each method for a set, of whose documents these are the answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        gold, found = Path(folder) / DOCUMENTS, Path(folder) / ANSWERS
+        gold.write_bytes(lines_of(asked, map(to_json, asked.documents)))
+        methods = {}
+        for method, lines in answers.items():
+            found.write_bytes(lines)
+            methods[method] = score_files(gold, found, finder, own_links=asked.is_of_dump)
+    return {
+        "name": asked.name,
+        "of_dump": asked.is_of_dump,
+        "documents": len(asked.documents),
+        "of": asked.of,
+        "methods": methods,
+    }

@@ -1,0 +1,191 @@
+"""LinkDocuments: documents in; pages and paragraphs with links out, as ExtractPages writes those of a dump."""
+
+import contextlib
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pipeline import schemas, storage
+from pipeline.storage.blocks import Block
+from pipeline.storage.failures import PageGate, check_pages
+from tasks.io.records import Record
+from tasks.linking.corpora.documents import find_files, plan_blocks, read_block
+from tasks.linking.open import LinkerSettings, open_linker
+
+JOB = f"{__name__}:DocumentLinker"
+TABLES = schemas.TABLES["LinkDocuments"]
+Link = tuple[int, int, str]
+RunBlocks = Callable[[str, Sequence[Block], Mapping[str, Any]], Mapping[int, storage.Result]]
+"""Runs a job over blocks, with its arguments."""
+
+
+def build(
+    run: RunBlocks,
+    folder: str,
+    documents: str,
+    settings: LinkerSettings,
+    *,
+    block_bytes: int,
+    max_rejected: float,
+) -> storage.Result:
+    """Write the three tables, block by block.
+
+    Args:
+        run: runs the job over blocks.
+        folder: the stage's.
+        documents: their folder.
+        settings: of the linker.
+        block_bytes: bytes of documents in a block.
+        max_rejected: share of documents that may be rejected.
+
+    Raises:
+        ValueError: too many documents are rejected, none is left, or two have one id; or what links them cannot be
+            read, or is of something else.
+    """
+    arguments = {"documents": documents, "settings": asdict(settings)}
+    paths = [storage.join(documents, name) for name in find_files(documents)]
+    result = storage.merge_blocks(run(JOB, plan_blocks(paths, block_bytes), arguments))
+    storage.log_failures(folder, result.files)
+    rejected = {
+        name.partition(":")[2]: count for name, count in result.drops.items() if name.startswith("rejected:")
+    }
+    kept = result.rows.get("pages", 0)
+    try:
+        check_pages(rejected, kept + sum(rejected.values()), max_rejected)
+    except ValueError as error:
+        raise ValueError(f"--documents {documents}: {error}{_first_message(folder, result)}") from None
+    if not kept:
+        raise ValueError(f"--documents {documents}: no document in it")
+    _check_ids(folder, result, documents)
+    return result
+
+
+def _first_message(folder: str, result: storage.Result) -> str:
+    """What the first rejected document says of itself."""
+    rows = _read(folder, result, "rejected", ["message"])
+    message = next((row["message"] for row in rows if row["message"]), "")
+    return f"; the first: {message}" if message else ""
+
+
+def _read(folder: str, result: storage.Result, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
+    for entry in result.files:
+        if entry.path.startswith(f"{table}/"):
+            yield from storage.read_rows(storage.join(folder, entry.path), columns)
+
+
+def _check_ids(folder: str, result: storage.Result, documents: str) -> None:
+    """Pages are told apart by what their ids give. Raises: ValueError naming an id that is there twice."""
+    rows = _read(folder, result, "pages", ["page_id"])
+    numbers = np.fromiter((row["page_id"] for row in rows), np.int64)
+    numbers.sort()
+    twice = numbers[1:][numbers[1:] == numbers[:-1]]
+    if len(twice):
+        rows = _read(folder, result, "pages", ["page_id", "title"])
+        title = next(row["title"] for row in rows if row["page_id"] == twice[0])
+        raise ValueError(
+            f"--documents {documents}: the id {title!r} is there twice; wanted one for each document"
+        )
+
+
+def page_number(document: str) -> int:
+    """The number of a document by its id: below 0, so that it is no page of a dump's."""
+    found = hashlib.blake2b(document.encode(), digest_size=8).digest()
+    return -1 - (int.from_bytes(found, "big") >> 1)
+
+
+class DocumentLinker:
+    """The work on one block: writes the pages, paragraphs and rejected documents of it; holds the linker."""
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.documents, settings = arguments["documents"], LinkerSettings(**arguments["settings"])
+        if settings.model or settings.ner:
+            import torch
+
+            torch.set_num_threads(1)  # sums come out the same however many processes there are
+        self.linker = open_linker(settings)
+
+    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+        drops: Counter[str] = Counter()
+        failures = storage.Failures()
+        links = 0
+        paths = {table: f"{table}/{storage.block_name(block.number)}.parquet" for table in TABLES}
+        with contextlib.ExitStack() as stack:
+            writers = {
+                table: stack.enter_context(
+                    storage.parquet_rows(storage.join(folder, path), TABLES[table].schema)
+                )
+                for table, path in paths.items()
+            }
+
+            def reject(number: int, title: str, *why: str) -> None:
+                drops[f"rejected:{why[0]}"] += 1
+                writers["rejected"].extend([(number, title, *why)])
+
+            for each in read_block(block, os.path.relpath(block.path, self.documents)):
+                if each.reason:
+                    reject(0, each.id, each.reason, each.message, "")
+                    continue
+                number = page_number(each.id)
+                if not gate.enter(number):
+                    reject(number, each.id, "worker_died", "", "")
+                    continue
+                try:
+                    paragraphs, left_out = self._paragraphs(each.id, each.text)
+                except Exception as error:  # whatever a document does to the linker, it does to itself alone
+                    reject(number, each.id, *failures.describe(error))
+                    continue
+                drops.update(left_out)
+                links += sum(len(found) for _, found in paragraphs)
+                writers["pages"].extend([(number, each.id, False, len(paragraphs))])
+                writers["paragraphs"].extend(
+                    (number, each.id, place, "", text, found)
+                    for place, (text, found) in enumerate(paragraphs)
+                )
+        count = {table: writer.count for table, writer in writers.items()}
+        files = tuple(storage.describe(folder, path, count[table]) for table, path in paths.items())
+        return storage.Result(files, {**count, "links": links}, +drops)
+
+    def _paragraphs(self, name: str, text: str) -> tuple[list[tuple[str, list[Link]]], Counter[str]]:
+        """A document's paragraphs with their links; and what is left out, by reason."""
+        drops: Counter[str] = Counter()
+        [answer] = self.linker.answer([Record(name, {"id": name, "text": text})])
+        links = []
+        for each in answer["mentions"]:
+            if each["title"] is not None:
+                links.append((each["start"], each["end"], each["title"]))
+            elif each["probability"] is None:
+                drops["links:no_page"] += 1
+            else:
+                drops["links:below_min_probability"] += 1
+        return cut_paragraphs(text, links, drops), drops
+
+
+def cut_paragraphs(text: str, links: Sequence[Link], drops: Counter[str]) -> list[tuple[str, list[Link]]]:
+    """The lines of a text that are not blank, without blanks around them, each with its links.
+
+    Args:
+        text: of a document.
+        links: start and end in code points of the text, and title; in their order, none over another.
+        drops: links over the end of a line, which are left out, are counted here.
+    """
+    ends = [-1, *(place for place, sign in enumerate(text) if sign == "\n"), len(text)]
+    paragraphs, waiting = [], list(reversed(links))
+    for before, end in pairwise(ends):
+        line = text[before + 1 : end]
+        start = before + 1 + len(line) - len(line.lstrip())
+        inside: list[Link] = []
+        while waiting and waiting[-1][0] < end:
+            link = waiting.pop()
+            if link[1] <= end:
+                inside.append((link[0] - start, link[1] - start, link[2]))
+            else:
+                drops["links:crosses_paragraph"] += 1
+        if line := line.strip():
+            paragraphs.append((line, inside))
+    return paragraphs

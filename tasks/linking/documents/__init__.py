@@ -1,0 +1,9 @@
+"""Documents with annotated mentions, and how each format of the field is read.
+
+document    what a document is
+reading     any format by its first line
+json_lines  ours, and those of ZELDA and ELEVANT
+aida        AIDA-CoNLL's columns
+wned        the XML files of WNED
+answers     answers to documents, for scores
+"""

@@ -1,0 +1,125 @@
+"""A document with its mentions, how it is written as a JSON object, and what is left out of wrong ones."""
+
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from pipeline.lookup.names import page_title
+from tasks.io.records import Errors
+
+NO_ENTITY = ("", "NIL", "--NME--", "null")  # titles that mean none, in one format or another
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Characters of a text (half open, in code points), and the page that they name.
+
+    Attributes:
+        start, end: the characters.
+        title: of the page; None where none is told. Wikidata's label may stand for it where there is a QID.
+        qid: the page's item at Wikidata, such as "Q42"; None where none is told.
+        optional: whether it is not asked: it need not be found, and an answer to it does not count.
+    """
+
+    start: int
+    end: int
+    title: str | None = None
+    qid: str | None = None
+    optional: bool = False
+
+    @property
+    def page(self) -> str | None:
+        """What tells the page: the QID or, where there is none, the title; None for a mention of no page."""
+        return self.qid or (page_title(self.title) if self.title else None)
+
+    @property
+    def told(self) -> str | None:
+        """What is told of the page, for people: the title, with the QID behind it, or one of them."""
+        return f"{self.title} ({self.qid})" if self.title and self.qid else self.page
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text with its mentions.
+
+    Attributes:
+        where: the file and the line, for error messages.
+        id: names it within its file.
+        mentions: None where the file says nothing of them.
+        annotated: the characters in which mentions are annotated, half open; the whole text unless said otherwise.
+    """
+
+    where: str
+    id: str
+    text: str
+    mentions: tuple[Mention, ...] | None
+    annotated: tuple[int, int]
+
+    def error(self, message: str) -> ValueError:
+        return ValueError(f"{self.where}: {message}")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is wrong in annotated documents, and left out of them.
+
+    Attributes:
+        mentions: where each is, and what is wrong with it.
+        documents: what is wrong with those that are left out as a whole.
+        answers: what is wrong with answers, which are left out as a whole, too.
+    """
+
+    mentions: list[str] = field(default_factory=list)
+    documents: Errors = field(default_factory=Errors)
+    answers: Errors = field(default_factory=Errors)
+
+    def told(self) -> list[str]:
+        """A line for each mention, and one for each reason to leave documents or answers out."""
+        return [*self.mentions, *self.documents.told(), *self.answers.told()]
+
+
+def whole_document(where: str, left_out: LeftOut | None) -> AbstractContextManager[None]:
+    """Reads a document: where it cannot be read, and `left_out` is given, that is noted there, and no error."""
+    return noted(where, None if left_out is None else left_out.documents)
+
+
+@contextmanager
+def noted(where: str, errors: Errors | None) -> Iterator[None]:
+    """What is wrong with what stands at `where` is noted in `errors`, and no error, unless they are None."""
+    try:
+        yield
+    except ValueError as error:
+        if errors is None:
+            raise
+        # In files of columns the line that is wrong is not the first one of the document.
+        line = re.match(rf"{re.escape(where.rpartition(':')[0])}:\d+(?=: )", str(error))
+        place = line[0] if line else where
+        errors.note(str(error).removeprefix(f"{place}: "), place)
+
+
+def to_json(document: Document) -> dict[str, Any]:
+    """The document in our format: `id`, `text`, `mentions`, and `annotated` where that is not the whole text."""
+    mentions = [_mention(each) for each in document.mentions or ()]
+    found: dict[str, Any] = {"id": document.id, "text": document.text, "mentions": mentions}
+    if document.annotated != (0, len(document.text)):
+        found["annotated"] = list(document.annotated)
+    return found
+
+
+def _mention(mention: Mention) -> dict[str, Any]:
+    """Its `start`, `end` and `title`; `qid` and `optional` where it has a QID, and where it is optional."""
+    found: dict[str, Any] = {"start": mention.start, "end": mention.end, "title": mention.title}
+    if mention.qid:
+        found["qid"] = mention.qid
+    if mention.optional:
+        found["optional"] = True
+    return found
+
+
+def title_of_address(address: str) -> str:
+    """The title of a page of Wikipedia by its address; empty where that is none."""
+    match = re.search(r"/wiki/([^?]+)", address)
+    return page_title(unquote(match[1])) if match else ""

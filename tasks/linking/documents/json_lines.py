@@ -1,0 +1,113 @@
+"""Documents as JSON objects, in our format, ZELDA's or ELEVANT's, told apart by their fields."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from tasks.io.records import Record, children, shown
+from tasks.linking.documents.document import NO_ENTITY, Document, LeftOut, Mention
+
+CHARACTERS = "characters"
+QID = re.compile(r"Q[1-9]\d{0,17}")
+
+
+class Format(NamedTuple):
+    """How a record tells its mentions: what stands for each, and the mention of that, in a text of so many characters.
+
+    Raises: ValueError naming the field. The first one is for records that cannot be read at all.
+    """
+
+    all: Callable[[Record], Sequence[Any]]
+    one: Callable[[Any, int], Mention]
+
+
+def read_document(record: Record, number: int, left_out: LeftOut | None = None) -> Document:
+    """The document of a record, which is the `number`th of its source, and has that as its id where it has no `id`.
+
+    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are told `qid` and `optional`.
+    ZELDA's: `text`, `index` of [start, end], and `wikipedia_titles`. ELEVANT's: `text`, and `labels` of `span`,
+    `entity_id`, `name` and `optional`; a label without an entity of Wikidata has no page. A record with `text` alone
+    says nothing of mentions.
+
+    Raises: ValueError naming the record and the field. Where `left_out` is given, a mention with a wrong field is left
+    out instead, and what is wrong with it is added there.
+    """
+    text = record.text("text")
+    found = record.values.get("id", number)
+    if type(found) not in (str, int):
+        raise record.error(f"id is {shown(found)}; wanted a text or a whole number")
+    annotated = (0, len(text))
+    for name in ("annotated", "evaluation_span"):
+        if name in record.values and text:
+            annotated = record.span(name, record.values[name], len(text), CHARACTERS)
+    formats = [each for field, each in FORMATS.items() if field in record.values]
+    mentions = _mentions(formats[0], record, len(text), left_out) if formats else None
+    return Document(record.where, str(found), text, mentions, annotated)
+
+
+def _mentions(form: Format, record: Record, size: int, left_out: LeftOut | None) -> tuple[Mention, ...]:
+    mentions = []
+    for each in form.all(record):
+        try:
+            mentions.append(form.one(each, size))
+        except ValueError as error:
+            if left_out is None:
+                raise
+            left_out.mentions.append(str(error))
+    return tuple(mentions)
+
+
+def _ours(record: Record, size: int) -> Mention:
+    values = record.values
+    place = record.span("start, end", [values.get("start"), values.get("end")], size, CHARACTERS)
+    qid = values.get("qid")
+    if qid is not None and not (isinstance(qid, str) and QID.fullmatch(qid)):
+        raise record.error(f"qid is {shown(qid)}; wanted one of Wikidata's, such as 'Q42', or null")
+    return Mention(*place, _title(record, "title", values.get("title")), qid, _optional(record))
+
+
+def _zelda_rows(record: Record) -> list[tuple[Record, int, Any, Any]]:
+    spans = record.field("index", list, "a list of [start, end]")
+    titles = record.field("wikipedia_titles", list, "a list of titles")
+    if len(spans) != len(titles):
+        raise record.error(
+            f"index has {len(spans)} places, wikipedia_titles {len(titles)} titles; wanted as many of both"
+        )
+    return [(record, number, *pair) for number, pair in enumerate(zip(spans, titles, strict=True))]
+
+
+def _zelda(row: tuple[Record, int, Any, Any], size: int) -> Mention:
+    record, number, span, title = row
+    place = record.span(f"index[{number}]", span, size, CHARACTERS)
+    return Mention(*place, _title(record, f"wikipedia_titles[{number}]", title))
+
+
+def _elevant(record: Record, size: int) -> Mention:
+    """A label; of one without an entity of Wikidata, such as a date, the name says that there is none."""
+    entity = record.text("entity_id")
+    place = record.span("span", record.values.get("span"), size, CHARACTERS)
+    if not QID.fullmatch(entity):
+        return Mention(*place, optional=_optional(record))
+    return Mention(*place, _title(record, "name", record.values.get("name")), entity, _optional(record))
+
+
+def _title(record: Record, name: str, value: object) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise record.error(f"{name} is {shown(value)}; wanted a title, or null")
+    return None if value in NO_ENTITY else value
+
+
+def _optional(record: Record) -> bool:
+    value = record.values.get("optional")
+    if value is not None and type(value) is not bool:
+        raise record.error(f"optional is {shown(value)}; wanted true or false")
+    return bool(value)
+
+
+# By the field that tells a format; what `link` answers has our `mentions` beside the fields of the question.
+FORMATS = {
+    "mentions": Format(partial(children, name="mentions"), _ours),
+    "wikipedia_titles": Format(_zelda_rows, _zelda),
+    "labels": Format(partial(children, name="labels"), _elevant),
+}

@@ -1,0 +1,72 @@
+"""A file of documents in any of the formats, told from its first characters."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tasks.io.records import Record, read_text, record_readers
+from tasks.io.tables import is_table
+from tasks.linking.documents.aida import START, read_aida
+from tasks.linking.documents.document import Document, LeftOut, whole_document
+from tasks.linking.documents.json_lines import FORMATS, read_document
+from tasks.linking.documents.wned import read_wned
+
+WANTED = (
+    "JSON objects with text and mentions, index and wikipedia_titles (ZELDA), or labels (ELEVANT), "
+    f"columns that begin with {START} (AIDA-CoNLL), or XML (WNED)"
+)
+
+
+def read_documents(path: Path, left_out: LeftOut | None = None) -> list[Document]:
+    """The documents of a file, whose ids differ.
+
+    Raises: ValueError naming file and line of what is none, or has no mentions. Where `left_out` is given, what is
+    wrong is added there, and left out: the mention or, where no other part can be told, the document.
+    """
+    documents = list(_read(path, left_out))
+    if not documents:
+        told = (
+            f"; all are left out: {left_out.documents.told()[0]}" if left_out and left_out.documents else ""
+        )
+        raise ValueError(f"{path}: no document{told}; wanted {WANTED}")
+    check_ids(documents)
+    return documents
+
+
+def check_ids(documents: Iterable[Document]) -> None:
+    """Raises: ValueError naming the second document of an id."""
+    seen = Counter[str]()
+    for document in documents:
+        if seen[document.id]:
+            raise document.error(f"the id {document.id!r} is there twice; wanted one for each document")
+        seen[document.id] += 1
+
+
+def _read(path: Path, left_out: LeftOut | None) -> Iterator[Document]:
+    if not path.is_file():
+        found = "a folder" if path.is_dir() else "not a file on disk" if path.exists() else "no such file"
+        raise ValueError(f"{path}: {found}; wanted {WANTED}")
+    if is_table(path):
+        beginning = b"["  # its rows are there as those of an array
+    else:
+        with path.open("rb") as stream:
+            beginning = stream.read(1 << 12).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if beginning.startswith(b"<"):
+        yield from read_wned(path, left_out)
+    elif beginning.startswith(START.encode()):
+        yield from read_aida(path, left_out)
+    elif beginning.startswith((b"{", b"[")):
+        for number, (where, read) in enumerate(record_readers(path), start=1):
+            with whole_document(where, left_out):
+                yield _annotated(read(), number, left_out)
+    elif beginning:
+        found = read_text(path).lstrip().partition("\n")[0]
+        raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")
+
+
+def _annotated(record: Record, number: int, left_out: LeftOut | None) -> Document:
+    """The document of a record. Raises: ValueError naming one that says nothing of mentions."""
+    document = read_document(record, number, left_out)
+    if document.mentions is None:
+        raise document.error(f"no field {' or '.join(FORMATS)}; wanted {WANTED}")
+    return document

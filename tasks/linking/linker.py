@@ -1,0 +1,234 @@
+"""Documents in, mentions with their pages out: finds mentions, their candidates, and which of these is meant."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pipeline.lookup.annotator import Annotator
+from pipeline.lookup.contexts import ContextTable
+from tasks.io.records import Record
+from tasks.linking.candidates import (
+    NO_LINKS,
+    Asked,
+    Candidate,
+    CandidateFinder,
+    Candidates,
+    FoundMention,
+    OwnLinks,
+)
+from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, basis
+from tasks.linking.documents.document import Mention
+from tasks.linking.documents.json_lines import read_document
+
+# Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
+if TYPE_CHECKING:
+    from tasks.linking.model.entity_model import EntityModel
+
+Answer = dict[str, Any]
+Recognize = Callable[[Sequence[str]], Sequence[Sequence[FoundMention]]]
+"""The names in each of some texts, by a model of entity recognition."""
+DIGITS = 6  # of what is written: those behind differ with what is computed at once
+
+
+@dataclass(frozen=True)
+class Linker:
+    """Links documents.
+
+    Attributes:
+        finder: of candidates.
+        annotator: finds the mentions of documents that bring none, by the table's names.
+        recognize: if given, finds them instead of the annotator.
+        model: without one the answer is what counts say.
+        contexts: what is written around links; without them the counts are those of links alone.
+        is_global: see `disambiguation`.
+        certainty: what turns scores into probabilities, and below which of them a mention that is given has no page.
+        min_found: the same of names that are found: how probable a link to the page has to be.
+        longer_mentions: whether mentions take over what longer ones of their document stand for.
+        finds_all: whether mentions are found also where the document brings its own, which are then not read.
+        shows_candidates: whether an answer has all candidates.
+        steps: how many mentions had their candidates by each step, over all answers.
+        unsure: of these, those whose page was not probable enough.
+    """
+
+    finder: CandidateFinder
+    annotator: Annotator
+    _: KW_ONLY
+    recognize: Recognize | None = None
+    model: "EntityModel | None" = None
+    contexts: ContextTable | None = None
+    is_global: bool = False
+    certainty: Certainty = UNCALIBRATED
+    min_found: float = 0.0
+    longer_mentions: bool = False
+    finds_all: bool = False
+    shows_candidates: bool = False
+    steps: Counter[str] = field(default_factory=Counter)
+    unsure: Counter[str] = field(default_factory=Counter)
+
+    def answer(self, records: Sequence[Record], own: Sequence[OwnLinks] = ()) -> list[Answer]:
+        """For each record its `mentions`, with their pages; a mention that was given keeps what it has beside.
+
+        Args:
+            records: the documents.
+            own: links of each document's own, which are not counted: see `CandidateFinder.own_links`; none: all count.
+
+        Raises: ValueError naming the record.
+        """
+        documents = self._documents(records, own or [NO_LINKS] * len(records))
+        self.steps.update(candidates.step for each in documents for candidates in each.candidates)
+        answers = [self._answers(*pair) for pair in zip(documents, self.shares(documents), strict=True)]
+        return [
+            {"mentions": found if asked.found is not None else kept(record, found)}
+            for record, asked, found in zip(records, documents, answers, strict=True)
+        ]
+
+    def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
+        """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
+        by_counts = [shares_by_counts(asked, self.certainty) for asked in documents]
+        if not self.model:
+            return by_counts
+        from tasks.linking.model.answers import disambiguate
+
+        found = disambiguate(self.model, documents, is_global=self.is_global, certainty=self.certainty)
+        return [
+            [own if each is None else each for each, own in zip(*pair, strict=True)]
+            for pair in zip(found, by_counts, strict=True)
+        ]
+
+    def ask(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        own: OwnLinks = NO_LINKS,
+        found: Sequence[FoundMention] | None = None,
+    ) -> Asked:
+        """What is asked of the mentions of a text, given or found there, whose own links are not counted."""
+        names = [text[each.start : each.end] for each in mentions]
+        candidates = self.finder.of_document(names, longer=self.longer_mentions, without=own)
+        asked = Asked(text, mentions, candidates, found)
+        if self.contexts is None:
+            return asked
+        titles = [[each.title for each in of.items] for of in candidates]
+        links = [each.probability for each in found] if found else [1.0] * len(names)
+        shares = [
+            [link * each.prior for each in of.items] for link, of in zip(links, candidates, strict=True)
+        ]
+        return asked._replace(
+            contexts=self.contexts.cosines(text, titles),
+            coherence=self.contexts.coherence(names, titles, shares),
+        )
+
+    def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[Asked]:
+        """What is asked of records: about the mentions that they bring, or those that are found."""
+        texts = [record.text("text") for record in records]
+        given = [None if self.finds_all else read_document(record, 0).mentions for record in records]
+        found = iter(
+            self._find([text for text, brought in zip(texts, given, strict=True) if brought is None])
+        )
+        documents = []
+        for text, mentions, links in zip(texts, given, own, strict=True):
+            if mentions is not None:
+                documents.append(self.ask(text, mentions, links))
+                continue
+            names = next(found)
+            places = [Mention(each.start, each.end) for each in names]
+            documents.append(self.ask(text, places, links, names))
+        return documents
+
+    def _find(self, texts: Sequence[str]) -> Sequence[Sequence[FoundMention]]:
+        """The mentions in each text."""
+        if self.recognize:
+            return self.recognize(texts)
+        annotations = [self.annotator.annotate(text) for text in texts]
+        return [
+            [FoundMention(each.start, each.end, each.link_probability) for each in of] for of in annotations
+        ]
+
+    def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
+        sources: Sequence[FoundMention | None] = asked.found or [None] * len(asked.mentions)
+        rows = zip(asked.mentions, asked.candidates, shares, sources, strict=True)
+        return [self._answer(asked.text, *each) for each in rows]
+
+    def _answer(
+        self,
+        text: str,
+        mention: Mention,
+        found: Candidates,
+        shares: "Floats | list[float]",
+        name: FoundMention | None,
+    ) -> Answer:
+        """What is said of a mention, found as `name` or given; of equal candidates the commoner one."""
+        of_each = self.certainty.probabilities(shares, found.links).tolist()
+        best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
+        least = self.certainty.min_probability if name is None else self.min_found
+        is_sure = best is not None and link_of(of_each[best], name) >= least
+        chosen = found.items[best] if best is not None and is_sure else None
+        self.unsure[found.step] += best is not None and not is_sure
+        answer: Answer = {
+            "mention": text[mention.start : mention.end],
+            "start": mention.start,
+            "end": mention.end,
+            **self._page(chosen),
+            "probability": None if best is None else round(of_each[best], DIGITS),
+            "link_probability": round(name.probability, DIGITS) if name and name.label is None else None,
+            "step": found.step,
+        }
+        if name and name.label is not None:
+            answer |= {"label": name.label, "label_probability": round(name.probability, DIGITS)}
+        if self.shows_candidates:
+            answer["candidates"] = [
+                {**self._page(each), "prior": round(each.prior, DIGITS), "probability": round(share, DIGITS)}
+                for each, share in zip(found.items, of_each, strict=True)
+            ]
+        return answer
+
+    def _page(self, candidate: Candidate | None) -> Answer:
+        """What names a page."""
+        target = self.finder.targets.get(candidate.title) if candidate else None
+        return {
+            "title": candidate.title if candidate else None,
+            "page_id": target.page_id if target else None,
+            "qid": target.qid if target else None,
+            "entity_id": candidate.entity_id if candidate else None,
+        }
+
+
+def basis_of(linker: Linker) -> Figures:
+    """Return what a calibration of a linker is made for."""
+    return basis(
+        linker.finder,
+        linker.model.folder if linker.model else None,
+        linker.contexts.folder if linker.contexts else None,
+        is_global=linker.is_global,
+        longer_mentions=linker.longer_mentions,
+    )
+
+
+def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[float]]":
+    """For each mention the shares of its candidates by all that is counted; they sum to what the priors do."""
+    priors = [[each.prior for each in of.items] for of in asked.candidates]
+    if asked.contexts is None:
+        return [*priors]
+    found = list[Floats | list[float]]()
+    by_counts = asked.log_priors(certainty.context_weight, certainty.coherence_weight)
+    for own, scores in zip(priors, by_counts, strict=True):
+        powers = np.exp(scores - scores.max(initial=-np.inf))
+        found.append(powers * (sum(own) / powers.sum()) if own else own)
+    return found
+
+
+def kept(record: Record, answers: Sequence[Answer]) -> list[Answer]:
+    """The answers to the mentions of a record, with what each has beside, but for candidates of an earlier answer."""
+    given = record.values.get("mentions") or [{}] * len(answers)  # other formats have no such objects
+    return [
+        {name: value for name, value in each.items() if name != "candidates"} | answer
+        for each, answer in zip(given, answers, strict=True)
+    ]
+
+
+def link_of(probability: float, name: FoundMention | None) -> float:
+    """How probable a link to a page is: a mention that was given is one, and a name that was found is one at times."""
+    return probability if name is None else probability * name.probability

@@ -1,0 +1,120 @@
+"""A document's mentions as questions to a model, in windows that have as many words as it reads."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.data.masking import MaskedSequence
+from model.luke.batch import IGNORED
+from tasks.io.windows import token_spans, windows
+from tasks.linking.candidates import NO_ROW, Asked, Candidate
+from tasks.linking.model.entity_model import EntityModel
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Question:
+    """A mention that has candidates, before and after it is answered.
+
+    Attributes:
+        tokens: its tokens in the document, half open.
+        rows: of its candidates in the model's entity table.
+        unknown: titles of the candidates that have none.
+        log_prior: of its candidates, with what contexts and coherence add.
+        shares: the probability of each candidate, once it is scored.
+        row: the entity that is put in for the mask, once that is decided.
+    """
+
+    tokens: tuple[int, int]
+    rows: Integers
+    unknown: Sequence[str]
+    log_prior: Floats
+    shares: Floats | None = None
+    row: int = NO_ROW
+
+
+@dataclass(eq=False)
+class Window:
+    """A part of a document: its tokens, the mentions inside, and those of them that are answered here."""
+
+    start: int
+    end: int
+    word_ids: Integers
+    inside: list[Question] = field(default_factory=list)
+    own: list[Question] = field(default_factory=list)
+
+    def masked(self, mask_row: int) -> MaskedSequence:
+        """The input: entities at all mentions inside, of which those without an answer are asked for."""
+        places = np.array([each.tokens for each in self.inside], np.int64) - self.start + 1
+        open_ = set(map(id, self.open()))
+        return MaskedSequence(
+            word_ids=self.word_ids,
+            word_labels=np.full(len(self.word_ids), IGNORED),
+            entity_ids=np.array([mask_row if each.row < 0 else each.row for each in self.inside], np.int64),
+            entity_labels=np.array([mask_row if id(each) in open_ else IGNORED for each in self.inside]),
+            entity_starts=places[:, 0],
+            entity_ends=np.minimum(places[:, 1], len(self.word_ids) - 1),
+        )
+
+    def open(self) -> list[Question]:
+        """Its own mentions that are not answered, in the order in which they are inside."""
+        return [each for each in self.own if each.shares is None]
+
+    def size(self) -> int:
+        return len(self.word_ids) + len(self.inside)
+
+
+def questions_of(
+    model: EntityModel, asked: Asked, context_weight: float = 0.0, coherence_weight: float = 0.0
+) -> tuple[list[Question | None], list[Window]]:
+    """A question for each mention (None: without candidates or tokens), and the windows that answer them.
+
+    Each mention is answered in the window that has most context on its shorter side. Windows overlap by a quarter.
+    """
+    ids, characters = model.tokenizer.encode_with_offsets(asked.text)
+    spans = np.array([(each.start, each.end) for each in asked.mentions], np.int64).reshape(-1, 2)
+    tokens = token_spans(np.array(characters, np.int64).reshape(-1, 2), spans)
+    by_counts = asked.log_priors(context_weight, coherence_weight)
+    found_by_counts = zip(tokens.tolist(), asked.candidates, by_counts, strict=True)
+    questions = [
+        question(model, (first, last), each.items, log_prior) if each.items and first < last else None
+        for (first, last), each, log_prior in found_by_counts
+    ]
+    ends = windows(len(ids), model.room, max(1, model.room - model.room // 4))
+    special = model.tokenizer.cls_id, model.tokenizer.sep_id
+    found = [
+        Window(start, end, np.array([special[0], *ids[start:end], special[1]], np.int64))
+        for start, end in ends
+    ]
+    starts = [window.start for window in found]
+    for each in filter(None, questions):
+        first = each.tokens[0]
+        near = found[bisect_right(starts, first - model.room) : bisect_right(starts, first)]
+        own = max(near, key=lambda window: context(window, each.tokens))
+        own.own.append(each)
+        for window in near:
+            if window is own or each.tokens[1] <= window.end:
+                window.inside.append(each)
+    return questions, [window for window in found if window.own]
+
+
+def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
+    """How good a window is that has a mention's first token: tokens on the shorter side, and its length.
+
+    A mention that no window has as a whole is cut at the end of the one that has most of it.
+    """
+    return min(tokens[0] - window.start, window.end - tokens[1]), window.end - window.start
+
+
+def question(
+    model: EntityModel, tokens: tuple[int, int], candidates: Sequence[Candidate], log_prior: Floats
+) -> Question:
+    """A mention's question."""
+    rows = np.array([model.row_of(each) for each in candidates], np.int64)
+    unknown = [each.title for each, row in zip(candidates, rows, strict=True) if row < 0]
+    return Question(tokens, rows, unknown, log_prior)

@@ -1,0 +1,133 @@
+"""Opens a linker: the one place that puts its parts together."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.lookup.annotator import MIN_LINK_PROBABILITY, Annotator
+from pipeline.lookup.contexts import ContextTable
+from pipeline.lookup.mentions import MentionTable
+from tasks.linking.candidates import MOST, CandidateFinder
+from tasks.linking.certainty import read_certainty
+from tasks.linking.linker import Linker, basis_of
+
+# Without a model nothing needs torch, which takes seconds and memory in each worker of a corpus.
+if TYPE_CHECKING:
+    from tasks.linking.model.entity_model import EntityModel
+
+TOKENS_PER_BATCH = 2048
+
+
+@dataclass(frozen=True)
+class LinkerSettings:
+    """The parts of a linker, and how it answers; an empty path is a part that it does not have.
+
+    Attributes:
+        mentions: folder of BuildMentionTable.
+        contexts: folder of BuildContexts.
+        model: folder of Pretrain or ExportHuggingFace, or of transformers' LukeForMaskedLM with its entity_vocab.json.
+        tokenizer: folder of the model's tokenizer; empty: the model's own folder has it.
+        calibration: file of `calibrate`.
+        ner: folder of a fine-tuned model of ner, which finds mentions in place of the table's names.
+        language: of the texts, by whose rules that model's sentences are cut; empty: the table's.
+        most_candidates: pages that a mention can stand for, the commonest ones.
+        min_link_probability: names that are links less often are not found.
+        min_probability: mentions whose page is less probable get none; None: that of the calibration for given ones.
+        is_global: whether the model answers one mention after the other.
+        finds_all: whether mentions are found also where a document brings its own.
+        shows_candidates: whether an answer has all candidates.
+        device: auto, cpu, cuda or cuda:N.
+        tokens_per_batch: words and entities that a model computes at once.
+    """
+
+    mentions: str
+    contexts: str = ""
+    model: str = ""
+    tokenizer: str = ""
+    calibration: str = ""
+    ner: str = ""
+    language: str = ""
+    most_candidates: int = MOST
+    min_link_probability: float = MIN_LINK_PROBABILITY
+    min_probability: float | None = None
+    is_global: bool = False
+    finds_all: bool = False
+    shows_candidates: bool = False
+    device: str = "auto"
+    tokens_per_batch: int = TOKENS_PER_BATCH
+
+
+def open_linker(settings: LinkerSettings) -> Linker:
+    """Return the linker of these settings. Raises: ValueError for a part that cannot be read or does not fit."""
+    if settings.language and not settings.ner:
+        raise ValueError("--language: only --ner DIR asks for sentences; give both, or neither")
+    annotator = Annotator.open(
+        Path(settings.mentions), min_link_probability=settings.min_link_probability, min_commonness=0.0
+    )
+    table = annotator.table
+    linker = Linker(
+        CandidateFinder(table, settings.most_candidates),
+        annotator,
+        contexts=open_contexts(Path(settings.contexts), table) if settings.contexts else None,
+        is_global=settings.is_global,
+        finds_all=settings.finds_all,
+        shows_candidates=settings.shows_candidates,
+    )
+    if settings.model:
+        linker = replace(linker, model=open_model(settings, table))
+    if settings.ner:
+        from tasks.linking.recognition import open_recognizer
+
+        recognizer = open_recognizer(
+            Path(settings.ner),
+            settings.language or table.manifest.facts["language"],
+            device=settings.device,
+            tokens_per_batch=settings.tokens_per_batch,
+        )
+        linker = replace(linker, recognize=recognizer)
+    calibration = Path(settings.calibration) if settings.calibration else None
+    return with_certainty(linker, calibration, settings.min_probability)
+
+
+def open_model(settings: LinkerSettings, table: MentionTable) -> "EntityModel":
+    """Return the model of the settings, with the rows of a table's pages."""
+    from pipeline.sequences.tokenizer import WordTokenizer
+    from tasks.linking.model.entity_model import load_model, model_folder, read_titles
+    from tasks.serving.predict import their_words
+
+    folder = model_folder(Path(settings.model))
+    if settings.tokenizer:
+        tokenizer = WordTokenizer.load(Path(settings.tokenizer))
+    else:
+        read_titles(folder)  # which says what is wrong with another folder
+        try:
+            tokenizer = their_words(folder)[0]
+        except ValueError as error:
+            raise ValueError(f"{error}; or give --tokenizer, that of its run") from None
+    model = load_model(folder, table, tokenizer, device=settings.device)
+    return replace(model, tokens_per_batch=settings.tokens_per_batch)
+
+
+def open_contexts(folder: Path, table: MentionTable) -> ContextTable:
+    """Return the contexts of a folder of BuildContexts. Raises: ValueError for those of another dump than the table."""
+    found = ContextTable(str(folder))
+    for name in ("language", "dump"):
+        theirs, ours = (each.manifest.facts.get(name) for each in (found, table))
+        if theirs != ours:
+            raise ValueError(
+                f"{folder}: {name} {theirs}, but {table.folder} has {ours}; give the contexts of the table's own dump"
+            )
+    return found
+
+
+def with_certainty(linker: Linker, calibration: Path | None, min_probability: float | None) -> Linker:
+    """Return the linker with a calibration that was made for it, and with this threshold of all mentions.
+
+    None: the calibration's, which is for mentions that are given; mentions that are found then have none.
+
+    Raises: ValueError for a calibration of something else.
+    """
+    certainty = read_certainty(calibration, basis_of(linker)) if calibration else linker.certainty
+    if min_probability is not None:
+        certainty = replace(certainty, min_probability=min_probability)
+    return replace(linker, certainty=certainty, min_found=min_probability or 0.0)

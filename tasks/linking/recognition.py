@@ -1,0 +1,47 @@
+"""Mentions in texts, as a fine-tuned model of entity recognition finds them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tasks.finetuning.registry import TASKS
+from tasks.linking.candidates import FoundMention
+from tasks.serving.plain_text import question
+from tasks.serving.predict import Predictor, load
+
+
+@dataclass(frozen=True)
+class Recognizer:
+    """Finds the entities of texts in a language, by whose rules they are parted into sentences."""
+
+    predictor: Predictor
+    language: str
+
+    def __call__(self, texts: Sequence[str]) -> list[list[FoundMention]]:
+        """The entities of each text, from left to right; they do not overlap."""
+        questions = [question(f"text {number}", text, self.language) for number, text in enumerate(texts, 1)]
+        return [
+            [
+                FoundMention(each["start"], each["end"], each["probability"], each["label"])
+                for each in of["entities"]
+            ]
+            for of in self.predictor.answer(questions)
+        ]
+
+
+def open_recognizer(folder: Path, language: str, *, device: str, tokens_per_batch: int) -> Recognizer:
+    """Return what finds mentions by a fine-tuned model of ner.
+
+    Args:
+        folder: of the model.
+        language: of the texts.
+        device: as `load` takes it.
+        tokens_per_batch: words and entities that are computed at once.
+
+    Raises: ValueError for a folder of no such model, and where the package that finds sentences is missing.
+    """
+    predictor = load(folder, device=device)
+    if predictor.task is not TASKS["ner"]:
+        raise ValueError(f"--ner {folder}: no model of ner, which alone finds mentions; give one that is")
+    question("--ner", "", language)  # the package is missed now, and not by each text
+    return Recognizer(replace(predictor, tokens_per_batch=tokens_per_batch), language)

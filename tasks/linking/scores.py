@@ -1,0 +1,284 @@
+"""Scores of linked documents: disambiguation of gold mentions, and linking by strong match, as neleval defines them.
+
+A gold mention is in the knowledge base where it has a page that the dump has, after redirects: by its QID where the
+mention table knows QIDs, else by its title. Where no table is given, every title counts, as it is written.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.lookup.names import page_title
+from pipeline.storage.files import write_bytes
+from tasks.io.metrics import precision_recall_f1
+from tasks.linking.candidates import NO_LINKS, NOTHING, CandidateFinder, OwnLinks
+from tasks.linking.certainty import reliability
+from tasks.linking.documents.answers import Answers, Place, read_answers
+from tasks.linking.documents.document import Document, LeftOut, Mention
+from tasks.linking.documents.reading import read_documents
+
+Figures = dict[str, Any]
+Link = tuple[int, int, str]  # start, end and title
+Resolve = Callable[[Mention], str | None]
+"""The title of a mention's page, after redirects; None where it has none, or one that the dump lacks."""
+EXAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A document with its gold mentions and those that are scored, whose titles went through redirects.
+
+    Attributes:
+        gold: those that are asked; without a title where the dump lacks the page.
+        found: the answers that count.
+        text: of the document.
+        names: the texts of all its gold mentions, which `link` was given.
+        probabilities: of the scored mentions that tell one.
+        without: links of the document's own, which do not count.
+    """
+
+    gold: Sequence[Mention]
+    found: Sequence[Mention]
+    text: str
+    names: Sequence[str] = ()
+    probabilities: Mapping[Place, float] = field(default_factory=dict)
+    without: OwnLinks = NO_LINKS
+
+    @classmethod
+    def of(
+        cls,
+        gold: Document,
+        found: Sequence[Mention],
+        resolve: Resolve,
+        probabilities: Mapping[Place, float] | None = None,
+        without: OwnLinks = NO_LINKS,
+    ) -> "Pair":
+        """The mentions of both inside the annotated part; a page of `found` that the dump lacks stays as it is told.
+
+        A page that the dump lacks, and that the document alone links to, is not in the knowledge base. Optional
+        mentions are not asked, and answers at their places do not count.
+        """
+
+        def known(mention: Mention) -> str | None:
+            end = resolve(mention)
+            return None if end in without.alone else end
+
+        wanted, given = asked(gold), gold.mentions or ()
+        ignored = {(m.start, m.end) for m in given if m.optional} - {(m.start, m.end) for m in wanted}
+        answered = [m for m in annotated(gold, found) if (m.start, m.end) not in ignored]
+        return cls(
+            [Mention(m.start, m.end, known(m)) for m in wanted],
+            [Mention(m.start, m.end, resolve(m) or m.page) for m in answered],
+            gold.text,
+            [gold.text[m.start : m.end] for m in given],
+            probabilities or {},
+            without,
+        )
+
+
+def asked(gold: Document) -> list[Mention]:
+    """The gold mentions that are asked: those in the annotated part that are not optional."""
+    return [each for each in annotated(gold, gold.mentions or ()) if not each.optional]
+
+
+def annotated(gold: Document, mentions: Sequence[Mention]) -> list[Mention]:
+    """Those of some mentions that stand in the part of a document where mentions are annotated."""
+    first, last = gold.annotated
+    return [each for each in mentions if first <= each.start and each.end <= last]
+
+
+def score_files(
+    gold: Path,
+    predictions: Path,
+    finder: CandidateFinder | None = None,
+    *,
+    leaves_out_pages: bool = False,
+    own_links: bool = False,
+    longer_mentions: bool = False,
+    left_out: LeftOut | None = None,
+    unknown_titles: Path | None = None,
+) -> Figures:
+    """The scores of the answers of `link` to the documents of a file.
+
+    Args:
+        gold: documents in any of the formats.
+        predictions: what `link` wrote, or any documents of the same ids and texts.
+        finder: of candidates; without one titles are compared as they are, and there is no recall of candidates.
+        leaves_out_pages: leave out the documents whose id is the title of a page of the dump.
+        own_links: the documents are pages of the finder's dump; what each links itself is not counted for it.
+        longer_mentions: whether candidates are those of `link --longer-mentions` where it is given the gold mentions.
+        left_out: see `read_documents`; of the gold documents.
+        unknown_titles: file for the gold mentions whose page the dump lacks, a line of JSON each; None: for none.
+
+    Raises:
+        ValueError: naming file and line of what cannot be read, and for answers to other documents.
+    """
+    documents = read_documents(gold, left_out)
+    answers, failed = read_answers(predictions, documents, left_out)
+    kept = [each for each in documents if not (leaves_out_pages and is_page(each.id, finder))]
+    if not kept:
+        raise ValueError(
+            f"{gold}: all {len(documents):,} documents have the title of a page of the dump as id, and are left out; "
+            "give others, or leave out --leave-out-pages"
+        )
+    resolve = resolver(finder)
+    nothing = Answers((), {})
+    found = [answers.get(each.id, nothing) for each in kept]
+    own = finder.own_links(kept) if finder and own_links else [NO_LINKS] * len(kept)
+    pairs = [
+        Pair.of(each, of_each.mentions, resolve, of_each.probabilities, without)
+        for each, of_each, without in zip(kept, found, own, strict=True)
+    ]
+    unknown = unknown_mentions(kept, pairs)
+    if unknown_titles:
+        lines = (json.dumps(unknown_title(*each), ensure_ascii=False) for each in unknown)
+        write_bytes(str(unknown_titles), "".join(f"{line}\n" for line in lines).encode())
+    titles = Counter(mention.told for _, mention in unknown)
+    return {
+        "documents": len(kept),
+        "documents_of_pages": len(documents) - len(kept),
+        "documents_without_answer": sum(each.id not in answers for each in kept),
+        "answers_with_error": failed,
+        "mentions": mention_counts(kept, len(unknown)),
+        "titles_not_in_dump": dict(sorted(titles.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
+        "disambiguation": disambiguation_scores(pairs, finder, longer_mentions=longer_mentions),
+        "linking": linking_scores(pairs),
+        "calibration": calibration_of(pairs),
+    }
+
+
+def mention_counts(documents: Sequence[Document], unknown: int) -> Figures:
+    """How many gold mentions there are; `unknown` of them have a page that the dump lacks."""
+    mentions = [mention for each in documents for mention in asked(each)]
+    titled = sum(bool(mention.page) for mention in mentions)
+    return {
+        "gold": len(mentions),
+        "in_knowledge_base": titled - unknown,
+        "without_title": len(mentions) - titled,
+        "title_not_in_dump": unknown,
+        "optional": sum(len(annotated(each, each.mentions or ())) for each in documents) - len(mentions),
+    }
+
+
+def unknown_mentions(documents: Sequence[Document], pairs: Sequence[Pair]) -> list[tuple[Document, Mention]]:
+    """The gold mentions whose page the dump lacks."""
+    return [
+        (document, mention)
+        for document, pair in zip(documents, pairs, strict=True)
+        for mention, known in zip(asked(document), pair.gold, strict=True)
+        if mention.page and not known.title
+    ]
+
+
+def unknown_title(document: Document, mention: Mention) -> Figures:
+    """Where a gold mention stands whose page the dump lacks, and what tells the page."""
+    return {
+        "id": document.id,
+        "where": document.where,
+        "start": mention.start,
+        "end": mention.end,
+        "mention": document.text[mention.start : mention.end],
+        "title": mention.title,
+        "qid": mention.qid,
+    }
+
+
+def is_page(identity: str, finder: CandidateFinder | None) -> bool:
+    """Whether a document's id is the title of a page of the dump, or of a redirect to one."""
+    target = finder.targets.get(page_title(identity)) if finder else None
+    return target is not None and target.page_id is not None
+
+
+def resolver(finder: CandidateFinder | None) -> Resolve:
+    """Where mentions end; without a finder their titles are taken as they are, and QIDs where there is no title."""
+
+    def resolve(mention: Mention) -> str | None:
+        if finder is None:
+            return page_title(mention.title) if mention.title else mention.qid
+        target = finder.page_of(mention)
+        return target.title if target else None
+
+    return resolve
+
+
+# Scores
+
+
+def disambiguation_scores(
+    pairs: Sequence[Pair], finder: CandidateFinder | None, *, longer_mentions: bool = False
+) -> Figures:
+    """Of the gold mentions in the knowledge base how many have the right title.
+
+    Beside that, by the candidates of their texts: how many could have it (`candidate_recall`), and how many the
+    commonest candidate is right for (`prior`). Ambiguous are those with two candidates or more, the right one among
+    them.
+    """
+    rows = []
+    for pair in pairs:
+        answers = {(each.start, each.end): each.title for each in pair.found}
+        known = [each for each in pair.gold if each.title]
+        found = {}
+        if finder:
+            candidates = finder.of_document(pair.names, longer=longer_mentions, without=pair.without)
+            found = dict(zip(pair.names, candidates, strict=True))
+        for each in known:
+            of_each = found.get(pair.text[each.start : each.end], NOTHING)
+            titles = [one.title for one in of_each.items]
+            is_right = answers.get((each.start, each.end)) == each.title
+            rows.append((is_right, each.title in titles, titles[:1] == [each.title], len(titles) > 1))
+    figures = {"overall": shares_of(rows, finder)}
+    if finder:
+        figures["ambiguous"] = shares_of([row for row in rows if row[1] and row[3]], finder)
+    return figures
+
+
+def shares_of(rows: Sequence[tuple[bool, bool, bool, bool]], finder: CandidateFinder | None) -> Figures:
+    """Of mentions (right, reachable, right by the prior, several candidates) the shares of the first three."""
+    names = ("accuracy", "candidate_recall", "prior") if finder else ("accuracy",)
+    counts = {name: sum(row[number] for row in rows) for number, name in enumerate(names)}
+    return {"mentions": len(rows)} | {
+        name: count / len(rows) if rows else 0.0 for name, count in counts.items()
+    }
+
+
+def calibration_of(pairs: Iterable[Pair]) -> Figures:
+    """How well probabilities say what is right, by `reliability`.
+
+    Of gold mentions in the knowledge base those count whose place has an answer with a page and a probability. So
+    mentions without candidates do not count, nor those that were left without a page for a low probability.
+    """
+    rows = []
+    for pair in pairs:
+        answers = {(each.start, each.end): each.title for each in pair.found}
+        for each in pair.gold:
+            place = each.start, each.end
+            if each.title and answers.get(place) and place in pair.probabilities:
+                rows.append((pair.probabilities[place], answers[place] == each.title))
+    return reliability([row[0] for row in rows], [row[1] for row in rows])
+
+
+def linking_scores(pairs: Sequence[Pair]) -> Figures:
+    """Precision, recall and F1 of links: those of the right place and title, micro, and macro over documents.
+
+    neleval's `strong_link_match`. A link at a mention whose title is not in the knowledge base is wrong. In the macro
+    scores a document without gold links, or without links found, has the recall or the precision 0; one without any
+    mention does not count.
+    """
+    counts = []
+    for pair in (each for each in pairs if each.gold or each.found):
+        gold, found = links_of(pair.gold), links_of(pair.found)
+        counts.append((len(gold), len(found), len(gold & found)))
+    each = [precision_recall_f1(*row) for row in counts]
+    names = ("precision", "recall", "f1")
+    return {
+        "micro": precision_recall_f1(*(sum(row[place] for row in counts) for place in range(3))),
+        "macro": {name: sum(one[name] for one in each) / max(1, len(each)) for name in names},
+    }
+
+
+def links_of(mentions: Iterable[Mention]) -> set[Link]:
+    """The mentions that have a title."""
+    return {(each.start, each.end, each.title) for each in mentions if each.title}

@@ -1,0 +1,6 @@
+"""Linking over HTTP.
+
+service   requests, answers and limits
+batching  requests that are answered together
+schema    the service as OpenAPI describes it
+"""

@@ -1,0 +1,181 @@
+"""Texts with marked mentions: input and classifier of entity typing and relation classification.
+
+A word marker of its own stands on both sides of each mention, and an entity covers the mention with its
+markers. The classifier sees the entities' states or, where the model has no entities, those of the opening
+markers.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from model.kernels.tied_tables import Table
+from model.luke.batch import Batch, mention_positions
+from model.luke.config import LukeConfig
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.io.windows import CharacterSpan, boundaries, context_window
+from tasks.task import MAX_MENTION_POSITIONS, Classifier, InputSettings, LabelledBatch
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedFeature:
+    """A text with [CLS], [SEP] and markers; `ends` (mentions, 2) are the positions of each mention's markers.
+
+    `label` is a class, () int64, or for several labels at once a row of zeros and ones, (labels) float32.
+    """
+
+    word_ids: np.ndarray
+    ends: np.ndarray
+    label: np.ndarray
+
+
+def add_word_markers(
+    luke: LukeModel, tokenizer: WordTokenizer, markers: Mapping[str, str], source: str
+) -> dict[str, int]:
+    """Gives the model a word embedding for each marker, a copy of that of the token it names; returns the ids.
+
+    Raises: ValueError where the vocabulary has no such token.
+    """
+    missing = [initial for initial in markers.values() if initial not in tokenizer.vocab]
+    if missing:
+        raise ValueError(f"{source}: no token {missing[0]!r} in the vocabulary, from which a marker starts")
+    table = luke.word_embeddings.token.weight
+    initial_ids = torch.tensor([tokenizer.vocab[initial] for initial in markers.values()], dtype=torch.int64)
+    replace_words(luke, torch.cat([table.detach(), table.detach()[initial_ids.to(table.device)]]))
+    return marker_ids(luke.config, markers)
+
+
+def remove_word_markers(luke: LukeModel, markers: Collection[str]) -> None:
+    """Takes away the word embeddings of markers that `add_word_markers` gave the model."""
+    replace_words(luke, luke.word_embeddings.token.weight.detach()[: luke.config.vocab_size - len(markers)])
+
+
+def replace_words(luke: LukeModel, rows: Tensor) -> None:
+    """Gives the word table other rows (words, width); the configuration follows."""
+    table = luke.word_embeddings.token
+    luke.word_embeddings.token = Table.from_pretrained(
+        rows, freeze=not table.weight.requires_grad, padding_idx=table.padding_idx
+    )
+    luke.config = replace(luke.config, vocab_size=len(rows))
+
+
+def marker_ids(config: LukeConfig, markers: Collection[str]) -> dict[str, int]:
+    """The word ids of markers in a model that has them: the last of its words."""
+    first = config.vocab_size - len(markers)
+    return {marker: first + number for number, marker in enumerate(markers)}
+
+
+def marked_input(
+    text: str,
+    spans: Sequence[CharacterSpan],
+    inputs: InputSettings,
+    counts: Counter[str],
+    clean: Callable[[str], str] = str,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Word ids with markers around the spans of `text`, and the positions (spans, 2) of each span's markers.
+
+    The markers of the first span come first in `inputs.markers`, and so on. What stands between two markers is
+    tokenised by itself, after `clean`: in the profile `fixed` as it is written, like transformers' LukeTokenizer, in
+    `paper` with a blank before it. Spans may overlap or be nested. Of a text with more than
+    `inputs.max_words` sub-words, markers, [CLS] and [SEP], the context is cut on both sides, and if that is not enough
+    the ends of what stands between markers; `counts` tells how often.
+    """
+    tokenizer, markers = inputs.tokenizer, [*inputs.markers.values()]
+    marks = boundaries(spans)
+    places = [place for place, _, _ in marks]
+    if inputs.profile == "fixed":  # a blank belongs to what follows it
+        places = [place - text[:place].endswith(" ") for place in places]
+    pieces = [clean(text[start:end]) for start, end in pairwise([0, *places, len(text)])]
+    if inputs.profile == "fixed":
+        encoded = tokenizer.encode_as_written(pieces)
+    else:
+        encoded = tokenizer.encode(pieces, [True] * len(pieces))
+    segments = fit(encoded, inputs.max_words - 2 - len(marks), counts)
+    word_ids = [tokenizer.cls_id]
+    ends = np.zeros((len(spans), 2), dtype=np.int64)
+    for segment, (_, span, side) in zip(segments[:-1], marks, strict=True):
+        word_ids += segment
+        ends[span, side] = len(word_ids)
+        word_ids.append(markers[span])
+    word_ids += [*segments[-1], tokenizer.sep_id]
+    return np.array(word_ids, dtype=np.int64), ends
+
+
+def fit(segments: Sequence[list[int]], room: int, counts: Counter[str]) -> list[list[int]]:
+    """Segments of at most `room` sub-words together; the first and the last give way before the others."""
+    left, *inner, right = segments
+    if room < 0:
+        raise ValueError("max_words leaves no room for the markers of mentions; wanted a longer model")
+    if sum(map(len, inner)) > room:
+        counts["mentions_cut"] += 1
+        longest = next(
+            size for size in range(room, -1, -1) if sum(min(size, len(segment)) for segment in inner) <= room
+        )
+        inner = [segment[:longest] for segment in inner]
+    spare = room - sum(map(len, inner))
+    if len(left) + len(right) > spare:
+        counts["contexts_cut"] += 1
+        start, end = context_window(len(left), len(left), len(left) + len(right), spare)
+        left, right = left[start:], right[: end - len(left)]
+    return [left, *inner, right]
+
+
+@dataclass(frozen=True, eq=False)
+class MarkedBatch(LabelledBatch):
+    """Padded features with the opening markers (batch, mentions).
+
+    `labels` is (batch) int64 or (batch, labels) float32. `inputs` has no entities where the model is to see none.
+    """
+
+    markers: Tensor
+
+
+def collate(
+    entity_ids: Sequence[int], features: Sequence[MarkedFeature], *, entities: bool, pad_id: int
+) -> MarkedBatch:
+    """Pads features; mention n is the entity `entity_ids[n]`."""
+    inputs = Batch.of_words([feature.word_ids for feature in features], pad_id)
+    ends = torch.from_numpy(np.stack([feature.ends for feature in features]))  # (batch, mentions, 2)
+    if entities:
+        ids = torch.tensor(entity_ids).expand(ends.shape[:2]).contiguous()
+        inputs = replace(
+            inputs,
+            entity_ids=ids,
+            entity_positions=mention_positions(ends[..., 0], ends[..., 1] + 1, MAX_MENTION_POSITIONS),
+            entity_mask=torch.ones_like(ids, dtype=torch.bool),
+        )
+    labels = torch.from_numpy(np.stack([feature.label for feature in features]))
+    return MarkedBatch(inputs.unpadded(), labels, ends[..., 0])
+
+
+class MentionClassifier(Classifier):
+    """A linear classifier over the states of all mentions together."""
+
+    def forward(self, batch: MarkedBatch) -> Tensor:
+        """Logits (batch, labels)."""
+        word_states, entity_states = self.luke(batch.inputs)
+        if entity_states is None:
+            rows = torch.arange(len(word_states), device=word_states.device)[:, None]
+            entity_states = word_states[rows, batch.markers]  # (batch, mentions, hidden)
+        return self.classifier(self.dropout(entity_states.flatten(1)))
+
+
+def feature_size(feature: MarkedFeature) -> int:
+    """Words and entities of a feature."""
+    return len(feature.word_ids) + len(feature.ends)
+
+
+def loss_terms(feature: MarkedFeature) -> int:
+    """Each feature is a term of the loss."""
+    return 1
+
+
+def logits(module: nn.Module, batch: MarkedBatch) -> list[np.ndarray]:
+    """Logits (labels) of each feature."""
+    return list(module(batch).float().cpu().numpy())

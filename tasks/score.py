@@ -1,0 +1,73 @@
+"""Scores without a model: `python -m tasks.score TASK GOLD PREDICTIONS` prints JSON.
+
+ner: both files have the same words, each in one of the formats that FineTune reads, as its predictions do.
+entity_typing: a file of Open Entity, and the same examples with their types in `prediction`, `labels` or `y_str`.
+relation_classification: a file of TACRED or SemEval, and the same examples with `prediction` or `relation`.
+cloze_qa: a file of ReCoRD, and answers by question id, in ReCoRD's own layout or SuperGLUE's.
+extractive_qa: a file of SQuAD 1.1, and a JSON object of answers by question id.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tasks.io.arguments import stop
+from tasks.ner import task as ner
+from tasks.questions import cloze, extractive
+from tasks.relations import relation_classification
+from tasks.typing import entity_typing
+
+SCORES: Mapping[str, Callable[..., dict[str, Any]]] = {
+    "ner": ner.score_files,
+    "entity_typing": entity_typing.score_files,
+    "relation_classification": relation_classification.score_files,
+    "cloze_qa": cloze.score_files,
+    "extractive_qa": extractive.score_files,
+}
+# The flags of each task, with the keyword of its scores that takes the value, and its help.
+OPTIONS = {
+    "ner": {
+        "--tag-column": (
+            "tag_column",
+            "where GOLD has the tags: a column's number (from 1, or -1 for the last) or its name in the first line, a "
+            "field of JSON or a table, a key in MISC of CoNLL-U; else the last column, ner_tags or NER",
+        ),
+        "--predicted-column": ("predicted_column", "the same of PREDICTIONS"),
+    },
+    "entity_typing": {
+        "--labels": ("labels", "file with the types that are scored; else the nine general ones")
+    },
+    "relation_classification": {
+        "--negative-label": ("negative", "the class that is not scored; else no_relation or Other")
+    },
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line, with a subcommand for each task."""
+    whole = argparse.ArgumentParser(prog="python -m tasks.score", description="Scores without a model.")
+    commands = whole.add_subparsers(dest="task", required=True)
+    for task in SCORES:
+        command = commands.add_parser(task, help=f"compare predictions of {task} with gold labels")
+        command.add_argument("gold", type=Path, help="file with the right answers")
+        command.add_argument("predictions", type=Path, help="file with those to score")
+        for flag, (keyword, help_text) in OPTIONS.get(task, {}).items():
+            command.add_argument(flag, dest=keyword, default="", help=help_text)
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the scores; an error is one line and status 1."""
+    values = vars(parser().parse_args(arguments))
+    score_files = SCORES[values.pop("task")]
+    try:
+        scores = score_files(values.pop("gold"), values.pop("predictions"), **values)
+        print(json.dumps(scores, indent=2, ensure_ascii=False), flush=True)
+    except (ValueError, OSError) as error:
+        stop(error)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,4 @@
+"""Entity typing (Open Entity).
+
+entity_typing  the task
+"""

@@ -1,0 +1,270 @@
+"""Entity typing: all types of a mention in its context (section 4.1 of the paper)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from model.luke.encoder import LukeModel
+from tasks import markers as marked
+from tasks.io.data_folder import ClassNames, read_label_file
+from tasks.io.examples import Examples, check_mention, check_same_inputs, lines_with_predictions
+from tasks.io.metrics import label_scores
+from tasks.io.probabilities import Choices, of_classes, sigmoid
+from tasks.io.records import Record, read_records
+from tasks.io.windows import CharacterSpan
+from tasks.markers import MarkedFeature, MentionClassifier, marked_input
+from tasks.task import Features, InputSettings, no_annotations, no_shift, presets
+
+PRESETS = presets("entity_typing")
+WORD_MARKERS: Mapping[str, str] = {"[ENTITY]": "@"}
+ENTITY_ROWS: tuple[int, ...] = (0, 2)  # [PAD] and [MASK] of the pretrained entity vocabulary
+ENTITIES = (1,)  # where [MASK] stands once only ENTITY_ROWS are kept
+DEV_METRIC = "f1"
+BEST_EPOCH_IN_PAPER = True
+BEGINS_WITHOUT_ENTITIES = False
+HAS_TAG_COLUMN = False
+PREDICTIONS_SUFFIX = ".jsonl"
+FIRST_CLASS: Sequence[str] = ()
+ARCHITECTURE = "LukeForEntityClassification"
+GENERAL_TYPES = (
+    "entity", "event", "group", "location", "object", "organization", "person", "place", "time",
+)  # fmt: skip
+BRACKET = re.compile(r"-([LR])([RSC])B-", re.IGNORECASE)
+BRACKETS = {"LR": "(", "RR": ")", "LS": "[", "RS": "]", "LC": "{", "RC": "}"}
+
+
+# Reader
+
+
+@dataclass(frozen=True)
+class Example:
+    """A text, the characters of a mention in it, and the mention's types (none where they are asked for)."""
+
+    text: str
+    span: CharacterSpan
+    types: tuple[str, ...]
+    record: Record
+
+
+Dataset = Examples[Example]
+
+
+def read(path: Path) -> Dataset:
+    """Examples of Open Entity: in ERNIE's JSON, or in the JSON lines of the ultra-fine release."""
+    names = ClassNames(path)
+    return Examples(path, tuple(parse(record, names) for record in read_records(path)))
+
+
+def parse(record: Record, names: ClassNames | None) -> Example:
+    """The example of a record, whose fields tell its format; without `names` it has no types.
+
+    ERNIE: `sent`, `start`, `end` (characters, half open), `labels`. Ultra-fine: `left_context_token`,
+    `mention_span`, `right_context_token`, `y_str`. Or `text` with `start` and `end`. Raises: ValueError naming
+    file, line and field.
+    """
+    if "mention_span" in record.values:
+        left, mention, right = (
+            " ".join(record.texts("left_context_token")),
+            record.text("mention_span"),
+            " ".join(record.texts("right_context_token")),
+        )
+        text, start = f"{left} {mention} {right}", len(left) + 1
+        span = record.span("mention_span", [start, start + len(mention)], len(text), "characters")
+    else:
+        text = record.text("text" if "text" in record.values else "sent")
+        ends = [record.field(side, int, "a character's number") for side in ("start", "end")]
+        span = record.span("start, end", ends, len(text), "characters")
+    check_mention(record, "start, end", text, span)
+    field = "y_str" if "mention_span" in record.values else "labels"
+    return Example(text, span, types_of(record, field, names) if names else (), record)
+
+
+def types_of(record: Record, field: str, names: ClassNames) -> tuple[str, ...]:
+    """The names in a list of types."""
+    values = record.field(field, list, "a list of types")
+    return tuple(names.name(record, f"{field}[{place}]", value) for place, value in enumerate(values))
+
+
+def describe(dataset: Dataset) -> dict[str, Any]:
+    """Sizes of a data set."""
+    examples = dataset.examples
+    return {
+        "examples": len(examples),
+        "labels": sum(len(set(example.types)) for example in examples),
+        "examples_without_label": sum(not example.types for example in examples),
+    }
+
+
+def label_names(datasets: Mapping[str, Dataset], listed: Sequence[str]) -> tuple[str, ...]:
+    """The types `listed` (a label file) or else the nine general ones; others are left out of gold labels.
+
+    Raises: ValueError where the training set has none of them.
+    """
+    labels = tuple(listed) or GENERAL_TYPES
+    check_labels(datasets["train"], labels, "in labels.txt beside it, one a line")
+    return labels
+
+
+def check_labels(dataset: Dataset, labels: Sequence[str], where: str) -> None:
+    """Raises: ValueError where no example has one of the types; `where` says where others are listed."""
+    if not any(set(example.types) & set(labels) for example in dataset.examples):
+        raise ValueError(
+            f"{dataset.path}: no example has one of the types {', '.join(labels[:9])}; list those of your data {where}"
+        )
+
+
+def left_out(types: Sequence[Sequence[str]], labels: Sequence[str]) -> int:
+    """How many of the examples' types are none of the labels."""
+    return sum(len(set(each) - set(labels)) for each in types)
+
+
+def negative_label(labels: Sequence[str], given: str) -> str | None:
+    """None: the scores leave out no type. Raises: ValueError for a given one."""
+    if given:
+        raise ValueError(f"negative label {given!r}: entity typing has none")
+    return None
+
+
+# Features
+
+
+def featurize(dataset: Dataset, inputs: InputSettings) -> Features[MarkedFeature]:
+    """The text with [ENTITY] on both sides of the mention; of a long one, what is around the mention.
+
+    -LRB- and its like become brackets again: `fixed` gives each kind its own, `paper` round ones to all.
+    """
+    counts = Counter(mentions_cut=0, contexts_cut=0, labels_left_out=0)
+    clean = partial(restore_brackets, profile=inputs.profile)
+    items = []
+    for example in dataset.examples:
+        word_ids, ends = marked_input(example.text, [example.span], inputs, counts, clean)
+        counts["labels_left_out"] += left_out([example.types], inputs.labels)
+        label = np.array([name in example.types for name in inputs.labels], dtype=np.float32)
+        items.append(MarkedFeature(word_ids, ends, label))
+    return Features(items, counts)
+
+
+def restore_brackets(text: str, *, profile: str) -> str:
+    """-LRB-, -RSB- and their like as the brackets that they stand for."""
+    return BRACKET.sub(
+        lambda match: BRACKETS[match[1].upper() + ("R" if profile == "paper" else match[2].upper())], text
+    )
+
+
+feature_size = marked.feature_size
+loss_terms = marked.loss_terms
+collate = partial(marked.collate, ENTITIES)
+
+
+# Head
+
+
+def head(luke: LukeModel, label_count: int, *, entities: bool) -> MentionClassifier:
+    """LUKE with a linear classifier over h_entity."""
+    return MentionClassifier(luke, 1, label_count)
+
+
+def starting_bias(features: Sequence[MarkedFeature], label_count: int) -> np.ndarray:
+    """The logarithms of each type's odds: of the mentions that have it to those that have not."""
+    positive = np.sum([feature.label for feature in features], axis=0)
+    return np.log((1 + positive) / (1 + len(features) - positive))
+
+
+def loss(module: nn.Module, batch: marked.MarkedBatch) -> dict[str, Tensor]:
+    """Binary cross-entropy, the mean over the batch and all types."""
+    return {"loss": nn.functional.binary_cross_entropy_with_logits(module(batch), batch.labels)}
+
+
+logits = marked.logits
+
+
+# Score
+
+
+bias_shift = no_shift
+annotated = no_annotations
+
+
+def decode(
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray], labels: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """The types of each example whose logits are above 0; there may be none."""
+    return [tuple(labels[column] for column in np.flatnonzero(row > 0).tolist()) for row in logits]
+
+
+def choices(
+    dataset: Dataset, features: Sequence[MarkedFeature], logits: Sequence[np.ndarray]
+) -> Iterator[Choices]:
+    """Whether a mention has a type, of all mentions and types: no, whose score is 0, or yes."""
+    scores = np.concatenate(logits)
+    is_right = np.concatenate([feature.label for feature in features]) > 0
+    yield np.stack([np.zeros_like(scores), scores], axis=1), np.stack([~is_right, is_right], axis=1)
+
+
+def score(
+    dataset: Dataset, predictions: Sequence[Sequence[str]], labels: Sequence[str], negative: str | None
+) -> dict[str, Any]:
+    """Loose micro scores over the types in `labels`, and per type under `types`."""
+    return type_scores([example.types for example in dataset.examples], predictions, labels)
+
+
+def type_scores(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]], labels: Sequence[str]
+) -> dict[str, Any]:
+    """Precision, recall and F1 over all pairs of an example and a type; types not in `labels` are left out."""
+    kept = set(labels)
+    return label_scores([set(types) & kept for types in gold], [set(types) & kept for types in predicted])
+
+
+def from_records(records: Sequence[Record]) -> Dataset:
+    """Examples without types, each in one of the formats of `parse`."""
+    return Dataset(Path("input"), tuple(parse(record, None) for record in records))
+
+
+def answers(
+    dataset: Dataset,
+    features: Sequence[MarkedFeature],
+    logits: Sequence[np.ndarray],
+    labels: Sequence[str],
+    *,
+    temperature: float = 1.0,
+    top: int | None = None,
+) -> list[dict[str, Any]]:
+    """`labels` of each record, a list, and the `probabilities` of all types or of the `top` likeliest."""
+    return [
+        {"labels": list(found), "probabilities": of_classes(labels, sigmoid(row, temperature), top)}
+        for found, row in zip(decode(dataset, features, logits, labels), logits, strict=True)
+    ]
+
+
+prediction_lines = lines_with_predictions
+
+
+def score_files(gold_path: Path, predictions_path: Path, *, labels: str = "") -> dict[str, Any]:
+    """Scores of a file of predictions (field `prediction`, or else `labels` or `y_str`) for another's examples.
+
+    `labels` is a file with the types that are scored; the nine general ones where it is empty. How many others
+    either side has is said under `labels_left_out`. Raises: ValueError where all gold types are others.
+    """
+    dataset = read(gold_path)
+    records = read_records(predictions_path)
+    check_same_inputs([each.record for each in dataset.examples], records, ("labels", "y_str", "prediction"))
+    names = read_label_file(Path(labels)) if labels else GENERAL_TYPES
+    check_labels(dataset, names, "in a file, one a line, and pass it as --labels")
+    gold = [example.types for example in dataset.examples]
+    numbered = ClassNames(predictions_path)
+    predicted = [types_of(record, prediction_field(record), numbered) for record in records]
+    others = {"gold": left_out(gold, names), "predicted": left_out(predicted, names)}
+    return {"labels_left_out": others, **type_scores(gold, predicted, names)}
+
+
+def prediction_field(record: Record) -> str:
+    """Where a record of predictions has its types."""
+    return next((name for name in ("prediction", "y_str") if name in record.values), "labels")

@@ -1,0 +1,100 @@
+"""Counting names in many texts at once, against brute force."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.jobs.tables import occurrences as counting
+from pipeline.jobs.tables.occurrences import NO_LINKS, Links, NameKeys, find_keys, keys_of, write_keys
+from pipeline.lookup.names import tokens
+from tests.support.oracle_tables import NameFinder
+
+ALPHABET = "ab A.-'日本éß\u0301\u0e49かー😀1\x85\u3000"
+TEXTS = st.lists(st.text(alphabet=ALPHABET, max_size=30), max_size=5)
+NAMES = st.sets(st.text(alphabet=ALPHABET, min_size=1, max_size=5), min_size=1, max_size=8)
+
+
+def names_of(folder: Path, *names: str) -> NameKeys:
+    write_keys(str(folder / "names"), [names[:1], names[1:]] if names[1:] else [names], len(names))
+    return NameKeys(str(folder / "names"))
+
+
+def count(texts: list[str], links: Links, known: NameKeys, names: set[str]) -> Counter[tuple[int, str]]:
+    """How often each name is found in each text."""
+    by_row = dict(zip(known.rows(keys_of(sorted(names))).tolist(), sorted(names), strict=True))
+    found: Counter[tuple[int, str]] = Counter()
+    for numbers, keys in find_keys(texts, links, known):
+        rows = known.rows(keys).tolist()
+        found.update(
+            (text, by_row[row]) for text, row in zip(numbers.tolist(), rows, strict=True) if row >= 0
+        )
+    return found
+
+
+@pytest.mark.parametrize("at_once", [1, 20, 1 << 18])
+@given(
+    TEXTS, st.lists(st.tuples(st.integers(0, 4), st.integers(0, 30), st.integers(1, 4)), max_size=8), NAMES
+)
+def test_occurrences_are_the_union_of_links_and_places(
+    tmp_path_factory: pytest.TempPathFactory,
+    at_once: int,
+    texts: list[str],
+    places: list[tuple[int, int, int]],
+    names: set[str],
+) -> None:
+    """Wherever the texts are cut into pieces that are looked at together."""
+    spans = sorted(
+        (text, start, start + size)
+        for text, start, size in places
+        if text < len(texts) and start + size <= len(texts[text])
+    )
+    links = Links(*np.array(spans, np.int64).reshape(-1, 3).T)
+    expected: Counter[tuple[int, str]] = Counter()
+    for number, text in enumerate(texts):
+        linked = {(start, end) for each, start, end in spans if each == number and text[start:end] in names}
+        union = linked | set(NameFinder(names).spans(text))
+        expected.update((number, text[start:end]) for start, end in union)
+    known = names_of(tmp_path_factory.mktemp("names"), *names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_AT_ONCE", at_once)
+        assert count(texts, links, known, names) == expected
+
+
+def test_a_link_counts_wherever_it_stands_and_once(tmp_path: Path) -> None:
+    names = {"cat", "日"}
+    known, text = names_of(tmp_path, *names), "cats and cat, 日本"
+    assert count([text], NO_LINKS, known, names) == {(0, "cat"): 1, (0, "日"): 1}
+    links = Links(np.zeros(3, np.int64), np.array([0, 9, 5]), np.array([3, 12, 8]))
+    assert count([text], links, known, names) == {(0, "cat"): 2, (0, "日"): 1}
+
+
+def test_every_character_is_what_it_is_to_words() -> None:
+    """White space is in no token; a letter or sign begins one, a mark does behind no letter."""
+    kinds = counting._kinds()
+    everything = "".join(map(chr, range(0x110000)))
+    of_words = {match.start() for match in regex.finditer(r"[\p{L}\p{N}\p{M}\s]", everything)}
+    assert not of_words - {number for part in counting._ASSIGNED for number in range(*part)}
+    for number in {*range(0x3100), *range(0x3100, 0x110000, 7)} - {*range(0xD800, 0xE000)}:
+        assert (kinds[number] == 0) == (not list(tokens(chr(number)))), hex(number)
+        between = [match.span() for match in tokens(f"é{chr(number)}é")]
+        joined = counting._inside_words(kinds[[0xE9, number, 0xE9]])
+        bounds = [place for place in range(4) if not joined[place]]
+        assert bounds == sorted(
+            {0, 3} | {place for span in between for place in span} | ({1, 2} if kinds[number] == 0 else set())
+        )
+
+
+def test_names_with_one_key_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="two of 2 names have the same key"):
+        names_of(tmp_path, "ape", "ape")
+
+
+def test_no_name_is_found_among_none(tmp_path: Path) -> None:
+    write_keys(str(tmp_path / "names"), [], 0)
+    known = NameKeys(str(tmp_path / "names"))
+    assert count(["ape"], NO_LINKS, known, set()) == Counter()

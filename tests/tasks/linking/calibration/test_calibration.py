@@ -1,0 +1,460 @@
+"""What calibrate chooses, beside fine grids and loops; and that link then answers what was calibrated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from model.files import save_model
+from model.luke.heads import LukeForPretraining
+from pipeline.lookup.annotator import Annotator
+from pipeline.lookup.mentions import MentionTable
+from pipeline.sequences.tokenizer import WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
+from tasks.io.records import Record
+from tasks.linking.__main__ import main
+from tasks.linking.calibration.calibration import (
+    MOST_DISCOUNT,
+    best_threshold,
+    calibrate,
+    fit_discount,
+    fit_uncommon,
+    fit_weights,
+)
+from tasks.linking.calibration.outcomes import Outcomes, Row
+from tasks.linking.calibration.weights import likeliest
+from tasks.linking.candidates import EXACT, Candidate, CandidateFinder, Candidates
+from tasks.linking.certainty import Certainty, reliability
+from tasks.linking.documents.document import Document, LeftOut, Mention, to_json
+from tasks.linking.documents.reading import read_documents
+from tasks.linking.linker import Linker
+from tasks.linking.model.entity_model import load_model
+from tests.support.contexts import write_context_table
+from tests.support.fine_tuned import CONFIG
+from tests.support.mentions import write_mentions
+from tests.support.oracle_tables import Pages
+from tests.support.properties import given, st
+from tests.tasks.linker_training.test_training import pages_of
+
+# Outcomes that are drawn
+
+
+Values = tuple[float, float, float, float, float, float]  # weights, unknown offset, temperature and discount
+
+
+def drawn(values: Values, count: int = 4000) -> Outcomes:
+    """Mentions whose pages are drawn with the probabilities of these values."""
+    certainty, generator, rows = Certainty(*values[:4], 0.0, *values[4:]), np.random.default_rng(1), []
+    for _ in range(count):
+        size = int(generator.integers(1, 6))
+        counts = np.sort(generator.integers(1, 30, size))[::-1]
+        priors, logits = counts / counts.sum(), generator.normal(scale=2, size=size)
+        contexts, is_unknown = generator.uniform(size=size), generator.uniform(size=size) < 0.3
+        counted = np.log(priors), contexts, generator.uniform(-1, 1, size)
+        scores = scores_of(certainty, counted, logits, is_unknown)
+        right = certainty.probabilities(shares_of(scores), int(counts.sum()))
+        place = int(generator.choice(size + 1, p=[*right, max(0.0, 1 - right.sum())]))
+        items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
+        given = shares_of(scores_of(Certainty(), counted, logits, is_unknown))
+        found = Candidates(EXACT, items, int(counts.sum()))
+        rows.append(Row(str(place), found, given, *counted[1:], is_unknown.tolist()))
+    return Outcomes.of(rows)
+
+
+def scores_of(certainty: Certainty, counted: Any, logits: Any, is_unknown: Any) -> Any:
+    log_priors, contexts, coherence = counted
+    by_counts = log_priors + certainty.context_weight * contexts + certainty.coherence_weight * coherence
+    return certainty.prior_weight * by_counts + logits + certainty.unknown_offset * is_unknown
+
+
+def shares_of(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def loss(outcomes: Outcomes, certainty: Certainty) -> float:
+    """The negative log likelihood mention by mention, where shares were taken with the weights of Certainty()."""
+    found = 0.0
+    for number, size in enumerate(outcomes.sizes):
+        columns = (
+            outcomes.shares,
+            outcomes.is_unknown,
+            outcomes.log_priors,
+            outcomes.contexts,
+            outcomes.coherence,
+        )
+        shares, is_unknown, *counted = (each[number, :size] for each in columns)
+        logits = np.log(shares) - scores_of(Certainty(), counted, 0.0, is_unknown)
+        scores = scores_of(certainty, counted, logits, is_unknown)
+        right = certainty.probabilities(shares_of(scores), int(outcomes.links[number]))
+        hit = outcomes.is_right[number, :size]
+        found -= float(np.log(right[hit].sum() if hit.any() else 1 - right.sum()))
+    return found
+
+
+@pytest.mark.parametrize("values", [(0.5, 4.0, 2.0, 1.0, 1.5, 0.25), (6.0, 9.0, 3.0, -2.0, 1.5, 0.05)])
+def test_the_likeliest_values_are_found(values: Values) -> None:
+    """Those by which the outcomes were drawn, nearly, and none around them is likelier."""
+    outcomes = drawn(values)
+    found, discount = fit_weights(outcomes, has_model=True), fit_discount(outcomes)
+    weights = found.prior_weight, found.context_weight, found.coherence_weight, found.unknown_offset
+    assert weights == pytest.approx(values[:4], rel=0.25, abs=0.25)
+    assert discount == pytest.approx(values[5], abs=0.05)
+    best = replace(found, temperature=values[4], discount=values[5])
+    least = loss(outcomes, best)
+    for step in (-0.05, 0.05):
+        assert loss(outcomes, replace(best, discount=discount + step if discount > 0.05 else 0.2)) > least
+    for name in ("prior_weight", "context_weight", "coherence_weight", "unknown_offset"):
+        for factor in (0.7, 1.4):
+            assert loss(outcomes, replace(best, **{name: getattr(best, name) * factor})) > least
+
+
+def test_weights_are_those_of_scipy() -> None:
+    """The loss as it is written down, minimised without gradients; and with a weight that may not fall below 0.9."""
+    generator = np.random.default_rng(1)
+    features, is_own = generator.normal(size=(60, 4, 3)), np.arange(4) < generator.integers(2, 5, 60)[:, None]
+    right = generator.integers(0, 2, 60)
+    is_right, expected = np.arange(4) == right[:, None], np.array([1.0, 0.0, 1.0])
+
+    def loss_of(weights: np.ndarray) -> float:
+        found = ((weights - expected) ** 2).sum() / 2
+        for rows, own, place in zip(features, is_own, right, strict=True):
+            scores = rows[own] @ weights
+            found += float(np.log(np.exp(scores).sum()) - scores[place])
+        return found
+
+    for least in (-np.inf, 0.9):
+        lowest = np.array([-np.inf, -np.inf, least])
+        found = likeliest(features, is_own, is_right, expected, lowest)
+        bounds = [(None if low == -np.inf else low, None) for low in lowest]
+        theirs = minimize(loss_of, expected, bounds=bounds, method="L-BFGS-B", options={"gtol": 1e-8})
+        np.testing.assert_allclose(found, theirs.x, atol=1e-3)
+    assert found[2] == 0.9
+
+
+def test_without_a_model_contexts_alone_are_weighed() -> None:
+    outcomes = drawn((1.0, 4.0, 2.0, 0.0, 1.5, 0.0))
+    by_counts = replace(outcomes, is_unknown=np.zeros_like(outcomes.is_unknown))
+    found = fit_weights(by_counts, has_model=False)
+    assert (found.prior_weight, found.unknown_offset) == (1.0, 0.0)
+    assert (found.context_weight, found.coherence_weight) == pytest.approx((4.0, 2.0), rel=0.3)
+
+
+def test_where_every_page_is_a_candidate_nothing_is_discounted() -> None:
+    outcomes = drawn((1.0, 8.0, 4.0, 0.0, 1.0, 0.0), 200)
+    assert outcomes.is_right.any(axis=1).all()
+    assert fit_discount(outcomes) == 0.0
+
+
+def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Linker) -> None:
+    """Candidates that stand alone tell the discount, and how often they are right."""
+    only = Candidates(EXACT, (Candidate("A", None, 1.0),), 4)
+    outcomes = Outcomes.of(
+        [Row(title, only, [1.0], np.zeros(1), np.zeros(1), [False]) for title in ("A", None)]
+    )
+    assert fit_weights(outcomes, has_model=True) == Certainty()
+    certainty, fit = calibrate(small, [page(None, None, None, "B", "C")], own_links=True)
+    assert certainty.temperature == 1.0
+    assert fit["right_among_candidates"] == 1
+
+
+def outcomes_of_texts(offset: float, count: int = 4000) -> Outcomes:
+    """Mentions whose pages are drawn by their priors and this offset, and whose logits tell a little of them."""
+    generator, rows, gain = np.random.default_rng(0), [], 1.5
+    for _ in range(count):
+        size = int(generator.integers(1, 6))
+        priors = np.sort(generator.dirichlet(np.ones(size)))[::-1]
+        right = int(generator.choice(size, p=shares_of(np.log(priors) + offset * (np.arange(size) > 0))))
+        logits = gain * (generator.normal(size=size) + gain * (np.arange(size) == right))
+        items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
+        shares = shares_of(np.log(priors) + logits)
+        nothing = np.zeros(size), np.zeros(size), [False] * size
+        rows.append(Row(str(right), Candidates(EXACT, items), shares, *nothing))
+    return Outcomes.of(rows)
+
+
+@pytest.mark.parametrize("offset", [-1.0, 0.0, 1.5])
+def test_texts_without_titles_tell_how_often_other_pages_are_meant(offset: float) -> None:
+    found = outcomes_of_texts(offset)
+    texts = replace(found, is_right=np.zeros_like(found.is_right), is_known=np.zeros_like(found.is_known))
+    for temperature in (1.0, 2.0):  # by which the logarithms of the shares are divided
+        warmer = replace(texts, shares=np.where(texts.shares > 0, texts.shares**temperature, 0.0))
+        assert fit_uncommon(warmer, temperature, 0.0, 1.0) == pytest.approx(offset, abs=0.15)
+    # What is expected stays where there are no choices, and nearly so where there is one.
+    one, none = (texts.only(each) for each in (np.arange(len(texts.sizes)) < 1, texts.sizes == 1))
+    for expected in (-2.0, 0.0, 2.0):
+        assert fit_uncommon(none, 1.0, expected, 1.0) == pytest.approx(expected, abs=1e-3)
+        assert fit_uncommon(one, 1.0, expected, 1.0) == pytest.approx(expected, abs=1.0)
+        assert fit_uncommon(texts, 1.0, expected, 1.0) == pytest.approx(offset, abs=0.15)
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)), min_size=1, max_size=30))
+def test_the_offset_is_that_of_loops(rows: list[tuple[float, float]]) -> None:
+    """The likelihood of two candidates each, mention by mention, on a grid."""
+    candidates = [(Candidate("A", None, prior), Candidate("B", None, 1 - prior)) for prior, _ in rows]
+    outcomes = Outcomes.of(
+        [
+            Row(None, Candidates(EXACT, items), [share, 1 - share], np.zeros(2), np.zeros(2), [False] * 2)
+            for items, (_, share) in zip(candidates, rows, strict=True)
+        ]
+    )
+
+    def loss_of(value: float) -> float:
+        found = value**2 / 2
+        for prior, share in rows:
+            odds = np.exp(value)
+            found -= float(np.log(share + (1 - share) * odds) - np.log(prior + (1 - prior) * odds))
+        return found
+
+    assert loss_of(fit_uncommon(outcomes, 1.0, 0.0, 1.0)) <= min(map(loss_of, np.linspace(-5, 5, 41))) + 1e-3
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]), st.booleans()), min_size=1),
+    st.integers(0, 9),
+)
+def test_the_threshold_is_that_of_loops(rows: list[tuple[float, bool]], unreached: int) -> None:
+    known = sum(right for _, right in rows) + unreached
+
+    def f1_and_count(least: float) -> tuple[float, int]:
+        kept = [right for probability, right in rows if probability >= least]
+        return 2 * sum(kept) / max(1, len(kept) + known), len(kept)
+
+    probabilities, is_right = (np.array(each) for each in zip(*rows, strict=True))
+    found = best_threshold(probabilities, is_right, known)
+    assert f1_and_count(found) == max(map(f1_and_count, [0.0, 0.2, 0.3, 0.6, 0.8]))
+
+
+# By the table alone
+
+
+PAGE = "a a a b b"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Linker:
+    """ "a" links twice to A and once to B, "b" to B, and once to C from the first page alone."""
+    ends = [["A", "A", "B", "B", "C"], ["A", "A", "B", "B", "B"]]
+    pages = [{"page_id": n, "title": "ABDE"[n], "is_disambiguation": False} for n in range(4)]
+    rows = [
+        {
+            "page_id": number,
+            "text": PAGE,
+            "links": [{"start": 2 * n, "end": 2 * n + 1, "target": end} for n, end in enumerate(each)],
+        }
+        for number, each in enumerate(ends)
+    ]
+    write_mentions(tmp_path / "mentions", Pages(pages, [], [rows]))
+    annotator = Annotator.open(tmp_path / "mentions", min_commonness=0.0)
+    return Linker(CandidateFinder(annotator.table), annotator)
+
+
+def page(*titles: str | None) -> Document:
+    mentions = tuple(Mention(2 * n, 2 * n + 1, title) for n, title in enumerate(titles))
+    return Document("here", "A", PAGE, mentions, (0, len(PAGE)))
+
+
+def test_own_links_do_not_count(small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the first page C is nowhere, so that its link is one to none of the candidates."""
+    document = page("A", "A", "B", "B", "C")
+    _, with_own = calibrate(small, [document])
+    _, fit = calibrate(small, [document], own_links=True)
+    names = ("mentions", "in_knowledge_base", "with_candidates", "right_among_candidates")
+    assert [with_own[name] for name in names] == [5, 5, 5, 5]
+    assert [fit[name] for name in names] == [5, 4, 5, 4]
+    gold, table = tmp_path / "gold.jsonl", tmp_path / "mentions"
+    gold.write_text(json.dumps(to_json(document)))
+    asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", tmp_path / "calibration.json"]
+    main([*map(str, asked), "--own-links"])
+    assert json.loads(capsys.readouterr().out)["fit"].items() >= fit.items()
+
+
+def test_pages_whose_words_the_contexts_have_are_refused(small: Linker, tmp_path: Path) -> None:
+    """Contexts that read no page, or all of them but those that are held out."""
+    document = page("A", "A", "B", "B", "C")
+    for held_out, is_read in ((1.0, False), (0.0, True)):
+        contexts = write_context_table(tmp_path / str(held_out), {"A": {"a": 1.0}}, held_out)
+        linker = replace(small, contexts=contexts)
+        calibrate(linker, [document])
+        if is_read:
+            with pytest.raises(
+                ValueError, match=r"here: 'A' is a page that .* has read; give pages that are held"
+            ):
+                calibrate(linker, [document], own_links=True)
+        else:
+            calibrate(linker, [document], own_links=True)
+
+
+def test_optional_mentions_tell_nothing(small: Linker) -> None:
+    """As if they were not there. The table knows no QIDs, so that titles tell pages."""
+    document = page("A", "A", "B", "B", "C")
+    given = document.mentions or ()
+    changed = [replace(each, qid="Q7", optional=number in (1, 4)) for number, each in enumerate(given)]
+    some = [given[number] for number in (0, 2, 3)]
+    found, expected = (
+        calibrate(small, [replace(document, mentions=tuple(each))]) for each in (changed, some)
+    )
+    assert found == expected
+    assert found[1]["mentions"] == 3
+
+
+def test_what_is_left_out_of_documents_is_counted(
+    small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, output = tmp_path / "gold.jsonl", tmp_path / "calibration.json"
+    wrong = {"id": "x", "text": "Ann", "mentions": [{"start": 0, "end": 9}]}
+    gold.write_text(f"{{\n{json.dumps(to_json(page('A', 'B')))}\n{json.dumps(wrong)}\n{{\n")
+    asked = ["calibrate", "--documents", gold, "--mentions", tmp_path / "mentions", "--output", output]
+    main([*map(str, asked), "--on-error", "skip"])
+    out, err = capsys.readouterr()
+    fit = json.loads(out)["fit"]
+    counts = ("mentions_left_out", "documents_left_out", "like_mentions_left_out", "like_documents_left_out")
+    assert [fit[name] for name in counts] == [1, 2, 0, 0]
+    assert f"left out: {gold}:3: mentions[0]: start, end spans 0 to 9" in err
+    assert f"(the first at {gold}:1)" in err
+
+
+def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
+    """Not so a page that the dump lacks: it tells the threshold alone, and the error of all."""
+    certain, fit = calibrate(small, [page("A", "A", "A", "B", "B")])
+    unsure, _ = calibrate(small, [page("A", "A", "A", "D", "E")])
+    assert certain.discount == 0.0 < unsure.discount
+    assert fit["expected_calibration_error"] == fit["expected_calibration_error_of_all"]
+    never, _ = calibrate(small, [page("A", *["D"] * 4)])
+    assert never.discount == pytest.approx(MOST_DISCOUNT, abs=1e-3)
+    lacking, fit = calibrate(small, [page("A", "A", "A", None, "No such")])
+    assert lacking.discount == 0.0
+    assert (fit["in_knowledge_base"], fit["right_among_candidates"]) == (3, 3)
+    # A is right three times, and what is said of "b" is wrong twice.
+    sure = [float(lacking.probabilities(each, 4).max()) for each in ([2 / 3, 1 / 3], [3 / 4, 1 / 4])]
+    assert fit["expected_calibration_error"] == pytest.approx(1 - sure[0])
+    assert fit["expected_calibration_error_of_all"] == pytest.approx((3 * (1 - sure[0]) + 2 * sure[1]) / 5)
+    assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25
+    with pytest.raises(
+        ValueError, match="none of 2 mentions has its page among its candidates; give documents"
+    ):
+        calibrate(small, [page("D", None)])
+
+
+def test_texts_that_are_to_be_linked_change_the_offset_alone(
+    small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their titles have no part in it; and the command reads them from a file."""
+    contexts = write_context_table(tmp_path / "contexts", {"A": {"z": 1.0}, "B": {"a": 1.0}})
+    linker, pages = replace(small, contexts=contexts), [page("A", "A", "A", "B", "B")]
+    plain, before = calibrate(linker, pages)
+    adapted, fit = calibrate(linker, pages, like=[page(*[None] * 5)] * 3)
+    assert adapted.uncommon_offset != 0.0 == plain.uncommon_offset
+    assert replace(adapted, uncommon_offset=0.0) == plain
+    assert [(each["like"], each["like_mentions"]) for each in (before, fit)] == [(0, 0), (3, 15)]
+    assert calibrate(linker, pages, like=[page("B", "B", "B", "C", "C")] * 3)[0] == adapted
+    assert calibrate(linker, pages, like=pages)[0].uncommon_offset == pytest.approx(0.0, abs=0.02)
+    lacking = page("A", "A", "A", None, "No such"), page("A", "A", "A")
+    assert len({calibrate(linker, [each], like=pages)[0].uncommon_offset for each in lacking}) == 1
+    with pytest.raises(
+        ValueError, match=r"--like: no mention of its 1 documents has several candidates; give more"
+    ):
+        calibrate(linker, pages, like=[page()])
+    with pytest.raises(
+        ValueError, match="--like: counts alone do not read a text; give --model or --contexts"
+    ):
+        calibrate(small, pages, like=pages)
+    for name, documents in (
+        ("gold", pages),
+        ("like", [replace(page(*[None] * 5), id=str(n)) for n in range(3)]),
+    ):
+        (tmp_path / name).write_text("".join(json.dumps(to_json(each)) + "\n" for each in documents))
+    asked = ["--documents", "gold", "--mentions", "mentions", "--contexts", "contexts", "--like", "like"]
+    words = [word if word.startswith("--") else str(tmp_path / word) for word in asked]
+    main(["calibrate", *words, "--output", str(tmp_path / "calibration.json")])
+    assert json.loads(capsys.readouterr().out)["uncommon_offset"] == adapted.uncommon_offset
+
+
+# By a model, and by the command
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
+    """A real document (`documents.jsonl`), a mention table (`mentions`), a random model (`weights`, `tokenizer`)."""
+    folder = tmp_path_factory.mktemp("calibration")
+    [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", LeftOut())[:1]
+    (folder / "documents.jsonl").write_text(json.dumps(to_json(document)))
+    table = write_mentions(folder / "mentions", pages_of([document]))
+    train_tokenizer([document.text], folder / "tokenizer", CONFIG.vocab_size)
+    words = WordTokenizer.load(folder / "tokenizer").vocab_size
+    torch.manual_seed(0)
+    config = replace(CONFIG, vocab_size=words, entity_vocab_size=len(table.vocab), initializer_range=0.3)
+    save_model(folder / "weights", LukeForPretraining(config).eval())
+    return folder
+
+
+@pytest.mark.parametrize("is_global", [True, False])
+def test_link_answers_what_was_calibrated(work: Path, is_global: bool) -> None:
+    table = MentionTable(str(work / "mentions"))
+    model = load_model(work / "weights", table, WordTokenizer.load(work / "tokenizer"), device="cpu")
+    linker = Linker(CandidateFinder(table), Annotator(table), model=model, is_global=is_global)
+    documents = read_documents(work / "documents.jsonl")
+    certainty, fit = calibrate(linker, documents)
+    assert certainty.prior_weight != 1
+    assert certainty.temperature != 1
+    calibrated = replace(linker, certainty=replace(certainty, min_probability=0.0))
+    records = [
+        Record("here", {"text": each.text, "mentions": to_json(each)["mentions"]}) for each in documents
+    ]
+    answers = [each for answer in calibrated.answer(records) for each in answer["mentions"]]
+    golds = [mention.title for each in documents for mention in each.mentions or ()]
+    pairs = [
+        (each["probability"], each["title"] == gold)
+        for each, gold in zip(answers, golds, strict=True)
+        if each["title"]
+    ]
+    error = reliability(*zip(*pairs, strict=True))["expected_calibration_error"]
+    assert fit["expected_calibration_error"] == pytest.approx(error, abs=1e-5)
+    # The weights are those of the local way, whichever way they are for; given ones are taken.
+    local, _ = calibrate(replace(linker, is_global=False), documents)
+    weights = [
+        (each.prior_weight, each.context_weight, each.coherence_weight, each.unknown_offset)
+        for each in (certainty, local)
+    ]
+    assert weights[0] == weights[1]
+    assert calibrate(linker, documents, weights=local) == (certainty, fit)
+    assert calibrate(linker, documents, weights=Certainty(prior_weight=3.0))[0].prior_weight == 3.0
+    # The threshold is on these probabilities, too.
+    kept = [right for probability, right in pairs if probability >= certainty.min_probability]
+    assert fit["f1"] == pytest.approx(2 * sum(kept) / (len(kept) + len(golds)), abs=1e-5)
+
+
+def test_calibrate_writes_what_link_reads(
+    work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, gold = str(work / "mentions"), str(work / "documents.jsonl")
+    model = ["--model", str(work / "weights"), "--tokenizer", str(work / "tokenizer"), "--device", "cpu"]
+    path = tmp_path / "calibration.json"
+    asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", str(path)]
+    main([*asked, "--local", *model])
+    values: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert values == json.loads(path.read_text())
+    assert values["made_for"]["mode"] == "local"
+    link = ["link", gold, "--mentions", table, "--calibration", str(path)]
+    main([*link, "--local", *model, "--min-probability", "1"])
+    sure = json.loads(capsys.readouterr().out)["mentions"]
+    main([*link, "--local", *model])
+    answers = json.loads(capsys.readouterr().out)["mentions"]
+    assert {each["title"] for each in sure} == {None} != {each["title"] for each in answers}
+    assert [each["probability"] for each in sure] == [each["probability"] for each in answers]
+    for wrong, message in ((["--local"], "made for model"), (model, "made for mode local, used with global")):
+        with pytest.raises(SystemExit, match=rf"calibration.json: {message}"):
+            main([*link, *wrong])
+    with pytest.raises(SystemExit, match=r"--output .*: a folder; give a file in it$"):
+        main([*asked[:-1], str(tmp_path)])
+    # The same bytes again.
+    before = path.read_bytes()
+    main([*asked, "--local", *model])
+    assert path.read_bytes() == before

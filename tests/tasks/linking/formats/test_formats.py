@@ -1,0 +1,324 @@
+"""Linked documents in each format, read again by what reads such files; texts, titles and ids are hostile."""
+
+import html
+import io
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from pipeline.mediawiki.site import SiteInfo
+from pipeline.wikitext.extract import extract
+from tasks.linking.documents.aida import read_aida
+from tasks.linking.documents.document import Document
+from tasks.linking.formats.addresses import address, wiki_of
+from tasks.linking.formats.formats import find_format
+from tasks.serving.formats import Format
+from tests.support.properties import given, st
+from tests.tasks.serving.test_formats import TAGS, Page
+
+FACTS = {"dump": ["enwiki-2006.xml.bz2"]}
+WIKI = "https://en.wikipedia.org/wiki/"
+NAMESPACES = ((0, ""), (6, "File"), (14, "Category"))
+TEXT = "<b>Ada</b> met\nAlan Turing's 😀 [[friend]] in São Paulo. {{x}} & ''Bob''"
+
+
+def mention(start: int, end: int, title: str | None, text: str = TEXT, **more: Any) -> dict[str, Any]:
+    answer = {"mention": text[start:end], "start": start, "end": end, "title": title, "page_id": None}
+    return {**answer, "probability": None if title is None else 0.5, "step": "exact", **more}
+
+
+def linked(text: str, *found: tuple[str, str | None], **more: Any) -> dict[str, Any]:
+    """A document in which each of these parts, in order, is a mention of a title."""
+    mentions, place = [], 0
+    for part, title in found:
+        start = text.index(part, place)
+        place = start + len(part)
+        mentions.append(mention(start, place, title, text, **more))
+    return {"id": "a", "text": text, "mentions": mentions}
+
+
+DOCUMENT = linked(
+    TEXT, ("Ada", "Ada (given name)"), ("Alan Turing", "Alan Turing"), ("friend", None), ("São Paulo", "São Paulo"),
+    ("Bob", "Rock 'n'' roll"),
+)  # fmt: skip
+
+
+def written(form: Format, *documents: dict[str, Any]) -> str:
+    return form.begin + "".join(form.answer({"line": 1}, each) for each in documents) + form.end
+
+
+# Where pages are
+
+
+@pytest.mark.parametrize(
+    ("dumps", "wiki"),
+    [
+        (["enwiki-2006-12k.xml.bz2"], WIKI),
+        (["simplewiki-20261101-pages-articles.xml.bz2"], "https://simple.wikipedia.org/wiki/"),
+        (["zh_min_nanwiki-1.xml", "zh_min_nanwiki-2.xml"], "https://zh-min-nan.wikipedia.org/wiki/"),
+        (["enwiktionary-20261101.xml"], None),
+        (["commonswiki-20261101.xml"], None),
+        (["dump.xml.bz2"], None),
+        (["enwiki-1.xml", "dewiki-1.xml"], None),
+        (["javascript:wiki-"], None),
+        ([], None),
+    ],
+)
+def test_the_dump_tells_the_wiki(dumps: list[str], wiki: str | None) -> None:
+    assert wiki_of({"dump": dumps, "language": "en"}) == wiki
+
+
+@given(st.text(st.sampled_from("aB \t\n\0\"'<>&?#%/\\:é😀\u202e[|"), max_size=20))
+def test_an_address_is_one_of_the_wiki_whatever_the_title(title: str) -> None:
+    found = address(WIKI, title)
+    assert re.fullmatch(r"https://en\.wikipedia\.org/wiki/[\w%./:,~-]*", found, re.ASCII)
+    assert unquote(found.removeprefix(WIKI)) == title.replace(" ", "_")
+
+
+# Columns
+
+
+def read(content: str, folder: Path) -> list[Document]:
+    path = folder / "linked.tsv"
+    path.write_text(content, encoding="utf-8")
+    return list(read_aida(path))
+
+
+def named(document: Document) -> list[tuple[str, str | None]]:
+    return [(document.text[each.start : each.end], each.title) for each in document.mentions or ()]
+
+
+@pytest.mark.parametrize("facts", [FACTS, {}], ids=["with addresses", "by YAGO's names"])
+def test_columns_are_read_again(facts: dict[str, Any], tmp_path: Path) -> None:
+    second = linked(
+        "the null\n\nand New\nYork-based x", ("null", "null"), ("New\nYork", "New York"), ("b", "B!")
+    )
+    [first, again] = read(written(find_format("conll", facts), DOCUMENT, second), tmp_path)
+    assert [first.id, again.id] == ["a", "a"]
+    assert named(first) == [(each["mention"], each["title"]) for each in DOCUMENT["mentions"]]
+    assert named(again) == [("null", "null"), ("New York", "New York"), ("b", "B!")]
+    assert first.text.split("\n")[1].startswith("Alan Turing 's 😀 [ [ friend ] ]")
+
+
+def test_a_sentence_goes_on_behind_a_mention_inside_a_word() -> None:
+    document = linked(
+        "China-based firms\nAthens_Troy x", ("China", "China"), ("Athens", "Athens"), ("Troy", "Troy")
+    )
+    words = [line.split("\t")[0] for line in written(find_format("conll", {}), document).split("\n")]
+    assert words == ["-DOCSTART- (a)", "China", "-based", "firms", "", "Athens", "_", "Troy", "x", "", ""]
+
+
+def test_a_document_without_id_is_named_by_its_place() -> None:
+    for place, name in (({"line": 3}, "3"), ({"file": "a/b.txt"}, "a/b.txt")):
+        for form, heading in (("conll", f"-DOCSTART- ({name})\n"), ("wikitext", f"== {name} ==\n")):
+            answer = find_format(form, {}).answer(place, {"text": "x", "mentions": []})
+            assert answer.startswith(heading)
+
+
+def test_columns_are_those_of_aida() -> None:
+    document = linked("Ada Byron met Bob", ("Ada Byron", "Ada (x)"), ("Bob", None), page_id=7)
+    name = "Ada Byron\tAda_\\u0028x\\u0029"
+    assert written(find_format("conll", FACTS), document) == (
+        f"-DOCSTART- (a)\nAda\tB\t{name}\t{WIKI}Ada_%28x%29\t7\nByron\tI\t{name}\t{WIKI}Ada_%28x%29\t7\n"
+        "met\nBob\tB\tBob\t--NME--\n\n"
+    )
+    assert f"Ada\tB\t{name}\t\t7\n" in written(find_format("conll", {}), document)
+
+
+SIGNS = st.text(st.sampled_from("ab-.,' \n\t\u200b\u2028_&😀é[(|\\u0"), min_size=1, max_size=20)
+TITLES = st.text(st.sampled_from("aB(é😀'\"<&%?+\\u04_:-"), min_size=1, max_size=6)
+TITLES = TITLES.filter(lambda title: "%" not in title and title.strip("_") == title and "__" not in title)
+
+
+@given(SIGNS, st.lists(st.integers(0, 20), max_size=6, unique=True), TITLES, st.booleans())
+def test_any_mentions_are_read_from_columns(
+    text: str, places: list[int], title: str, has_address: bool
+) -> None:
+    title = title.replace("_", " ")
+    ends = sorted({min(place, len(text)) for place in places})
+    mentions = [mention(*span, title, text) for span in zip(ends[::2], ends[1::2], strict=False)]
+    values = {"id": 1, "text": text, "mentions": mentions}
+    form = find_format("conll", FACTS if has_address else {})
+    with tempfile.TemporaryDirectory() as folder:
+        if not all(bare(each["mention"]) for each in mentions):
+            with pytest.raises(ValueError, match="has no word"):
+                written(form, values)
+            return
+        [found] = read(written(form, values), Path(folder))
+    assert bare(found.text) == bare(text)
+    assert [(bare(part), page) for part, page in named(found)] == [
+        (bare(each["mention"]), title) for each in mentions
+    ]
+
+
+def bare(text: str) -> str:
+    return "".join(text.replace("\u200b", "").split())
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (linked("a -DOCSTART-@b.de c"), "the word '-DOCSTART-@b.de' fits in no column"),
+        (linked("a\0b"), "fits in no column"),
+        ({**DOCUMENT, "id": "a\tb"}, r"id is 'a\\tb'; columns want one without tabs"),
+        (linked("a   b", ("  ", "A")), "the mention '  ' has no word"),
+    ],
+)
+def test_what_fits_in_no_column_is_an_error(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        written(find_format("conll", FACTS), values)
+
+
+@pytest.mark.parametrize("name", ["conll", "html", "wikitext"])
+def test_mentions_that_overlap_are_an_error(name: str) -> None:
+    values = {"text": TEXT, "mentions": [mention(3, 6, "A"), mention(0, 4, "B")]}
+    with pytest.raises(ValueError, match=r"the mentions '<b>A' at 0 and 'Ada' at 3 overlap.*--format json"):
+        written(find_format(name, FACTS), values)
+
+
+# A page
+
+
+class Links(Page):
+    """As `Page`, with links among the marks."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        super().handle_starttag(tag, attrs)
+        if tag == "a":
+            self.marks.append(("", dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        super().handle_data(data)
+        if "a" in self.open:
+            text, attributes = self.marks[-1]
+            self.marks[-1] = text + data, attributes
+
+
+HOSTILE = "\"><script>alert(1)</script>'&"
+
+
+def test_a_page_has_texts_with_links_and_tooltips() -> None:
+    candidates = [{"title": HOSTILE, "probability": 0.5, "prior": 0.25}]
+    hostile = {**linked("Ann", ("Ann", HOSTILE), candidates=candidates), "id": HOSTILE}
+    form = find_format("html", FACTS)
+    content = form.begin + form.answer({"line": 1}, DOCUMENT) + form.answer({"line": 2}, hostile)
+    content += (
+        form.answer({"line": 3}, {"text": "x", "mentions": []}) + form.error({"line": 4}, HOSTILE) + form.end
+    )
+    found = Links(content)
+    assert set(found.tags) == TAGS | {"a"}
+    assert found.texts[1:] == [TEXT, "Ann", "x", HOSTILE]
+    _, _, *marks = found.marks  # behind the legend
+    assert [text for text, _ in marks] == [*(each["mention"] for each in DOCUMENT["mentions"]), "Ann"]
+    assert marks[0][1] == {
+        "href": f"{WIKI}Ada_%28given_name%29", "rel": "noreferrer", "title": "Ada (given name) 50.0%",
+    }  # fmt: skip
+    assert marks[2][1] == {"class": "none", "title": "no page"}
+    assert marks[5][1]["title"] == f"{HOSTILE} 50.0%\n{HOSTILE} 50.0%, prior 25.0%"
+    headings = re.findall("<h2>(.*)</h2>", content)
+    assert headings == ["a", html.escape(HOSTILE), "line 3", "line 4"]
+    assert all((each.get("href") or WIKI).startswith(WIKI) for _, each in marks)
+    assert not re.search(r"src=|url\(|@import", content)
+    assert "default-src 'none'" in content
+
+
+def test_without_the_wiki_there_are_no_links() -> None:
+    content = written(find_format("html", {"dump": ["dump.xml"]}), DOCUMENT)
+    assert "href" not in content
+    assert Page(content).marks[2] == ("Ada", {"title": "Ada (given name) 50.0%"})
+
+
+# Wikitext
+
+
+def extracted(values: dict[str, Any], language: str = "en") -> list[tuple[str, list[tuple[str, str]]]]:
+    """Each paragraph of the wikitext as the pipeline reads it, with its links."""
+    site = SiteInfo(language, f"{language}wiki", "first-letter", NAMESPACES)
+    return [
+        (each.text, [(each.text[link.start : link.end], link.target) for link in each.links])
+        for each in extract(written(find_format("wikitext", FACTS), values), site).paragraphs
+    ]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar", "zh"])
+def test_the_pipeline_reads_the_links_again(language: str) -> None:
+    links = [(each["mention"], each["title"]) for each in DOCUMENT["mentions"] if each["title"]]
+    [(text, found)] = extracted(DOCUMENT, language)
+    assert "".join(text.split()) == "".join(TEXT.split())  # ends of lines are blanks, but in Chinese nothing
+    assert found == links
+
+
+def test_colons_make_no_files_and_letters_beside_stay_beside() -> None:
+    values = linked("In xChinas a b", ("China", "Category: China"), ("a", "/b"), ("b", "Star Trek: TNG"))
+    assert written(find_format("wikitext", FACTS), values) == (
+        "== a ==\nIn &#120;[[:Category: China|China]]&#115; [[:/b|a]] [[:Star Trek: TNG|b]]\n\n"
+    )
+    [(text, links)] = extracted(linked("In xChinas", ("China", "China")))
+    assert (text, links) == ("In xChinas", [("China", "China")])
+
+
+@pytest.mark.parametrize("title", ["A|B", "A]]", "A\nB", "{{A}}", "A#b", " "])
+def test_a_title_that_is_none_is_an_error(title: str) -> None:
+    with pytest.raises(ValueError, match="fits in no link of wikitext"):
+        written(find_format("wikitext", FACTS), linked("Ann", ("Ann", title)))
+
+
+PARTS = (
+    "[ ] { } | < > & ' = * # : ; ! ~ _ - a B é 😀 [[x|y]] {{t}} <!-- <nowiki> __TOC__ ---- &amp; &#91; <ref>"
+)
+PARTS += " {| |} -{a}- </nowiki> http://a.b/c mailto:a@b.c"
+MARKUP = st.lists(
+    st.sampled_from([*PARTS.split(), " ", "\n", "\n\n", "http://a.b ", "[http://x y]", "ISBN 1234567890"]),
+    max_size=8,
+)
+
+
+@given(MARKUP, MARKUP, MARKUP)
+def test_any_text_is_read_as_it_is(before: list[str], inside: list[str], behind: list[str]) -> None:
+    parts = ["x" + "".join(before) + "x ", "y" + "".join(inside) + "y", " z" + "".join(behind) + "z"]
+    text, place = "".join(parts), len(parts[0])
+    values = {"text": text, "mentions": [mention(place, place + len(parts[1]), "A", text)]}
+    found = extracted(values)
+    assert " ".join(each for each, _ in found).split() == text.split()
+    assert [(" ".join(part.split()), title) for _, links in found for part, title in links] == [
+        (" ".join(parts[1].split()), "A")
+    ]
+
+
+# The command
+
+
+def test_the_command_writes_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+    from tasks.linking.__main__ import main
+    from tests.support.mentions import ARTICLES, small_pages, write_mentions
+
+    write_mentions(tmp_path, small_pages(ARTICLES), size=4)
+    record = {"text": "Ann met Bob.", "mentions": [{"start": 0, "end": 3}, {"start": 2, "end": 4}]}
+    data = f"{json.dumps({'id': 'a', 'text': 'Ann met Bob.'})}\n{json.dumps(record)}\n".encode()
+
+    def run(name: str) -> tuple[str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+        with pytest.raises(SystemExit, match=r"^1$"):
+            main(["link", "--format", name, "--mentions", str(tmp_path)])
+        out, err = capsys.readouterr()
+        return out, err
+
+    wrong = "error: stdin:2: the mentions 'Ann' at 0 and 'n ' at 2 overlap"
+    out, err = run("conll")
+    assert out == "-DOCSTART- (a)\nAnn\tB\tAnn\tA\t\t0\nmet\nBob\tB\tBob\tB\t\t1\n.\n\n"
+    assert err.startswith(wrong)
+    out, err = run("wikitext")
+    assert out == "== a ==\n[[A|Ann]] met [[B|Bob]].\n\n"
+    assert err.startswith(wrong)
+    out, err = run("html")
+    assert '<mark title="A 50.0%">Ann</mark> met <mark title="B 100.0%">Bob</mark>.' in out
+    assert "&#x27;Ann&#x27; at 0" in out
+    assert "error" not in err

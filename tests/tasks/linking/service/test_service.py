@@ -1,0 +1,292 @@
+"""The service through its real application, and once as a process on a port of its own."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+pytest.importorskip("fastapi", reason="the service is made of it")
+pytest.importorskip("uvicorn", reason="the service runs in it")
+pytest.importorskip("httpx", reason="the service is asked with it")
+
+from starlette.testclient import TestClient
+
+from pipeline.lookup.annotator import Annotator
+from tasks.linking.__main__ import main
+from tasks.linking.candidates import CandidateFinder
+from tasks.linking.linker import Linker
+from tasks.linking.service import service
+from tasks.linking.service.service import Limits, make_app
+from tests.support import ROOT
+from tests.support.mentions import ARTICLES, DUMP, small_pages, write_mentions
+
+LIMITS = Limits(bytes=2000, documents=3, requests=2)
+TEXT = "Ann met Bob."
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mentions")
+    write_mentions(folder, small_pages(ARTICLES), size=4)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def linker(table: Path) -> Linker:
+    annotator = Annotator.open(table, min_commonness=0.0)
+    return Linker(CandidateFinder(annotator.table), annotator)
+
+
+@pytest.fixture(scope="module")
+def client(linker: Linker) -> Iterator[TestClient]:
+    with TestClient(make_app(linker, LIMITS), raise_server_exceptions=False) as client:
+        yield client
+
+
+def titles(document: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(each["mention"], each["title"]) for each in document["mentions"]]
+
+
+def test_documents_are_linked(client: TestClient, linker: Linker) -> None:
+    """As the command does it: what a document has beside stays."""
+    given = {"text": TEXT, "mentions": [{"start": 8, "end": 11}], "more": 1}
+    answer = client.post("/link", json={"documents": [{"id": "é", "text": TEXT}, given]})
+    assert answer.status_code == 200
+    first, second = answer.json()["documents"]
+    assert (first["id"], first["text"], titles(first)) == ("é", TEXT, [("Ann", "A"), ("Bob", "B")])
+    assert (second["more"], titles(second)) == (1, [("Bob", "B")])
+    assert second["mentions"] == [{**first["mentions"][1], "link_probability": None}]
+    assert "candidates" not in first["mentions"][0]
+
+
+def test_candidates_come_on_request(client: TestClient) -> None:
+    request = {"documents": [{"text": "ab"}], "candidates": True}
+    [document] = client.post("/link", json=request).json()["documents"]
+    assert [(each["title"], each["prior"]) for each in document["mentions"][0]["candidates"]] == [
+        ("A", 0.75),
+        ("B", 0.25),
+    ]
+    assert client.post("/link", json={"documents": []}).json() == {"documents": []}
+
+
+def test_health_names_the_table(client: TestClient, linker: Linker) -> None:
+    assert client.get("/health").json() == {
+        "status": "ok",
+        "language": "en",
+        "dump": [DUMP],
+        "names": len(linker.finder.table),
+        "model": False,
+        "contexts": False,
+        "ner": False,
+    }
+
+
+DOCUMENTS = "request: documents"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        (b"{", 400, "request: not JSON (Expecting property name enclosed in double quotes, column 2)"),
+        (b'{"documents": []}\xff', 400, "request: byte 17 is not UTF-8; send JSON in UTF-8"),
+        (b"[]", 400, "request: found []; wanted a JSON object"),
+        (b"[" * 1500, 400, "request: nested too deep; wanted a JSON object of texts, numbers and lists"),
+        (b"{}", 400, "request: no field 'documents'; wanted a list of objects"),
+        (b'{"documents": [3]}', 400, f"{DOCUMENTS}[0] is 3; wanted an object"),
+        (
+            b'{"documents": [], "top": 1}',
+            400,
+            "request: unknown field 'top'; wanted documents and candidates",
+        ),
+        (b'{"documents": [], "candidates": 1}', 400, "request: candidates is 1; wanted true or false"),
+        (b'{"documents": [{"text": "a"}, {"text": 3}]}', 400, f"{DOCUMENTS}[1]: text is 3; wanted a text"),
+        (
+            b'{"documents": [{"text": "Ann", "mentions": [{"start": 2, "end": 9}]}]}',
+            400,
+            f"{DOCUMENTS}[0]: mentions[0]: start, end spans 2 to 9; wanted a start below the end, "
+            "within 0 to 3 characters",
+        ),
+        (
+            b'{"documents": [{"text": "\\ud83d"}]}',
+            400,
+            "request: \\ud83d is half of a surrogate pair, in documents[0].text; write both or leave it out",
+        ),
+        (b'{"documents": [{}, {}, {}, {}]}', 413, "request: 4 documents; wanted 3 at most"),
+        (b" " * 2001, 413, "the request has more than 2,000 bytes; send fewer documents at once"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_line(client: TestClient, body: bytes, status: int, message: str) -> None:
+    answer = client.post("/link", content=body)
+    assert (answer.status_code, answer.json()) == (status, {"error": message})
+
+
+def test_a_body_of_unknown_length_is_bounded(client: TestClient) -> None:
+    read = []
+
+    def parts() -> Iterator[bytes]:
+        for number in range(100):
+            read.append(number)
+            yield b" " * 500
+
+    assert client.post("/link", content=parts()).status_code == 413
+
+
+def test_what_is_not_there_is_json(client: TestClient) -> None:
+    for answer, status in (
+        (client.get("/nowhere"), 404),
+        (client.get("/link"), 405),
+        (client.get("/docs"), 404),
+    ):
+        assert answer.status_code == status
+        assert list(answer.json()) == ["error"]
+
+
+def test_what_no_one_foresaw_shows_nothing_of_the_program(
+    linker: Linker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("secret\npath")
+
+    monkeypatch.setattr(Linker, "answer", fail)
+    with TestClient(make_app(linker, LIMITS), raise_server_exceptions=False) as client:
+        answer = client.post("/link", json={"documents": [{"text": TEXT}]})
+    assert answer.status_code == 500
+    assert answer.json() == {"error": "RuntimeError; the service's stderr says more"}
+
+
+def test_too_many_requests_are_refused(linker: Linker) -> None:
+    with TestClient(make_app(linker, Limits(requests=0))) as client:
+        answer = client.post("/link", json={"documents": []})
+    assert answer.status_code == 503
+    assert answer.json() == {"error": "0 requests are being answered; ask again later"}
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (None, 408, "the request was not there after 0.05 seconds; send it at once"),
+        (asyncio.CancelledError(), 503, "the service ends; ask again later"),
+    ],
+)
+def test_a_slow_client_is_not_waited_for(
+    linker: Linker, raised: BaseException | None, status: int, said: str
+) -> None:
+    """Its place is free again, so that a second one is told the same."""
+    app = make_app(linker, Limits(requests=1, reading=0.05))
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/link",
+        "headers": [],
+        "query_string": b"",
+        "http_version": "1.1",
+    }
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        if raised:
+            raise raised
+        await asyncio.sleep(60)
+        return {}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    for _ in range(2):
+        asyncio.run(app({**scope}, receive, send))
+    assert [each["status"] for each in sent if each["type"] == "http.response.start"] == [status] * 2
+    assert [json.loads(each["body"]) for each in sent if each.get("body")] == [{"error": said}] * 2
+
+
+def test_the_service_describes_itself(client: TestClient, linker: Linker) -> None:
+    """All fields of an answer are described, and nothing but the page on request comes from elsewhere."""
+    made = client.get("/openapi.json").json()
+    assert {path: [*methods] for path, methods in made["paths"].items()} == {
+        "/link": ["post"],
+        "/health": ["get"],
+    }
+    link = made["paths"]["/link"]["post"]
+    example = link["requestBody"]["content"]["application/json"]["example"]
+    assert client.post("/link", json=example).status_code == 200
+    assert {"200", "400", "408", "413", "500", "503"} == link["responses"].keys()
+    answered = link["responses"]["200"]["content"]["application/json"]["schema"]["properties"]["documents"]
+    mention = answered["items"]["properties"]["mentions"]["items"]["properties"]
+    request = {"documents": [{"text": "ab"}], "candidates": True}
+    [found] = client.post("/link", json=request).json()["documents"][0]["mentions"]
+    assert found.keys() <= mention.keys()
+    assert found["candidates"][0].keys() == mention["candidates"]["items"]["properties"].keys()
+    assert "http" not in json.dumps(made)
+    with TestClient(make_app(linker, LIMITS, docs=True)) as with_page:
+        page = with_page.get("/docs").text
+    assert "https://cdn.jsdelivr.net/" in page
+    assert "/openapi.json" in page
+
+
+# The process
+
+
+def test_a_process_serves_until_it_is_told_to_end(table: Path) -> None:
+    command = [sys.executable, "-m", "tasks.linking", "serve", "--mentions", str(table), "--port", "0"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stderr
+            said = process.stderr.readline().split()
+            assert said[:2] == ["listening", "at"]
+            assert said[2].startswith("http://127.0.0.1:")
+            body = json.dumps({"documents": [{"text": TEXT}]}).encode()
+            with urlopen(Request(f"{said[2]}/link", body), timeout=30) as answer:
+                [document] = json.load(answer)["documents"]
+            assert titles(document) == [("Ann", "A"), ("Bob", "B")]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()
+
+
+def test_the_body_of_an_answer_does_not_wait_for_its_head_to_be_received() -> None:
+    with service.listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def stopped(*arguments: object) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(["serve", *map(str, arguments)])
+    message = str(ended.value)
+    assert "\n" not in message
+    return message
+
+
+def test_a_port_that_is_taken_is_named(table: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = stopped("--mentions", table, "--port", port)
+    assert (
+        message == f"error: --host 127.0.0.1 --port {port}: Address already in use; give others, or --port 0"
+    )
+    assert "--port 99999" in stopped("--mentions", table, "--port", 99999)
+
+
+def test_packages_that_are_missing_are_named(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = service.importlib.util.find_spec
+    monkeypatch.setattr(
+        service.importlib.util,
+        "find_spec",
+        lambda name: None if name in ("fastapi", "uvicorn") else find(name),
+    )
+    assert stopped("--mentions", table) == (
+        "error: serve needs packages that are not installed; pip install fastapi uvicorn"
+    )

@@ -1,0 +1,289 @@
+"""Candidates of mentions, by brute force over the oracle's tables."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from pipeline.lookup.mentions import MentionTable
+from tasks.linking.candidates import (
+    DOCUMENT,
+    EXACT,
+    LETTERS,
+    NONE,
+    STEPS,
+    TITLE,
+    Candidate,
+    CandidateFinder,
+    Candidates,
+    longer_mentions,
+    taken_over,
+)
+from tasks.linking.documents.document import Document, Mention
+from tests.support import DATA
+from tests.support import oracle_tables as oracle
+from tests.support.mentions import ARTICLES, Table, pages_of_dump, small_pages, write_mentions
+from tests.support.oracle_tables import Pages, Row
+from tests.support.properties import given, st
+
+
+@pytest.fixture(scope="module", params=["fixed", "paper"])
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Table, MentionTable]:
+    folder = tmp_path_factory.mktemp("mentions")
+    table = write_mentions(folder, pages_of_dump(DATA / "wiki-40.xml", 1 << 20), request.param, size=12)
+    return table, MentionTable(str(folder))
+
+
+def by_force(table: Table, text: str, most: int) -> tuple[str, list[tuple[str, int | None, float]]]:
+    """The step and the candidates by loops over all rows."""
+    ids = {row["title"]: row["entity_id"] for row in table.targets}
+    named = oracle.fold(text) if table.profile == "paper" else text
+    rows = [row for row in table.mentions if row["mention"] == named]
+    if rows:
+        rows.sort(key=lambda row: (-row["link_count"], row["title"]))
+        return EXACT, [(row["title"], row["entity_id"], row["commonness"]) for row in rows[:most]]
+    ends = {title: oracle.follow(title, table.titles)[0] for title in {*table.titles, *ids}}
+    ends = {title: end for title, end in ends.items() if end in ids}
+    for title in (text, text[:1].upper() + text[1:]):
+        if title in ends:
+            return TITLE, [(ends[title], ids[ends[title]], 1.0)]
+    letters = oracle.letters_of(text)
+    links, total = Counter[str](), 0
+    for name in {
+        row["mention"] for row in table.mentions if letters and oracle.letters_of(row["mention"]) == letters
+    }:
+        rows = [row for row in table.mentions if row["mention"] == name]
+        total += rows[0]["total_links"]
+        links.update({row["title"]: row["link_count"] for row in rows})
+    reached = {end for title, end in ends.items() if letters and oracle.letters_of(title) == letters}
+    links.update(reached)
+    total += len(reached)
+    ranked = sorted(links, key=lambda title: (-links[title], title))[:most]
+    return LETTERS if ranked else NONE, [(title, ids[title], links[title] / total) for title in ranked]
+
+
+def links_by_force(table: Table, text: str, step: str) -> int:
+    """Of how many links the candidates are; a title is one, as each title that has the same letters."""
+    if step in (TITLE, NONE):
+        return int(step == TITLE)
+    if step == EXACT:
+        named = oracle.fold(text) if table.profile == "paper" else text
+        return sum(row["link_count"] for row in table.mentions if row["mention"] == named)
+    letters = oracle.letters_of(text)
+    ends = {
+        oracle.follow(title, table.titles)[0]
+        for title in {*table.titles, *(row["title"] for row in table.targets)}
+        if oracle.letters_of(title) == letters
+    }
+    names = sum(row["link_count"] for row in table.mentions if oracle.letters_of(row["mention"]) == letters)
+    return names + len(ends & {row["title"] for row in table.targets})
+
+
+@pytest.mark.parametrize("most", [1, 2, 30])
+def test_candidates_are_those_of_loops(made: tuple[Table, MentionTable], most: int) -> None:
+    """Of all names and titles as they are, in other cases, with signs, and without."""
+    table, mentions = made
+    finder, steps = CandidateFinder(mentions, most), Counter[str]()
+    texts = {row["mention"] for row in table.mentions} | set(table.titles)
+    texts |= {
+        change(text) for text in texts for change in (str.upper, str.lower, "{}.".format, lambda t: t[1:])
+    }
+    for text in sorted(texts - {""}):
+        found = finder.of(text)
+        step, expected = by_force(table, text, most)
+        assert found.step == step, text
+        assert [each[:2] for each in found.items] == [each[:2] for each in expected], text
+        assert [each.prior for each in found.items] == pytest.approx([each[2] for each in expected])
+        assert found.links == links_by_force(table, text, step)
+        steps[step] += 1
+    assert set(steps) == set(STEPS) - {DOCUMENT}
+    assert finder.of("   ") == finder.of("") == Candidates(NONE, ())
+
+
+def test_own_links_are_taken_out_as_if_the_page_had_none(
+    made: tuple[Table, MentionTable], tmp_path: Path
+) -> None:
+    """Of all names and titles, beside a table that is built of other links; a third of the pages is the document."""
+    table, mentions = made
+    pages = pages_of_dump(DATA / "wiki-40.xml", 1 << 20)
+    own, others = (
+        [row for row in pages.paragraphs if bool(row["page_id"] % 3) == is_other]
+        for is_other in (False, True)
+    )
+    write_mentions(tmp_path, Pages(pages.pages, pages.redirects, [others]), table.profile, size=12)
+    expected = CandidateFinder(MentionTable(str(tmp_path)))
+
+    finder = CandidateFinder(mentions)
+    [without] = finder.own_links([document_of(own)])
+    assert without.alone
+    texts = {row["mention"] for row in table.mentions} | set(table.titles)
+    texts |= {change(text) for text in texts for change in (str.upper, "{}.".format)}
+    texts -= {""}
+    changed, steps = 0, Counter[str]()
+    for text, found in zip(texts, finder.of_document([*texts], longer=False, without=without), strict=True):
+        right = expected.of(text)
+        assert (found.step, found.links) == (right.step, right.links), text
+        assert [(each.title, each.prior) for each in found.items] == [
+            (each.title, pytest.approx(each.prior)) for each in right.items
+        ], text
+        changed += found != finder.of(text)
+        steps[right.step] += 1
+    assert changed > 20
+    assert set(steps) == set(STEPS) - {DOCUMENT}
+
+
+def document_of(paragraphs: list[Row]) -> Document:
+    """Pages as a document, whose mentions are its links."""
+    text, mentions = "", []
+    for row in paragraphs:
+        mentions += [
+            Mention(len(text) + link["start"], len(text) + link["end"], link["target"])
+            for link in row["links"]
+        ]
+        text += row["text"] + "\n"
+    return Document("here", "page", text, tuple(mentions), (0, len(text)))
+
+
+def test_own_links_are_those_of_the_tables_dump(made: tuple[Table, MentionTable]) -> None:
+    row = made[0].mentions[0]
+    text = row["mention"] + " "
+    mentions = tuple(
+        Mention(len(text) * n, len(text) * (n + 1) - 1, row["title"]) for n in range(row["link_count"] + 1)
+    )
+    document = Document("file:3", "a", text * len(mentions), mentions, (0, 1))
+    with pytest.raises(
+        ValueError,
+        match=rf"file:3: 'a' links '.+' to .* {len(mentions)} times, all of .* times.*leave out --own-links",
+    ):
+        CandidateFinder(made[1]).own_links([document])
+    assert CandidateFinder(made[1]).own_links([]) == []
+
+
+@pytest.mark.parametrize(
+    ("title", "qid", "by_qid", "by_title"),
+    [
+        (None, None, None, None),
+        ("to_a", None, "A", "A"),
+        ("D", None, None, None),
+        ("A", "Q5", "A", "A"),
+        ("B", "Q5", "A", "B"),  # the label of A's item is the title of another page
+        ("None", "Q7", "B", "None"),
+        (None, "Q7", "B", None),
+        ("A", "Q8", None, "A"),  # the dump lacks the page of that item
+        ("C", "Q8", None, "C"),
+    ],
+)
+def test_a_qid_tells_the_page_where_the_table_has_qids(
+    tmp_path: Path, title: str | None, qid: str | None, by_qid: str | None, by_title: str | None
+) -> None:
+    for qids, wanted in (({0: "Q5", 1: "Q7"}, by_qid), ({}, by_title)):
+        folder = tmp_path / str(len(qids))
+        write_mentions(folder, small_pages(ARTICLES), size=4, qids=qids)
+        page = CandidateFinder(MentionTable(str(folder))).page_of(Mention(0, 3, title, qid))
+        assert (page and page.title) == wanted
+
+
+def test_names_with_the_same_letters_are_counted_whole(tmp_path: Path) -> None:
+    """B is the second of each name, and the first of both together."""
+    links = {"nn": ["A", "A", "A", "B", "B"], "NN": ["C", "C", "C", "B", "B"]}
+    articles = [
+        (" ".join([name] * len(ends)), [(3 * place, 2, end) for place, end in enumerate(ends)])
+        for name, ends in links.items()
+    ]
+    write_mentions(tmp_path, small_pages([*articles, ("", [])]))
+    finder = CandidateFinder(MentionTable(str(tmp_path)), most=1)
+    assert [finder.of(name).items[0].title for name in ("nn", "NN", "N.N.")] == ["A", "C", "B"]
+
+
+def test_what_follows_a_hash_is_no_part_of_a_page(made: tuple[Table, MentionTable]) -> None:
+    """A link to "A#b" leads to A, but a text "A#b" does not name it; underscores are blanks."""
+    table, mentions = made
+    finder = CandidateFinder(mentions)
+    title = next(row["title"] for row in table.targets if " " in row["title"])
+    assert finder.of(title.replace(" ", "_")).step == TITLE
+    assert finder.of(f"{title}#part").step != TITLE
+
+
+WORDS = st.lists(
+    st.sampled_from(["Alan", "Turing", "the", "United", "Nations", "UN", "U", "N", "AT"]), min_size=1
+)
+NAMES = st.lists(WORDS.map(lambda words: " ".join(words[:4])), unique=True, max_size=7)
+
+
+@given(NAMES)
+def test_longer_mentions_are_those_of_loops(texts: list[str]) -> None:
+    expected = {}
+    for text in texts:
+        inside = [
+            other
+            for other in texts
+            if other != text and f" {text} " in f" {other} " and len(other) > len(text)
+        ]
+        letters = text.replace(" ", "")
+        initials = []
+        if 1 < len(letters) <= 8 and letters == letters.upper():
+            initials = [
+                other
+                for other in texts
+                if " " in other
+                and "".join(word[0] for word in other.split() if word[0] != "t") == letters
+                and other.replace(" ", "") != letters
+            ]
+        if inside or initials:
+            expected[text] = sorted([*inside, *initials])
+    assert {text: sorted(others) for text, others in longer_mentions(texts).items()} == expected
+
+
+def test_signs_in_names_and_acronyms_do_not_matter() -> None:
+    texts = ["U.N.", "United Nations", "Turing", "Alan Turing's", "Turing, Alan"]
+    assert longer_mentions(texts) == {"U.N.": ["United Nations"], "Turing": ["Alan Turing's", "Turing, Alan"]}
+
+
+def candidates(step: str, **priors: float) -> Candidates:
+    items = tuple(Candidate(title, None, prior) for title, prior in priors.items())
+    return Candidates(step, items, 3 * len(items))
+
+
+@pytest.mark.parametrize(
+    ("own", "longer", "expected"),
+    [
+        # A name takes over what is also its own; what the longer one has beside is none of its candidates.
+        (candidates(EXACT, A=0.9, B=0.1), [candidates(EXACT, B=0.5, C=0.5)], {"B": 0.55, "A": 0.45}),
+        (candidates(EXACT, A=0.9), [candidates(EXACT, B=1.0)], None),
+        (candidates(LETTERS, A=1.0), [candidates(EXACT, B=1.0)], {"A": 0.5, "B": 0.5}),
+        (
+            candidates(NONE),
+            [candidates(EXACT, B=0.5, C=0.25), candidates(TITLE, C=1.0)],
+            {"C": 5 / 7, "B": 2 / 7},
+        ),
+        (candidates(NONE), [candidates(NONE)], None),
+        (candidates(EXACT, A=1.0), [], None),
+    ],
+)
+def test_priors_are_mixed(
+    own: Candidates, longer: list[Candidates], expected: dict[str, float] | None
+) -> None:
+    found = taken_over(own, longer, 30)
+    if expected is None:
+        assert found == own
+    else:
+        assert found.step == DOCUMENT
+        assert found.links == own.links + sum(each.links for each in longer)
+        assert {each.title: each.prior for each in found.items} == pytest.approx(expected)
+        assert [each.title for each in found.items] == list(expected)
+        assert taken_over(own, longer, 1).items == found.items[:1]
+
+
+def test_a_switch_says_whether_longer_mentions_help(made: tuple[Table, MentionTable]) -> None:
+    """ "PS" is no name of the dump; "Port Sorrel" is."""
+    finder = CandidateFinder(made[1])
+    texts = ["Port Sorrel", "PS", "PS"]
+    assert finder.of_document(texts, longer=False) == [finder.of(text) for text in texts]
+    named, *acronyms = finder.of_document(texts, longer=True)
+    assert named == finder.of("Port Sorrel")
+    assert {each.step for each in acronyms} == {DOCUMENT}
+    assert acronyms[0].items[0].title == named.items[0].title

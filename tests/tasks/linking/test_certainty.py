@@ -1,0 +1,354 @@
+"""Probabilities of candidates beside torch's softmax; their calibration beside scikit-learn's; NIL by the command."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from pipeline.lookup.annotator import Annotator
+from pipeline.lookup.mentions import MentionTable
+from tasks.io.records import Record
+from tasks.linking.__main__ import main
+from tasks.linking.candidates import EXACT, Asked, Candidate, CandidateFinder, Candidates, FoundMention
+from tasks.linking.certainty import Certainty, basis, read_certainty, reliability, write_certainty
+from tasks.linking.documents.document import Mention
+from tasks.linking.linker import Linker, open_contexts, shares_by_counts
+from tests.support.contexts import write_context_table
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+from tests.support.properties import given, settings, st
+
+SCORES = st.lists(st.floats(-30, 30), min_size=1, max_size=8)
+# "ab" links three times to A and once to B; of five "ab" four are links.
+SENTENCE = "ab met Bob."
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mentions")
+    write_mentions(folder, small_pages(ARTICLES), size=4)
+    return folder
+
+
+# Probabilities
+
+
+@given(SCORES, st.floats(0.05, 20), st.floats(0, 1), st.integers(0, 1000), st.floats(0.1, 1))
+def test_probabilities_are_those_of_torch(
+    scores: list[float], temperature: float, discount: float, more_links: int, of_candidates: float
+) -> None:
+    """Beside the candidates there are pages that no link went to, and others, whose share temperature leaves."""
+    links = len(scores) + more_links
+    shares = torch.tensor(scores, dtype=torch.float64).softmax(0).numpy() * of_candidates
+    expected = (torch.tensor(scores, dtype=torch.float64) / temperature).softmax(0).numpy()
+    expected *= of_candidates * (links - discount * len(scores)) / links
+    found = Certainty(temperature=temperature, discount=discount).probabilities(shares, links)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)
+
+
+@given(SCORES)
+def test_without_a_calibration_they_stay_as_they_are(scores: list[float]) -> None:
+    shares = torch.tensor(scores, dtype=torch.float64).softmax(0).tolist()
+    assert Certainty(prior_weight=3.0).probabilities(shares, 7).tolist() == shares
+    assert Certainty(temperature=2.0, discount=1.0).probabilities([], 0).tolist() == []
+
+
+# The linker
+
+
+def linker(table: Path, certainty: Certainty = Certainty(), **more: Any) -> Linker:  # noqa: B008
+    annotator = Annotator.open(table, min_commonness=0.0)
+    return Linker(CandidateFinder(annotator.table), annotator, certainty=certainty, **more)
+
+
+def answers(linker: Linker, *spans: tuple[int, int]) -> list[dict[str, Any]]:
+    given = {"mentions": [{"start": start, "end": end} for start, end in spans]} if spans else {}
+    [answer] = linker.answer([Record("here", {"text": SENTENCE, **given})])
+    mentions: list[dict[str, Any]] = answer["mentions"]
+    return mentions
+
+
+def test_words_of_the_document_say_which_page_is_meant(table: Path, tmp_path: Path) -> None:
+    """ "ab" has three links to A and one to B. The page of a mention that stands alone is as sure as before."""
+    contexts = write_context_table(tmp_path, {"B": {"met": 3.0, "sea": 4.0}, "C": {"bob": 1.0}})
+    cosine = 0.6 / 2**0.5  # the text has "met" and "bob", which are as rare
+    for weight in (0.0, 2.0, 8.0):
+        certainty = Certainty(context_weight=weight)
+        found = answers(linker(table, certainty, contexts=contexts, shows_candidates=True), (0, 2), (7, 10))
+        shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
+        odds = 3 / np.exp(weight * cosine)
+        assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-6)
+        assert found[0]["title"] == ("A" if odds > 1 else "B")
+        assert [each["prior"] for each in found[0]["candidates"]] == [0.75, 0.25]
+        assert found[1]["probability"] == 1.0
+
+
+def test_pages_that_belong_together_say_which_page_is_meant(table: Path, tmp_path: Path) -> None:
+    """ "ab" has three links to A and one to B, and "Bob" one to B, which is more like itself than like A."""
+    vectors = {"A": (0.0, 2.0), "B": (3.0, 3.0)}
+    contexts = write_context_table(tmp_path, {title: {} for title in vectors}, vectors=vectors)
+    for weight in (0.0, 2.0, 8.0):
+        certainty = Certainty(coherence_weight=weight)
+        found = answers(linker(table, certainty, contexts=contexts, shows_candidates=True), (0, 2), (7, 10))
+        shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
+        odds = 3 / np.exp(weight * (1 - 0.5**0.5))
+        assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-3)
+        assert found[0]["title"] == ("A" if odds > 1 else "B")
+        # A mention alone has no others.
+        [alone] = answers(linker(table, certainty, contexts=contexts), (0, 2))
+        assert (alone["title"], alone["probability"]) == ("A", 0.75)
+
+
+def test_a_name_counts_for_others_as_it_is_a_link(table: Path, tmp_path: Path) -> None:
+    """ "A" and "C" are titles; as names that were found they are links with these probabilities."""
+    vectors = {"A": (1.0, 0.0), "C": (0.0, 1.0)}
+    asked = linker(table, contexts=write_context_table(tmp_path, {"A": {}, "C": {}}, vectors=vectors))
+    mentions = [Mention(0, 2), Mention(3, 4), Mention(5, 6)]
+    for probability in (1.0, 0.01):
+        names = [FoundMention(0, 2, 1.0), FoundMention(3, 4, probability), FoundMention(5, 6, 1.0)]
+        found = asked.ask("ab A C", mentions, found=names)
+        assert [each.title for each in found.candidates[0].items] == ["A", "B"]
+        assert found.coherence
+        expected = [probability / (1 + probability**2) ** 0.5, 0.0]
+        assert found.coherence[0].tolist() == pytest.approx(expected)
+    given = asked.ask("ab A C", mentions)
+    assert given.coherence
+    assert given.coherence[0].tolist() == pytest.approx([0.5**0.5, 0.0])
+
+
+def test_contexts_of_another_dump_are_refused(table: Path, tmp_path: Path) -> None:
+    mentions = MentionTable(str(table))
+    write_context_table(tmp_path, {"A": {"ab": 1.0}})
+    assert len(open_contexts(tmp_path, mentions)) == 1
+    values = json.loads((tmp_path / "manifest.json").read_text())
+    values["facts"]["language"] = "de"
+    (tmp_path / "manifest.json").write_text(json.dumps(values))
+    command = ["link", "--mentions", str(table), "--contexts", str(tmp_path)]
+    with pytest.raises(
+        SystemExit, match=rf"^error: {tmp_path}: language de, but {table} has en; give the contexts"
+    ):
+        main(command)
+    command[-1] = str(table)
+    with pytest.raises(SystemExit, match="made by BuildMentionTable; wanted the folder of BuildContexts"):
+        main(command)
+
+
+def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> None:
+    empty = write_context_table(tmp_path, {})
+    asked = linker(table, contexts=empty).ask(SENTENCE, [Mention(0, 2)])
+    assert [each.tolist() for each in asked.contexts or ()] == [[0.0, 0.0]]
+
+
+@given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10), st.floats(-3, 3))
+def test_contexts_leave_what_belongs_to_other_pages(
+    parts: list[float], weight: float, uncommon: float
+) -> None:
+    """Where the priors of candidates sum to less than 1."""
+    priors = [part / (sum(parts) + 0.5) for part in parts]
+    items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
+    contexts, coherence = np.linspace(0, 1, len(priors)), np.linspace(1, -1, len(priors))
+    asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], None, [contexts], [coherence])
+    certainty = Certainty(context_weight=weight, coherence_weight=2 * weight, uncommon_offset=uncommon)
+    [found] = shares_by_counts(asked, certainty)
+    sums = weight * contexts + 2 * weight * coherence
+    powers = [prior * np.exp(each) for prior, each in zip(priors, sums, strict=True)]
+    powers[1:] = [power * np.exp(uncommon) for power in powers[1:]]
+    assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
+
+
+@given(
+    st.lists(st.floats(0.01, 1.0), min_size=1, max_size=4),
+    st.floats(0, 0.9),
+    st.floats(-3, 3),
+    st.floats(0.5, 3),
+    st.integers(0, 4),
+)
+def test_pages_that_are_no_candidates_are_as_uncommon_as_the_others(
+    parts: list[float], discount: float, uncommon: float, temperature: float, more_links: int
+) -> None:
+    """Each outcome's odds to the commonest candidate, with the offset of all but that; not for names with one."""
+    links = len(parts) + more_links
+    none = discount * len(parts) / links
+    scores = np.log(parts) + uncommon * (np.arange(len(parts)) > 0)
+    certainty = Certainty(uncommon_offset=uncommon, temperature=temperature, discount=discount)
+    found = certainty.probabilities(np.exp(scores) / np.exp(scores).sum(), links)
+    plain = np.exp(np.log(parts) / temperature)
+    outcomes = np.append((1 - none) * plain / plain.sum(), none)
+    if len(parts) > 1:
+        outcomes[1:] *= np.exp(uncommon / temperature)
+    assert list(found) == pytest.approx(list(outcomes[:-1] / outcomes.sum()))
+
+
+def test_few_links_are_less_sure_than_many(table: Path) -> None:
+    """ "ab" has four links to two pages, "Bob" one; a title counts as one."""
+    found = answers(linker(table, Certainty(discount=0.5)), (0, 2), (7, 10))
+    assert [each["probability"] for each in found] == pytest.approx([0.75 * 3 / 4, 1 / 2])
+    assert CandidateFinder(MentionTable(str(table))).of("To a").links == 1
+
+
+def test_shown_candidates_have_the_same_probabilities(table: Path) -> None:
+    certainty = Certainty(temperature=0.5, discount=0.4)
+    [found] = answers(linker(table, certainty, shows_candidates=True), (0, 2))
+    assert [each["probability"] for each in found["candidates"]] == pytest.approx([0.72, 0.08])
+    assert [each["prior"] for each in found["candidates"]] == [0.75, 0.25]
+    assert found["probability"] == 0.72
+
+
+def test_below_the_threshold_no_page_is_given(table: Path) -> None:
+    """Its place and the probability of what would be the answer stay."""
+    for least, titles in ((0.75, ["A", "B"]), (0.751, [None, "B"]), (1.0, [None, "B"])):
+        found = answers(linker(table, Certainty(min_probability=least)), (0, 2), (7, 10))
+        assert [each["title"] for each in found] == titles
+        assert [each["probability"] for each in found] == [0.75, 1.0]
+        assert [each["page_id"] is None for each in found] == [title is None for title in titles]
+    [nothing] = answers(linker(table, Certainty(min_probability=1.0)), (0, 2))
+    assert {nothing[name] for name in ("title", "page_id", "qid", "entity_id")} == {None}
+    assert (nothing["mention"], nothing["start"], nothing["end"]) == ("ab", 0, 2)
+
+
+def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
+    """Of four "Bob" one is a link, so that here is a link to B with a probability of a third."""
+    found = answers(linker(table))
+    [(name, probability, is_link)] = [
+        (each["mention"], each["probability"], each["link_probability"])
+        for each in found
+        if each["mention"] == "Bob"
+    ]
+    assert (name, probability, is_link) == ("Bob", 1.0, 0.333333)
+    given = (7, 10)
+    for certainty, found, title, spans in (
+        ({}, 0.33, "B", []),
+        ({}, 0.34, None, []),
+        ({"min_probability": 1.1}, 0.33, "B", []),
+        ({"min_probability": 1.1}, 0.0, None, [given]),
+        ({"min_probability": 1.0}, 0.34, "B", [given]),
+    ):
+        asked = linker(table, Certainty(**certainty), min_found=found)
+        every = answers(asked, *spans)
+        [bob] = [each for each in every if each["mention"] == "Bob"]
+        assert (bob["title"], bob["link_probability"]) == (title, None if spans else 0.333333)
+        unsure = [each for each in every if each["title"] is None and each["probability"] is not None]
+        assert asked.unsure.total() == len(unsure) == sum(each["title"] is None for each in every)
+
+
+def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    record = {"id": "a", "text": SENTENCE, "mentions": [{"start": 0, "end": 2}, {"start": 7, "end": 10}]}
+    path = tmp_path / "documents.jsonl"
+    path.write_text(json.dumps(record))
+    shown = {}
+    for name in ("conll", "html", "wikitext"):
+        main(["link", str(path), "--mentions", str(table), "--min-probability", "0.8", "--format", name])
+        shown[name] = capsys.readouterr().out
+    assert "ab\tB\tab\t--NME--\n" in shown["conll"]
+    assert (
+        '<mark class="none" title="no page">ab</mark> met <mark title="B 100.0%">Bob</mark>' in shown["html"]
+    )
+    assert "ab met [[B|Bob]]." in shown["wikitext"]
+
+
+# The file
+
+
+def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
+    finder = CandidateFinder(MentionTable(str(table)))
+    used_for = basis(finder, None, None, is_global=True, longer_mentions=False)
+    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 1.25, 0.125, 0.3)
+    assert 0 not in vars(certainty).values()
+    write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
+    assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
+    assert used_for["mode"] == "prior"
+    # What is local or global is a model's.
+    assert basis(finder, None, None, is_global=False, longer_mentions=False) == used_for
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"made_for": None}, "made_for is null; wanted a file that python -m tasks.linking calibrate wrote"),
+        ({"mentions": "0" * 64}, "made for mentions 000000000000, used with .*; calibrate for that"),
+        ({"model": "1" * 64}, "made for model 111111111111, used with none; calibrate for that"),
+        ({"mode": "local"}, "made for mode local, used with prior; calibrate for that"),
+        ({"most_candidates": 7}, "made for most_candidates 7, used with 30; calibrate for that"),
+        ({"contexts": "2" * 64}, "made for contexts 222222222222, used with none; calibrate for that"),
+        ({"unknown_offset": None}, "unknown_offset is null; wanted a number; run calibrate again"),
+        (
+            {"coherence_weight": None},
+            "coherence_weight is null; wanted a number, 0 or more; run calibrate again",
+        ),
+        ({"longer_mentions": True}, "made for longer_mentions True, used with False; calibrate for that"),
+        ({"temperature": 0}, "temperature is 0; wanted a number above 0; run calibrate again"),
+        ({"discount": -1}, "discount is -1; wanted a number from 0 to 1; run calibrate again"),
+        (
+            {"min_probability": "x"},
+            'min_probability is "x"; wanted a number from 0 to 1; run calibrate again',
+        ),
+        ({"prior_weight": True}, "prior_weight is true; wanted a number, 0 or more; run calibrate again"),
+    ],
+)
+def test_a_calibration_of_something_else_is_refused(
+    table: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    used_for = basis(
+        CandidateFinder(MentionTable(str(table))), None, None, is_global=True, longer_mentions=False
+    )
+    path = tmp_path / "calibration.json"
+    write_certainty(path, Certainty(), used_for, {})
+    values = json.loads(path.read_text())
+    for name, value in changes.items():
+        (values if name in values else values["made_for"])[name] = value
+    path.write_text(json.dumps(values))
+    with pytest.raises(SystemExit, match=rf"^error: {path}: {message}$"):
+        main(["link", "--mentions", str(table), "--calibration", str(path)])
+
+
+def test_what_is_no_calibration_is_refused(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"none\.json: no such file; expected a file that python -m tasks"):
+        main(["link", "--mentions", str(table), "--calibration", str(tmp_path / "none.json")])
+    (tmp_path / "text").write_text("{")
+    with pytest.raises(SystemExit, match="text:1: not JSON"):
+        main(["link", "--mentions", str(table), "--calibration", str(tmp_path / "text")])
+
+
+# How well probabilities say what is right
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1) | st.sampled_from([0.0, 0.1, 0.3, 0.7, 1.0]), st.booleans()), max_size=20
+    )
+)
+def test_calibration_is_that_of_loops_and_of_scikit_learn(rows: list[tuple[float, bool]]) -> None:
+    found = reliability([row[0] for row in rows], [row[1] for row in rows])
+    assert [(each["from"], each["to"]) for each in found["bins"]] == [
+        (number / 10, (number + 1) / 10) for number in range(10)
+    ]
+    edges, error = np.linspace(0, 1, 11), 0.0
+    for number, each in enumerate(found["bins"]):
+        low, high = edges[number], edges[number + 1]
+        inside = [row for row in rows if low < row[0] <= high or (number == 0 and row[0] == 0)]
+        assert each["mentions"] == len(inside)
+        if inside:
+            confidence, accuracy = (float(np.mean([row[place] for row in inside])) for place in (0, 1))
+            assert (each["confidence"], each["accuracy"]) == pytest.approx((confidence, accuracy))
+            error += len(inside) / len(rows) * abs(confidence - accuracy)
+        else:
+            assert each["confidence"] is each["accuracy"] is None
+    assert found["mentions"] == len(rows)
+    ordered = sorted(rows)
+    assert found == reliability([row[0] for row in ordered], [row[1] for row in ordered])
+    if not rows:
+        assert found["expected_calibration_error"] is None
+        return
+    assert found["expected_calibration_error"] == pytest.approx(error)
+    learn = pytest.importorskip("sklearn.calibration", reason="the reference is scikit-learn's")
+    accuracies, confidences = learn.calibration_curve(
+        [row[1] for row in rows], [row[0] for row in rows], n_bins=10, pos_label=True
+    )
+    full = [each for each in found["bins"] if each["mentions"]]
+    assert [each["accuracy"] for each in full] == pytest.approx(accuracies.tolist())
+    assert [each["confidence"] for each in full] == pytest.approx(confidences.tolist())

@@ -1,0 +1,591 @@
+"""The command: documents in, links out, line by line; and what it says of bad input."""
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from model.files import save_model
+from model.hf.export import export
+from model.luke.heads import LukeForPretraining
+from pipeline.sequences.tokenizer_training import train_tokenizer
+from tasks.linking.__main__ import main
+from tasks.linking.linker import Linker
+from tests.support import DATA
+from tests.support.fine_tuned import CONFIG
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+
+SENTENCE = "Ann met Bob."
+ANN = {"mention": "Ann", "start": 0, "end": 3, "title": "A", "page_id": 0, "qid": "Q5", "entity_id": 3}
+BOB = {"mention": "Bob", "start": 8, "end": 11, "title": "B", "page_id": 1, "qid": None, "entity_id": None}
+# Of three "Ann" two are links, of three "Bob" one.
+FOUND = [
+    {**ANN, "probability": 0.5, "link_probability": 0.666667, "step": "exact"},
+    {**BOB, "probability": 1.0, "link_probability": 0.333333, "step": "exact"},
+]
+GIVEN = [{**each, "link_probability": None} for each in FOUND]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mentions")
+    write_mentions(folder, small_pages(ARTICLES), size=4, qids={0: "Q5"}).vocab.write(
+        str(folder / "vocabulary")
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
+    """A random model as Pretrain leaves it (`pretrain`), its tokenizer, and its export (`export/model`)."""
+    folder = tmp_path_factory.mktemp("models")
+    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
+    words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
+    torch.manual_seed(0)
+    config = {**vars(CONFIG), "vocab_size": words, "entity_vocab_size": 4}
+    save_model(folder / "pretrain", LukeForPretraining(type(CONFIG)(**config)).eval())
+    vocabulary = table / "vocabulary/entity_vocab.json"
+    export(
+        folder / "pretrain", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
+    )
+    return folder
+
+
+def test_an_export_has_the_qids_by_title(models: Path) -> None:
+    assert json.loads((models / "export/model/entity_qids.json").read_text()) == {"A": "Q5"}
+
+
+class Command:
+    """Runs the command in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: object, data: bytes = b"") -> tuple[list[dict[str, Any]], str, object]:
+        """The lines of stdout as JSON, stderr, and the status."""
+        self.monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data), encoding="ascii"))
+        status: object = 0
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            status = ended.code
+        out, err = self.capsys.readouterr()
+        return [json.loads(line) for line in out.splitlines() if line.startswith("{")], err, status
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(monkeypatch, capsys)
+
+
+def test_a_line_of_text_is_a_document(run: Command, table: Path) -> None:
+    lines, err, status = run(
+        "link", "--mentions", table, data=f"\ufeff{SENTENCE}\r\n\n{SENTENCE} é😀 Bob".encode()
+    )
+    assert lines[0] == {"id": 1, "text": SENTENCE, "mentions": FOUND}
+    assert [lines[1]["id"], len(lines)] == [3, 2]
+    last = lines[1]["mentions"][-1]
+    assert (last["start"], last["end"]) == (16, 19)
+    assert err == "5 mentions, candidates by: 5 exact\n"
+    assert status == 0
+
+
+def test_a_file_can_be_a_document(run: Command, table: Path, tmp_path: Path) -> None:
+    for name, text in (("a.txt", "Ann\nAnn"), ("{b", "{Bob}")):
+        (tmp_path / name).write_text(text)
+    lines, _, _ = run("link", tmp_path / "a.txt", tmp_path / "{b", "--input", "files", "--mentions", table)
+    assert [(line["id"], line["text"], len(line["mentions"])) for line in lines] == [
+        (f"{tmp_path}/a.txt", "Ann\nAnn", 2),
+        (f"{tmp_path}/{{b", "{Bob}", 1),
+    ]
+    [stdin], _, _ = run("link", "--input", "files", "--mentions", table, data=b"Ann\nAnn")
+    assert (stdin["id"], stdin["text"]) == ("stdin", "Ann\nAnn")
+
+
+def test_lines_of_several_files_have_ids_of_their_own(run: Command, table: Path, tmp_path: Path) -> None:
+    for name, text in (("a.txt", "Ann\n\nAnn\n"), ("b.jsonl", '{"id": 7, "text": "Bob"}')):
+        (tmp_path / name).write_text(text)
+    names = (tmp_path / "a.txt", tmp_path / "b.jsonl", "-")
+    lines, _, _ = run("link", *names, "--mentions", table, data=b"Ann")
+    assert [line["id"] for line in lines] == [f"{tmp_path}/a.txt:1", f"{tmp_path}/a.txt:3", 7, 1]
+    lines, _, status = run("link", *names, tmp_path / "none", "--mentions", table, data=b"Ann")
+    assert (lines, status) == (
+        [],
+        f"error: {tmp_path}/none: no such file; wanted documents, or - for those on stdin",
+    )
+
+
+def test_answers_do_not_wait_for_all_documents(
+    run: Command, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With a model, which takes its time, some are answered together, and written."""
+    sizes, answer = list[int](), Linker.answer
+    monkeypatch.setattr(
+        Linker, "answer", lambda self, records: sizes.append(len(records)) or answer(self, records)
+    )
+    arguments: tuple[object, ...] = ("link", "--mentions", table, "--model", models / "export")
+    arguments += ("--tokens-per-batch", 640)
+    lines, _, _ = run(*arguments, data=b"Ann met Bob.\n" * 12)
+    assert max(sizes) <= 5
+    assert sum(sizes) == 12
+    assert [line["mentions"] for line in lines] == [lines[0]["mentions"]] * 12
+    names = [tmp_path / str(number) for number in range(5)]
+    for name in names:
+        name.write_text("Ann met Bob.")
+    sizes.clear()
+    run(*arguments, "--input", "files", *names)
+    assert max(sizes) > 1
+
+
+def test_mentions_can_be_given_or_found(run: Command, table: Path) -> None:
+    """What a record holds beside stays, and a title that is given is no help."""
+    record = {"id": "x", "text": SENTENCE, "more": [1], "mentions": [{"start": 8, "end": 11, "title": "A"}]}
+    data = json.dumps(record).encode()
+    [given], _, _ = run("link", "--mentions", table, data=data)
+    assert given == {**record, "mentions": GIVEN[1:]}
+    labelled = {**record["mentions"][0], "label": "PER", "candidates": ["old"]}
+    [found], _, _ = run(
+        "link", "--mentions", table, data=json.dumps({**record, "mentions": [labelled]}).encode()
+    )
+    assert found == {**record, "mentions": [{"label": "PER", **GIVEN[1]}]}
+    [found], _, _ = run("link", "--find-mentions", "--mentions", table, data=data)
+    assert found == {**record, "mentions": FOUND}
+    wrong = {**record, "mentions": [{"start": 8, "end": 99}]}
+    [found], _, status = run("link", "--find-mentions", "--mentions", table, data=json.dumps(wrong).encode())
+    assert (found, status) == ({**record, "mentions": FOUND}, 0)
+    zelda = {"text": SENTENCE, "index": [[0, 3], [4, 7]], "wikipedia_titles": ["B", "B"]}
+    [answer], err, _ = run("link", "--mentions", table, data=json.dumps(zelda).encode())
+    nothing = dict.fromkeys(("title", "page_id", "qid", "entity_id", "probability", "link_probability"))
+    assert answer["mentions"] == [
+        GIVEN[0],
+        {"mention": "met", "start": 4, "end": 7, **nothing, "step": "none"},
+    ]
+    assert err == "2 mentions, candidates by: 1 exact, 1 none\n"
+
+
+def test_candidates_are_shown_on_request(run: Command, table: Path) -> None:
+    [answer], _, _ = run("link", "--candidates", "--mentions", table, data=b"ab")
+    assert answer["mentions"][0]["candidates"] == [
+        {"title": "A", "page_id": 0, "qid": "Q5", "entity_id": 3, "prior": 0.75, "probability": 0.75},
+        {"title": "B", "page_id": 1, "qid": None, "entity_id": None, "prior": 0.25, "probability": 0.25},
+    ]
+    [answer], _, _ = run("link", "--candidates", "--most-candidates", 1, "--mentions", table, data=b"ab")
+    assert len(answer["mentions"][0]["candidates"]) == 1
+
+
+def test_names_that_are_rarely_links_are_not_found(run: Command, table: Path) -> None:
+    [answer], _, _ = run("link", "--min-link-probability", 0.5, "--mentions", table, data=SENTENCE.encode())
+    assert [each["mention"] for each in answer["mentions"]] == ["Ann"]
+
+
+def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
+    """Of A and B it knows A alone, so that the priors stay; a folder of Pretrain and its export say the same."""
+    arguments = ("link", "--mentions", table, "--candidates")
+    exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
+    assert run(*arguments, "--model", models / "export/model", data=b"ab met Bob.") == exported
+    ours = run(
+        *arguments, "--model", models / "pretrain", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
+    )
+    assert exported == ours
+    [answer], _, status = ours
+    assert status == 0
+    shares = [each["probability"] for each in answer["mentions"][0]["candidates"]]
+    assert shares == pytest.approx([0.75, 0.25])
+    [weighted], _, _ = run(
+        *arguments, "--model", models / "export", "--prior-weight", 2, "--local", data=b"ab"
+    )
+    assert weighted["mentions"][0]["candidates"][0]["probability"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"text": 3}', "text is 3; wanted a text"),
+        (b'{"text": "Ann", "mentions": [{"start": 2, "end": 9}]}', "mentions[0]: start, end spans 2 to 9"),
+        (b"\xff\xfe", "byte 0 is not UTF-8"),
+        (b"{", "not JSON"),
+    ],
+)
+def test_a_bad_line_costs_no_other_its_answer(run: Command, table: Path, line: bytes, message: str) -> None:
+    record = json.dumps({"text": "Ann"}).encode()
+    data = b"\n".join([record, line, record])
+    for on_error, count, ends in (
+        ("report", 3, 1),
+        ("skip", 2, 0),
+        ("stop", 1, f"error: stdin:2: {message}"),
+    ):
+        lines, err, status = run("link", "--mentions", table, "--on-error", on_error, data=data)
+        assert len(lines) == count
+        assert lines[0]["mentions"][0]["title"] == "A"
+        assert str(status).startswith(str(ends))
+        if on_error == "report":
+            assert lines[1]["line"] == 2
+            assert lines[1]["error"].startswith(f"stdin:2: {message}")
+            assert lines[2] == lines[0]
+        if on_error == "skip":
+            assert f"left out: 1: {message}" in err
+            assert "(the first at stdin:2)" in err
+
+
+@pytest.mark.parametrize(
+    "beginning", ["-DOCSTART- (1)\nAnn\tB\tAnn\tA", '\ufeff<?xml version="1.0"?>', '[\n {"text": "Ann"}]']
+)
+def test_annotated_documents_are_no_text(run: Command, table: Path, tmp_path: Path, beginning: str) -> None:
+    """They are another format, unless one says that they are lines of text."""
+    path = tmp_path / "gold"
+    path.write_text(beginning)
+    lines, _, status = run("link", path, "--mentions", table)
+    assert lines == []
+    assert re.match(
+        rf"error: {path}: begins with '.*', as (annotated documents do|a JSON array does); make JSON lines of it, ",
+        str(status),
+    )
+    lines, _, status = run("link", "--mentions", table, data=path.read_bytes())
+    assert lines == []
+    assert str(status).startswith("error: stdin: begins with ")
+    lines, _, status = run("link", path, "--mentions", table, "--input", "lines")
+    assert (len(lines), status) == (beginning.count("\n") + 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere"], "error: nowhere: no such file; wanted documents"),
+        (["."], r"error: \.: a folder; wanted files of documents"),
+        (["--model", "nowhere"], "error: nowhere"),
+        (["--model", "export", "--device", "cuda:99"], "error: device 'cuda:99' is not there"),
+        (["--model", "pretrain"], "error: pretrain.*found no vocab.json.*ExportHuggingFace"),
+    ],
+)
+def test_what_cannot_be_read_is_named(
+    run: Command,
+    table: Path,
+    models: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(models)
+    _, _, status = run("link", *arguments, "--mentions", table, data=b"Ann")
+    assert isinstance(status, str)
+    assert "\n" not in status
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(status)
+
+
+@pytest.mark.parametrize(
+    "option", [("--prior-weight", "-1"), ("--most-candidates", "0"), ("--tokens-per-batch", "x")]
+)
+def test_impossible_options_are_refused(run: Command, table: Path, option: tuple[str, str]) -> None:
+    _, err, status = run("link", *option, "--mentions", table)
+    assert status == 2
+    assert f"argument {option[0]}: {option[1]}: wanted" in err
+
+
+# convert and score
+
+
+def test_documents_are_converted_linked_and_scored(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold = tmp_path / "gold.tsv"
+    link = "http://en.wikipedia.org/wiki/"
+    gold.write_text(
+        f"-DOCSTART- (1)\nAnn\tB\tAnn\tTo_a\t{link}To_a\nmet\nBob\tB\tBob\tC\t{link}C\nmet\nab\tB\tab\tX\t{link}X\n"
+    )
+    converted, _, status = run("convert", gold)
+    assert status == 0
+    titles = [(each["start"], each["title"]) for each in converted[0]["mentions"]]
+    assert titles == [(0, "To a"), (8, "C"), (16, "X")]
+    answers, _, _ = run("link", "--mentions", table, data=json.dumps(converted[0]).encode())
+    found = tmp_path / "found.jsonl"
+    found.write_text(json.dumps(answers[0]))
+    main(["score", str(gold), str(found), "--mentions", str(table)])
+    scores = json.loads(capsys.readouterr().out)
+    assert scores["mentions"] == {
+        "gold": 3,
+        "in_knowledge_base": 2,
+        "without_title": 0,
+        "title_not_in_dump": 1,
+        "optional": 0,
+    }
+    assert scores["titles_not_in_dump"] == {"X": 1}
+    overall = {"mentions": 2, "accuracy": 0.5, "candidate_recall": 0.5, "prior": 0.5}
+    assert scores["disambiguation"]["overall"] == overall
+    assert scores["disambiguation"]["ambiguous"]["mentions"] == 1
+
+
+def test_wrong_mentions_are_left_out_and_told(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "gold.jsonl"
+    path.write_text('{"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3}, {"start": 2, "end": 4}]}')
+    _, _, status = run("convert", path)
+    assert str(status).startswith(f"error: {path}:1: mentions[1]: start, end spans 2 to 4")
+    lines, err, status = run("convert", "--on-error", "skip", path)
+    assert lines == [{"id": "1", "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": None}]}]
+    assert err.startswith(f"left out: {path}:1: mentions[1]: start, end spans 2 to 4")
+    assert status == 0
+
+
+def test_lines_that_are_no_documents_are_left_out_and_told(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where `link` has answered them: it asks for no mentions."""
+    gold, found = tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
+    ann = {"text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "A"}]}
+    lines = [{"id": "a", **ann}, {"id": "b", "text": "Bob"}, {"id": "c", **ann}]
+    texts = [json.dumps(each) for each in lines]
+    gold.write_text("\n".join([texts[0], "{", texts[1], "{", texts[2]]))
+    answers, _, _ = run("link", gold, "--mentions", table)
+    found.write_text("\n".join(map(json.dumps, answers)))
+    for arguments in (("convert", gold), ("score", gold, found)):
+        lines, _, status = run(*arguments)
+        assert str(status).startswith(f"error: {gold}:2: not JSON")
+        assert [each["id"] for each in lines] == []
+    converted, err, status = run("convert", "--on-error", "skip", gold)
+    assert ([each["id"] for each in converted], status) == (["a", "c"], 0)
+    assert re.match(rf"left out: 2: not JSON \(.*\) \(the first at {gold}:2\)\nleft out: 1: no field", err)
+    main(["score", str(gold), str(found), "--mentions", str(table), "--on-error", "skip"])
+    out, err = capsys.readouterr()
+    scores = json.loads(out)
+    counts = (
+        "documents",
+        "mentions_left_out",
+        "documents_left_out",
+        "answers_left_out",
+        "answers_with_error",
+    )
+    assert [scores[name] for name in counts] == [2, 0, 3, 1, 2]
+    assert scores["disambiguation"]["overall"] == {
+        "mentions": 2,
+        "accuracy": 1.0,
+        "candidate_recall": 1.0,
+        "prior": 1.0,
+    }
+    assert f"none of the gold documents that remain (the first at {found}:3)\n" in err
+
+
+def test_json_of_several_lines_is_told_what_is_wanted(run: Command, table: Path) -> None:
+    lines, _, _ = run("link", "--mentions", table, data=b'{\n"text": "Ann"}')
+    assert all(
+        each["error"].endswith("; wanted an object a line, or --input lines for text") for each in lines
+    )
+    lines, _, _ = run("link", "--mentions", table, "--input", "json", data=b"{")
+    assert lines[0]["error"].endswith("column 2)")
+
+
+def test_a_calibration_has_a_threshold_for_given_mentions_alone(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "ab" is A in three of four links."""
+    documents, calibration = tmp_path / "dev.jsonl", tmp_path / "calibration.json"
+    given = {"id": "a", "text": "ab", "mentions": [{"start": 0, "end": 2, "title": "A"}]}
+    documents.write_text(json.dumps(given))
+    chosen = (
+        "--documents",
+        documents,
+        "--output",
+        calibration,
+        "--mentions",
+        table,
+        "--min-probability",
+        0.99,
+    )
+    main(["calibrate", *map(str, chosen)])
+    capsys.readouterr()
+    link = ("link", "--mentions", table, "--calibration", calibration)
+    [answer], err, _ = run(*link, data=json.dumps(given).encode())
+    assert answer["mentions"][0]["title"] is None
+    assert err == "1 mentions, candidates by: 1 exact; 1 without a page, since none is probable enough\n"
+    [answer], err, _ = run(*link, data=b"ab")
+    assert (answer["mentions"][0]["title"], err) == ("A", "1 mentions, candidates by: 1 exact\n")
+    [answer], _, _ = run(*link, "--min-probability", 0.99, data=b"ab")
+    assert answer["mentions"][0]["title"] is None
+
+
+def test_no_input_is_overwritten(run: Command, table: Path, tmp_path: Path) -> None:
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text(
+        content := json.dumps({"id": "a", "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "X"}]})
+    )
+    same = tmp_path / "same.jsonl"
+    same.symlink_to(gold)
+    for option, *arguments in (
+        ("--unknown-titles", "score", gold, gold),
+        ("--output", "calibrate", "--documents", gold),
+        ("--output", "calibrate", "--documents", table / "none", "--like", gold),
+    ):
+        for path in (gold, same):
+            _, _, status = run(*arguments, "--mentions", table, option, path)
+            assert (
+                status == f"error: {option} {path}: the input {gold} would be overwritten; give another file"
+            )
+    assert gold.read_text() == content
+
+
+def test_a_model_that_is_none_is_named(run: Command, table: Path, models: Path, tmp_path: Path) -> None:
+    for folder in (tmp_path / "none", table):
+        _, _, status = run("link", "--mentions", table, "--model", folder, data=b"Ann")
+        assert (
+            status == f"error: {folder}: neither a folder of Pretrain nor a LUKE with its entity_vocab.json"
+        )
+    _, _, status = run("link", "--mentions", table, "--model", models / "pretrain", data=b"Ann")
+    assert str(status).endswith("; or give --tokenizer, that of its run")
+
+
+BROKEN_ANSWERS = [
+    ("{", "not JSON"),
+    ({"id": "a", "text": "Ann", "mentions": []}, "the id 'a' is there twice"),
+    ({"id": "b", "text": "Bo", "mentions": []}, "the text of 'b' differs from that in "),
+    ({"id": "b", "text": "Bob"}, "no field 'mentions'"),
+    (
+        {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 4}]},
+        "mentions[0]: start, end spans 0 to 4",
+    ),
+    (
+        {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 3, "title": "B", "probability": 2}]},
+        "mentions[0]: probability is 2",
+    ),
+]
+
+
+def test_broken_answers_are_left_out_and_told(
+    run: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gold, found = tmp_path / "gold.jsonl", tmp_path / "found.jsonl"
+    documents = [
+        {"id": name, "text": text, "mentions": [{"start": 0, "end": 3, "title": "A"}]}
+        for name, text in (("a", "Ann"), ("b", "Bob"))
+    ]
+    gold.write_text("\n".join(map(json.dumps, documents)))
+    right = json.dumps(documents[0])
+    broken = [each if isinstance(each, str) else json.dumps(each) for each, _ in BROKEN_ANSWERS]
+    for line, (_, reason) in zip(broken, BROKEN_ANSWERS, strict=True):
+        found.write_text(f"{right}\n{line}\n")
+        _, _, status = run("score", gold, found)
+        assert str(status).startswith(f"error: {found}:2: {reason}")
+    found.write_text("\n".join([right, *broken]))
+    main(["score", str(gold), str(found), "--on-error", "skip"])
+    out, err = capsys.readouterr()
+    assert json.loads(out)["answers_left_out"] == len(broken) == err.count("left out: 1: ")
+    assert json.loads(out)["disambiguation"]["overall"] == {"mentions": 2, "accuracy": 0.5}
+    for content, told in (
+        ("", "no answer; wanted what link wrote"),
+        ("{", "no answer; all are left out: 1: not JSON"),
+    ):
+        found.write_text(content)
+        _, _, status = run("score", "--on-error", "skip", gold, found)
+        assert str(status).startswith(f"error: {found}: {told}")
+
+
+ELEVANT = [
+    {
+        "id": 1,
+        "text": "Ann met Bob met ab.",
+        "labels": [
+            {"span": [0, 3], "entity_id": "Q5", "name": "Annie"},
+            {"span": [8, 11], "entity_id": "Q999", "name": "B"},
+            {"span": [16, 18], "entity_id": "Q5", "name": "B"},
+            {"span": [12, 15], "entity_id": "DATETIME", "name": "met", "optional": True},
+        ],
+    },
+    {"id": 2, "text": "Bob", "labels": [{"span": [0, 3], "entity_id": "Q5", "name": "A", "optional": True}]},
+]
+
+
+def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
+    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also once it is converted. An answer to the optional "Bob" is wrong, and does not count."""
+    gold, converted, found, told = (tmp_path / name for name in ("gold", "converted", "found", "told"))
+    gold.write_text("".join(json.dumps(each) + "\n" for each in ELEVANT))
+    converted.write_text("\n".join(map(json.dumps, run("convert", gold)[0])))
+    answers, _, _ = run("link", converted, "--mentions", table)
+    assert [each["title"] for line in answers for each in line["mentions"]] == ["A", "B", "A", None, "B"]
+    found.write_text("\n".join(map(json.dumps, answers)))
+    for path in (gold, converted):
+        main(["score", str(path), str(found), "--mentions", str(table), "--unknown-titles", str(told)])
+        scores = json.loads(capsys.readouterr().out)
+        assert scores["mentions"] == {
+            "gold": 3,
+            "in_knowledge_base": 2,
+            "without_title": 0,
+            "title_not_in_dump": 1,
+            "optional": 2,
+        }
+        assert scores["titles_not_in_dump"] == {"B (Q999)": 1}
+        assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
+        micro = scores["linking"]["micro"]
+        assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
+        assert [json.loads(line) for line in told.read_text().splitlines()] == [
+            {
+                "id": "1",
+                "where": f"{path}:1",
+                "start": 8,
+                "end": 11,
+                "mention": "Bob",
+                "title": "B",
+                "qid": "Q999",
+            }
+        ]
+
+
+def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
+    run: Command, table: Path, tmp_path: Path
+) -> None:
+    told, gold = tmp_path / "told", tmp_path / "gold"
+    told.write_text("before")
+    gold.write_text(json.dumps({"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": "X"}]}))
+    arguments = ("score", gold, "--mentions", table, "--unknown-titles")
+    _, _, status = run(*arguments, told, tmp_path / "none")
+    assert str(status).startswith("error: ")
+    assert told.read_text() == "before"
+    _, _, status = run(*arguments, tmp_path, gold)
+    assert status == f"error: --unknown-titles {tmp_path}: a folder; give a file in it"
+    main([*map(str, arguments), str(told), str(gold)])
+    assert json.loads(told.read_text())["title"] == "X"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["gold", "told"]
+
+
+def test_candidates_of_scores_are_those_that_a_calibration_was_made_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "Smith" is no name; "Ann Smith" is A, also where its own title is not asked, or it stands elsewhere."""
+    text, table = "Ann Smith met Smith.", tmp_path / "mentions"
+    write_mentions(table, small_pages([("Ann Smith", [(0, 9, "A")]), ("", []), ("", [])]), size=4)
+    gold, calibration = tmp_path / "gold", tmp_path / "calibration.json"
+    documents = [
+        {"title": "A"},
+        {"title": None},
+        {"title": "A", "optional": True},
+        {"title": "A", "outside": True},
+    ]
+    with gold.open("w") as lines:
+        for number, told in enumerate(documents):
+            annotated = {"annotated": [10, 20]} if told.pop("outside", False) else {}
+            mentions = [{"start": 0, "end": 9, **told}, {"start": 14, "end": 19, "title": "A"}]
+            lines.write(json.dumps({"id": number, "text": text, "mentions": mentions, **annotated}) + "\n")
+    for flags, reached in (([], 1), (["--longer-mentions"], 5)):
+        asked = ["--mentions", str(table), *flags]
+        main(["calibrate", "--documents", str(gold), "--output", str(calibration), *asked])
+        made = json.loads(capsys.readouterr().out)
+        assert made["made_for"]["longer_mentions"] == bool(flags)
+        # Which parts are annotated is for scores alone.
+        assert made["fit"]["right_among_candidates"] == reached + 1
+        main(["score", str(gold), str(gold), *asked])
+        overall = json.loads(capsys.readouterr().out)["disambiguation"]["overall"]
+        assert (overall["mentions"], overall["candidate_recall"] * 5) == (5, pytest.approx(reached))
+
+
+@pytest.mark.parametrize(
+    "option", [["--leave-out-pages"], ["--unknown-titles", "told"], ["--longer-mentions"]]
+)
+def test_what_asks_for_the_table_is_refused_without(run: Command, option: list[str]) -> None:
+    path = DATA / "documents/ours.jsonl"
+    _, _, status = run("score", path, path, *option)
+    assert status == f"error: {option[0]}: the dump's pages are told by --mentions DIR"

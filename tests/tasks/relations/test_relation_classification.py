@@ -1,0 +1,314 @@
+"""Relation classification: both formats, labels, features of real sentences, and the field's scores."""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from model.luke.batch import IGNORED
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import WordTokenizer
+from tasks import relation_classification as command
+from tasks.io.data_folder import label_file, read_label_file, split_file
+from tasks.relations import relation_classification
+from tasks.task import InputSettings
+from tests.support import ROOT
+from tests.support.models import TINY
+from tests.support.properties import given, settings, st
+
+EXAMPLES = ROOT / "examples" / "relation_classification"
+MARKERS = {"[HEAD]": 60000, "[TAIL]": 60001}
+WORDS = ["The", "firm", "of", "Ada", "Bell", "thrives", "."]
+TACRED = {
+    "token": WORDS,
+    "subj_start": 3,
+    "subj_end": 4,
+    "obj_start": 1,
+    "obj_end": 1,
+    "relation": "no_relation",
+}
+SEMEVAL = {"token": WORDS, "h": {"pos": [3, 5]}, "t": {"pos": [1, 2]}, "relation": "Other"}
+
+
+def written(tmp_path: Path, *records: dict[str, Any], name: str = "data.json") -> Path:
+    path = tmp_path / name
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def test_both_formats_say_the_same(tmp_path: Path) -> None:
+    examples = relation_classification.read(written(tmp_path, TACRED, SEMEVAL)).examples
+    raw = {"text": " ".join(WORDS), "head": [12, 20], "tail": [4, 8], "relation": "Other"}
+    third = relation_classification.read(written(tmp_path, raw)).examples[0]
+    for example in (*examples, third):
+        assert example.text[slice(*example.head)] == "Ada Bell"
+        assert example.text[slice(*example.tail)] == "firm"
+    assert [example.relation for example in examples] == ["no_relation", "Other"]
+
+
+def test_examples_are_what_their_description_says() -> None:
+    datasets = {
+        split: relation_classification.read(EXAMPLES / f"{split}.json") for split in ("train", "dev", "test")
+    }
+    assert [len(dataset.examples) for dataset in datasets.values()] == [42, 20, 20]
+    labels = relation_classification.label_names(datasets, ())
+    assert relation_classification.negative_label(labels, "") == "no_relation"
+    assert len(labels) == 6
+    facts = relation_classification.describe(datasets["train"])
+    assert facts["overlapping"] == 1
+    assert facts["tail_before_head"] > 5
+
+
+def test_features_of_semeval_hold_the_words_and_both_mentions(shared: Path) -> None:
+    folder = shared / "data" / "relation" / "semeval2010-task8"
+    datasets = {
+        split: relation_classification.read(split_file(folder, split)) for split in ("train", "dev", "test")
+    }
+    assert [len(dataset.examples) for dataset in datasets.values()] == [6507, 1493, 2717]
+    union = relation_classification.label_names(datasets, ())
+    path = label_file(folder)
+    assert path is not None
+    listed = relation_classification.label_names(datasets, read_label_file(path))
+    assert sorted(listed) == list(union)
+    assert (listed[0], len(union)) == ("Other", 19)
+    assert relation_classification.negative_label(union, "") == "Other"
+    unseen = {"Entity-Destination(e2,e1)"}
+    assert set(union) - {example.relation for example in datasets["train"].examples} == unseen
+    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
+    dataset = datasets["test"]
+    features = relation_classification.featurize(
+        dataset, InputSettings(roberta, union, MARKERS, 512, "fixed")
+    )
+    assert features.counts == {"mentions_cut": 0, "contexts_cut": 0, "labels_unknown": 0}
+    for example, feature in zip(dataset.examples, features.items, strict=True):
+        ids = feature.word_ids.tolist()
+        for (first, last), name, marker in zip(feature.ends.tolist(), "ht", MARKERS.values(), strict=True):
+            assert (ids[first], ids[last], ids.count(marker)) == (marker, marker, 2)
+            start, end = example.record.values[name]["pos"]
+            mention = [word_id for word_id in ids[first + 1 : last] if word_id < 60000]
+            assert roberta.decode(mention).strip() == " ".join(example.record.values["token"][start:end])
+        words = roberta.decode([word_id for word_id in ids[1:-1] if word_id < 60000])
+        assert words.split() == example.text.split()
+
+
+def test_unknown_labels(tmp_path: Path, shared: Path) -> None:
+    path = written(tmp_path, TACRED, {**TACRED, "relation": "per:title"})
+    dataset = relation_classification.read(path)
+    with pytest.raises(ValueError, match=r"data.json:2: relation 'per:title' is not in the label file"):
+        relation_classification.label_names({"train": dataset}, ("no_relation",))
+    roberta = WordTokenizer.load(shared / "data" / "roberta-tokenizer")
+    features = relation_classification.featurize(
+        dataset, InputSettings(roberta, ("no_relation", "org:x"), MARKERS, 99, "fixed")
+    )
+    assert features.counts["labels_unknown"] == 1
+    assert [int(feature.label) for feature in features.items] == [0, IGNORED]
+    scores = relation_classification.score(
+        dataset, ["no_relation", "org:x"], ("no_relation", "org:x"), "no_relation"
+    )
+    assert (scores["gold"], scores["predicted"], scores["correct"]) == (1, 1, 0)
+
+
+def test_negative_labels() -> None:
+    assert relation_classification.negative_label(["a", "b"], "") is None
+    assert relation_classification.negative_label(["a", "Other"], "a") == "a"
+    with pytest.raises(ValueError, match="both no_relation and Other are labels"):
+        relation_classification.negative_label(["Other", "no_relation"], "")
+    with pytest.raises(ValueError, match="negative label 'none' is no label; the data have a, b"):
+        relation_classification.negative_label(["a", "b"], "none")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"subj_end": 7},
+            r":2: subj_start, subj_end spans 3 to 8; wanted a start below the end, within 0 to 7 words",
+        ),
+        ({"subj_end": 2}, r":2: subj_start, subj_end spans 3 to 3"),
+        ({"obj_start": -1}, r":2: obj_start, obj_end spans -1 to 2"),
+        ({"obj_start": None}, r":2: obj_start is null; wanted a word's number"),
+        ({"token": "The firm"}, r":2: token is \"The firm\"; wanted a list of texts"),
+        ({"token": ["a", 3]}, r":2: token holds 3"),
+        ({"relation": ""}, r":2: relation is empty"),
+        ({"relation": 3}, r":2: relation is 3, a number without a name; list .* in a file labels.txt"),
+    ],
+)
+def test_wrong_fields_name_file_and_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=r"data.json" + message):
+        relation_classification.read(written(tmp_path, TACRED, {**TACRED, **change}))
+
+
+@pytest.mark.parametrize("field", [*TACRED, "h", "t"])
+def test_missing_fields_name_file_and_line(tmp_path: Path, field: str) -> None:
+    record = TACRED if field in TACRED else SEMEVAL
+    with pytest.raises(ValueError, match=r"data.json:2: .*(no field|wanted)"):
+        relation_classification.read(
+            written(tmp_path, record, {name: value for name, value in record.items() if name != field})
+        )
+
+
+def test_spans_of_semeval_out_of_range(tmp_path: Path) -> None:
+    with pytest.raises(
+        ValueError, match=r"data.json:1: t.pos spans 1 to 9; wanted a start below the end, within 0 to 7"
+    ):
+        relation_classification.read(written(tmp_path, {**SEMEVAL, "t": {"pos": [1, 9]}}))
+    with pytest.raises(ValueError, match=r"data.json:1: h.pos is null; wanted two whole numbers"):
+        relation_classification.read(written(tmp_path, {**SEMEVAL, "h": {}}))
+
+
+labels = st.sampled_from(["no_relation", "a(e1,e2)", "a(e2,e1)", "b(e1,e2)", "c"])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(labels, labels), min_size=1, max_size=30))
+def test_micro_scores_equal_scikit_learn(pairs: list[tuple[str, str]]) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    gold, predicted = zip(*pairs, strict=True)
+    scores = relation_classification.relation_scores(gold, predicted, "no_relation")
+    scored = sorted({*gold, *predicted} - {"no_relation"})
+    if not scored:
+        assert scores["f1"] == 0
+        return
+    expected = metrics.precision_recall_fscore_support(
+        gold, predicted, labels=scored, average="micro", zero_division=0
+    )
+    assert [scores[name] for name in ("precision", "recall", "f1")] == pytest.approx(expected[:3])
+    each = metrics.precision_recall_fscore_support(gold, predicted, labels=scored, zero_division=0)
+    for number, label in enumerate(scored):
+        found = [scores["types"][label][name] for name in ("precision", "recall", "f1")]
+        assert found == pytest.approx([column[number] for column in each[:3]])
+
+
+def official_macro_f1(gold: Sequence[str], predicted: Sequence[str]) -> float:
+    """From the confusion matrix of relations without directions, with wrong directions aside, as the script has it."""
+    names = sorted({label[:-7] for label in (*gold, *predicted) if label != "Other"})
+    index = {name: number for number, name in enumerate([*names, "Other"])}
+    matrix, wrong_direction = np.zeros((len(index), len(index)), dtype=int), Counter[str]()
+    for gold_label, predicted_label in zip(gold, predicted, strict=True):
+        row, column = (label[:-7] if label != "Other" else label for label in (gold_label, predicted_label))
+        if row == column and gold_label != predicted_label:
+            wrong_direction[row] += 1
+        else:
+            matrix[index[row], index[column]] += 1
+    scores = []
+    for name in names:
+        number, aside = index[name], wrong_direction[name]
+        guessed, actual = matrix[:, number].sum() + aside, matrix[number].sum() + aside
+        precision = matrix[number, number] / guessed if guessed else 0
+        recall = matrix[number, number] / actual if actual else 0
+        scores.append(2 * precision * recall / (precision + recall) if precision + recall else 0)
+    return sum(scores) / len(scores) if scores else 0
+
+
+directed = st.sampled_from(["Other", *(f"{name}({ends})" for name in "ABC" for ends in ("e1,e2", "e2,e1"))])
+
+
+@given(st.lists(st.tuples(directed, directed), min_size=1, max_size=30))
+def test_macro_f1_equals_the_official_counting(pairs: list[tuple[str, str]]) -> None:
+    gold, predicted = zip(*pairs, strict=True)
+    found = relation_classification.semeval_macro_f1(gold, predicted, "Other")
+    assert found == pytest.approx(official_macro_f1(gold, predicted))
+
+
+def test_scores_by_hand() -> None:
+    gold = ["A(e1,e2)", "A(e1,e2)", "A(e2,e1)", "B(e1,e2)", "Other", "Other"]
+    predicted = ["A(e1,e2)", "A(e2,e1)", "Other", "B(e1,e2)", "B(e2,e1)", "Other"]
+    scores = relation_classification.relation_scores(gold, predicted, "Other")
+    assert (scores["gold"], scores["predicted"], scores["correct"]) == (4, 4, 2)
+    assert (scores["precision"], scores["recall"], scores["f1"]) == (0.5, 0.5, 0.5)
+    # A: 1 of 2 predicted, 1 of 3 gold; B: 1 of 2 predicted (one for Other), 1 of 1 gold.
+    assert scores["semeval_macro_f1"] == pytest.approx((2 / 5 + 2 / 3) / 2)
+    assert "semeval_macro_f1" not in relation_classification.relation_scores(["a"], ["a"], None)
+    nothing = relation_classification.relation_scores(["Other", "A(e1,e2)"], ["Other", "Other"], "Other")
+    assert (nothing["precision"], nothing["recall"], nothing["f1"], nothing["predicted"]) == (0, 0, 0, 0)
+    assert relation_classification.relation_scores(["Other"], ["Other"], "Other")["f1"] == 0
+
+
+def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gold = relation_classification.read(EXAMPLES / "test.json")
+    predictions = [example.relation for example in gold.examples]
+    predictions[0] = "no_relation"
+    lines = relation_classification.prediction_lines(gold, predictions)
+    path = tmp_path / "predictions.jsonl"
+    path.write_text("\n".join(lines))
+    command.main(["score", str(EXAMPLES / "test.json"), str(path)])
+    printed = json.loads(capsys.readouterr().out)
+    assert printed == {
+        "negative_label": "no_relation", **relation_classification.score(gold, predictions, (), "no_relation")
+    }  # fmt: skip
+    assert (printed["gold"], printed["predicted"], printed["correct"]) == (15, 14, 14)
+    command.main(["score", str(EXAMPLES / "test.json"), str(path), "--negative-label", "per:title"])
+    assert json.loads(capsys.readouterr().out)["gold"] == 17
+    shutil.copy(EXAMPLES / "test.json", path)
+    command.main(["score", str(EXAMPLES / "test.json"), str(path)])
+    assert json.loads(capsys.readouterr().out)["f1"] == 1
+
+
+def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
+    gold = written(tmp_path, TACRED, TACRED, name="gold")
+    for predictions, message in (
+        ([TACRED], r"error: .*other:1: 1 predictions for 2 examples \(the last at .*gold:2\); wanted one"),
+        ([TACRED, {**TACRED, "obj_end": 2}], r"error: .*other:2: obj_end is not that of .*gold:2; example 2"),
+        (
+            [TACRED, {"relatoin": "x"}],
+            r"error: .*other:2: no field 'relation'; wanted the name of a relation",
+        ),
+    ):
+        other = written(tmp_path, *predictions, name="other")
+        with pytest.raises(SystemExit, match=message):
+            command.main(["score", str(gold), str(other)])
+
+
+def test_a_small_model_learns_to_tell_head_from_tail() -> None:
+    """The same two mentions, with the roles exchanged: only what marks the roles can tell them apart."""
+    torch.manual_seed(3)
+    luke = LukeModel(TINY)
+    luke.keep_entities(relation_classification.ENTITY_ROWS)
+    module = relation_classification.head(luke, 2, entities=True).train()
+    word_ids = np.array([5, 11, 6, 11, 7, 12, 8, 12, 9])
+    ends = np.array([[1, 3], [5, 7]])
+    features = [
+        relation_classification.MarkedFeature(word_ids, ends, np.array(0)),
+        relation_classification.MarkedFeature(word_ids, ends[::-1].copy(), np.array(1)),
+    ]
+    batch = relation_classification.collate(features, entities=True, pad_id=TINY.pad_token_id)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=5e-3)
+    for _ in range(60):
+        optimizer.zero_grad()
+        relation_classification.loss(module, batch)["loss"].backward()
+        optimizer.step()
+    logits = relation_classification.logits(module.eval().requires_grad_(False), batch)
+    assert relation_classification.decode(None, features, logits, ["first", "second"]) == ["first", "second"]
+    assert Counter(logits[0] > logits[1]) == {True: 1, False: 1}
+
+
+def test_loss_ignores_unknown_labels() -> None:
+    torch.manual_seed(4)
+    module = relation_classification.head(LukeModel(TINY), 3, entities=False).eval()
+    features = [
+        relation_classification.MarkedFeature(np.arange(5, 15), np.array([[1, 3], [5, 7]]), np.array(label))
+        for label in (2, IGNORED)
+    ]
+    with torch.inference_mode():
+        both = relation_classification.loss(
+            module, relation_classification.collate(features, entities=False, pad_id=1)
+        )["loss"]
+        one = relation_classification.loss(
+            module, relation_classification.collate(features[:1], entities=False, pad_id=1)
+        )["loss"]
+    assert float(both) == pytest.approx(float(one), rel=1e-5)
+
+
+@pytest.mark.parametrize("preset", ["base", "large"])
+def test_paper_values_are_the_defaults(preset: str) -> None:
+    values = relation_classification.PRESETS[preset]
+    assert (values.learning_rate, values.batch_size, values.epochs, values.max_words) == (1e-5, 32, 5, 512)
+    assert values.head_learning_rate == values.learning_rate
+    assert relation_classification.WORD_MARKERS == {"[HEAD]": "@", "[TAIL]": "#"}
+    assert relation_classification.head(LukeModel(TINY), 42, entities=True).classifier.bias is None

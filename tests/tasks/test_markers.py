@@ -1,0 +1,228 @@
+"""Marked mentions: order of markers, what is cut, and the classifier against transformers."""
+
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from model.hf.fine_tuned import load_fine_tuned
+from model.hf.load import load_strictly
+from model.luke.encoder import LukeModel
+from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
+from pipeline.sequences.tokenizer_training import train_tokenizer
+from tasks.io.windows import boundaries
+from tasks.markers import add_word_markers, fit, marked_input
+from tasks.relations import relation_classification
+from tasks.task import InputSettings
+from tasks.typing import entity_typing
+from tests.support.models import TINY, luke_of_transformers
+from tests.support.properties import given, st
+
+TEXT = "one two three four five six seven eight"
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> WordTokenizer:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer([TEXT, TEXT, "@ # @ #"] * 3, folder, 340)
+    return WordTokenizer.load(folder)
+
+
+def rendered(text: str, spans: list[tuple[int, int]], names: str = "HT") -> str:
+    parts, last = [], 0
+    for place, span, side in boundaries(spans):
+        parts += [text[last:place], ("[" if not side else "/") + names[span] + "]"]
+        last = place
+    return "".join([*parts, text[last:]])
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "expected"),
+    [
+        ((0, 1), (2, 3), "[H]a/H]b[T]c/T]de"),
+        ((2, 3), (0, 1), "[T]a/T]b[H]c/H]de"),
+        ((0, 2), (2, 3), "[H]ab/H][T]c/T]de"),
+        ((1, 4), (2, 3), "a[H]b[T]c/T]d/H]e"),
+        ((2, 3), (1, 4), "a[T]b[H]c/H]d/T]e"),
+        ((1, 3), (1, 4), "a[T][H]bc/H]d/T]e"),
+        ((1, 4), (2, 4), "a[H]b[T]cd/T]/H]e"),
+        ((1, 3), (2, 4), "a[H]b[T]c/H]d/T]e"),
+        ((1, 3), (1, 3), "a[H][T]bc/T]/H]de"),
+    ],
+)
+def test_markers_are_nested_as_spans_are(head: tuple[int, int], tail: tuple[int, int], expected: str) -> None:
+    assert rendered("abcde", [head, tail]) == expected
+
+
+spans = st.tuples(st.integers(0, 7), st.integers(0, 7)).map(lambda pair: (min(pair), max(pair) + 1))
+
+
+@given(st.lists(spans, min_size=1, max_size=3))
+def test_every_marker_stands_at_its_span(found: list[tuple[int, int]]) -> None:
+    marks = boundaries(found)
+    assert [place for place, _, _ in marks] == sorted(place for place, _, _ in marks)
+    assert Counter((n, side, place) for place, n, side in marks) == Counter(
+        (number, side, place) for number, ends in enumerate(found) for side, place in enumerate(ends)
+    )
+    opened: set[int] = set()
+    for _, number, side in marks:
+        assert (number in opened) == bool(side)
+        opened.add(number)
+
+
+def test_segments_are_as_they_are_written(tokenizer: WordTokenizer) -> None:
+    text = "one two (three) four"
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "fixed")
+    word_ids, _ = marked_input(text, [(4, 7), (9, 14)], inputs, Counter())
+    words = tokenizer.encode(["one", "two", "(", "three", ") four"], [False, True, True, False, False])
+    expected = [*words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901, *words[4]]
+    assert word_ids.tolist() == [tokenizer.cls_id, *expected, tokenizer.sep_id]
+
+
+def test_in_the_profile_paper_each_segment_has_a_leading_space(tokenizer: WordTokenizer) -> None:
+    text = "two(three)four"
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 900, "[TAIL]": 901}, 102, "paper")
+    word_ids, ends = marked_input(text, [(4, 9), (10, 14)], inputs, Counter())
+    words = tokenizer.encode(["two(", "three", ")", "four", ""], [True] * 5)
+    expected = [tokenizer.cls_id, *words[0], 900, *words[1], 900, *words[2], 901, *words[3], 901]
+    assert word_ids.tolist() == [*expected, tokenizer.sep_id]
+    assert all(word_ids[ends[0]] == 900)
+    assert all(word_ids[ends[1]] == 901)
+    assert ends[0].tolist() == [expected.index(900), expected.index(900) + len(words[1]) + 1]
+
+
+@given(st.lists(st.integers(0, 9), min_size=3, max_size=5), st.integers(0, 40))
+def test_what_is_cut_is_context_first(lengths: list[int], room: int) -> None:
+    segments = [[100 * number + place for place in range(size)] for number, size in enumerate(lengths)]
+    counts: Counter[str] = Counter()
+    left, *inner, right = fit(segments, room, counts)
+    assert sum(map(len, [left, *inner, right])) <= room
+    assert left == segments[0][len(segments[0]) - len(left) :]
+    assert right == segments[-1][: len(right)]
+    assert all(part == whole[: len(part)] for part, whole in zip(inner, segments[1:-1], strict=True))
+    if sum(lengths[1:-1]) <= room:
+        assert inner == segments[1:-1]
+        assert sum(map(len, [left, *inner, right])) == min(room, sum(lengths))
+    assert counts["mentions_cut"] == (inner != segments[1:-1])
+    assert counts["contexts_cut"] == ([left, right] != [segments[0], segments[-1]])
+
+
+def test_a_model_too_short_for_markers_is_refused(tokenizer: WordTokenizer) -> None:
+    inputs = InputSettings(tokenizer, (), {"[HEAD]": 1, "[TAIL]": 2}, 5, "fixed")
+    with pytest.raises(ValueError, match="no room for the markers"):
+        marked_input(TEXT, [(0, 3), (4, 7)], inputs, Counter())
+
+
+def test_markers_start_as_copies_and_learn_alone(tokenizer: WordTokenizer) -> None:
+    torch.manual_seed(0)
+    luke = LukeModel(TINY)
+    before = luke.word_embeddings.token.weight.detach().clone()
+    markers = add_word_markers(luke, small(tokenizer), {"[HEAD]": "@", "[TAIL]": "#"}, "tokenizer")
+    table = luke.word_embeddings.token.weight
+    assert markers == {"[HEAD]": TINY.vocab_size, "[TAIL]": TINY.vocab_size + 1}
+    assert luke.config.vocab_size == len(table) == TINY.vocab_size + 2
+    assert torch.equal(table[: TINY.vocab_size], before)
+    assert torch.equal(table[TINY.vocab_size :], before[[7, 9]])
+    assert table.requires_grad
+    assert luke.word_embeddings.token.padding_idx == TINY.pad_token_id
+
+
+def small(tokenizer: ByteLevelBPE) -> WordTokenizer:
+    """A tokenizer whose @ and # are the tokens 7 and 9."""
+    changed = ByteLevelBPE(tokenizer.vocab, tokenizer.merges)
+    changed.vocab = {"@": 7, "#": 9}
+    return changed
+
+
+def test_a_vocabulary_without_the_initial_token_is_refused(tokenizer: WordTokenizer) -> None:
+    with pytest.raises(ValueError, match="folder: no token 'euro' in the vocabulary"):
+        add_word_markers(LukeModel(TINY), tokenizer, {"[HEAD]": "euro"}, "folder")
+
+
+def features_for(task: ModuleType, count: int) -> list:
+    generator = np.random.default_rng(4)
+    features = []
+    for number in range(count):
+        word_ids = generator.integers(5, TINY.vocab_size, size=20 + 3 * number)
+        ends = np.array([[1 + number, 4 + 2 * number], [9, 10 + number]])[: len(task.ENTITIES)]
+        features.append(relation_feature(word_ids, ends))
+    return features
+
+
+def relation_feature(word_ids: np.ndarray, ends: np.ndarray) -> relation_classification.MarkedFeature:
+    return relation_classification.MarkedFeature(word_ids, ends, np.array(0))
+
+
+@pytest.mark.parametrize("task", [entity_typing, relation_classification])
+@pytest.mark.parametrize("entity_aware", [True, False])
+def test_heads_equal_those_of_transformers(tmp_path: Path, task: ModuleType, entity_aware: bool) -> None:
+    theirs = luke_of_transformers(
+        task.ARCHITECTURE, use_entity_aware_attention=entity_aware, num_labels=5, initializer_range=0.3
+    )
+    theirs.save_pretrained(tmp_path)
+    fine_tuned = load_fine_tuned(str(tmp_path))
+    fine_tuned.luke.keep_entities(task.ENTITY_ROWS)
+    ours = task.head(fine_tuned.luke, len(fine_tuned.labels), entities=True).eval()
+    load_strictly(ours.classifier, fine_tuned.head, source="luke", optional=set())
+    batch = task.collate(features_for(task, 4), entities=True, pad_id=TINY.pad_token_id)
+    inputs = batch.inputs
+    assert inputs.entity_ids is not None
+    with torch.inference_mode():
+        expected = theirs(
+            input_ids=inputs.word_ids,
+            attention_mask=inputs.word_mask.long(),
+            entity_ids=torch.full_like(inputs.entity_ids, 2),
+            entity_attention_mask=torch.ones_like(inputs.entity_ids),
+            entity_position_ids=inputs.entity_positions,
+        ).logits
+        found = np.stack(task.logits(ours, batch))
+    assert np.abs(expected.numpy() - found).max() < 1e-5
+    assert expected.std() > 0.1
+
+
+@pytest.mark.parametrize("task", [entity_typing, relation_classification])
+def test_the_baseline_sees_the_opening_markers(task: ModuleType) -> None:
+    torch.manual_seed(1)
+    module = task.head(LukeModel(TINY), 3, entities=False).eval()
+    features = features_for(task, 3)
+    batch = task.collate(features, entities=False, pad_id=TINY.pad_token_id)
+    assert batch.inputs.entity_ids is None
+    with torch.inference_mode():
+        states, _ = module.luke(batch.inputs)
+        wanted = torch.stack(
+            [
+                torch.cat([states[row, first] for first in feature.ends[:, 0]])
+                for row, feature in enumerate(features)
+            ]
+        )
+        assert torch.allclose(module(batch), module.classifier(wanted), atol=1e-6)
+
+
+@pytest.mark.parametrize("entities", [True, False])
+@pytest.mark.parametrize("task", [entity_typing, relation_classification])
+def test_predictions_do_not_depend_on_the_batch(task: ModuleType, entities: bool) -> None:
+    torch.manual_seed(2)
+    luke = LukeModel(TINY)
+    luke.keep_entities(task.ENTITY_ROWS)
+    module = task.head(luke, 4, entities=entities).eval()
+    features = features_for(task, 4)
+    with torch.inference_mode():
+        together = task.logits(module, task.collate(features, entities=entities, pad_id=1))
+        alone = [task.logits(module, task.collate([f], entities=entities, pad_id=1))[0] for f in features]
+    assert np.abs(np.stack(together) - np.stack(alone)).max() < 1e-5
+
+
+def test_mentions_are_entities_with_their_markers() -> None:
+    batch = relation_classification.collate(features_for(relation_classification, 2), entities=True, pad_id=1)
+    assert batch.inputs.entity_ids is not None
+    assert batch.inputs.entity_positions is not None
+    assert batch.inputs.entity_ids.tolist() == [[1, 2], [1, 2]]
+    assert batch.inputs.entity_positions.tolist() == [
+        [[1, 2, 3, 4, -1], [9, 10, -1, -1, -1]],
+        [[2, 3, 4, 5, 6], [9, 10, 11, -1, -1]],
+    ]
+    assert batch.markers.tolist() == [[1, 9], [2, 9]]
+    assert relation_classification.ENTITY_ROWS == (0, 2, 2)
