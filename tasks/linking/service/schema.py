@@ -1,80 +1,111 @@
-"""What the service takes and answers, as OpenAPI says it."""
+"""The requests and answers of the service, from which FastAPI makes its OpenAPI page."""
 
 from typing import Any
 
-
-def _object(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required)}
+from pydantic import BaseModel
 
 
-def _list(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
+class GivenMention(BaseModel):
+    """Characters of a text, in code points; the end is excluded."""
+
+    start: int
+    end: int
 
 
-def _json(description: str, schema: Any) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
+class GivenDocument(BaseModel):
+    """A text; its mentions are linked or, where it has none, found."""
+
+    text: str
+    id: str | int | None = None
+    mentions: list[GivenMention] | None = None
 
 
-TEXT, NUMBER, WHOLE, YES_NO = ({"type": name} for name in ("string", "number", "integer", "boolean"))
-TEXT_OR_NULL, NUMBER_OR_NULL, WHOLE_OR_NULL = (
-    {"type": [name, "null"]} for name in ("string", "number", "integer")
-)
-PLACE = {"start": WHOLE, "end": {**WHOLE, "description": "code points; the end is excluded"}}
-GIVEN = _object(
-    ("text",),
-    id={"type": ["string", "integer"]},
-    text=TEXT,
-    mentions={
-        **_list(_object(("start", "end"), **PLACE)),
-        "description": "to be linked; without this field they are found",
-    },
-)
-CANDIDATE = _object(
-    title=TEXT,
-    page_id=WHOLE_OR_NULL,
-    qid=TEXT_OR_NULL,
-    entity_id=WHOLE_OR_NULL,
-    prior=NUMBER,
-    probability=NUMBER,
-)
-MENTION = _object(
-    mention=TEXT, **PLACE, title=TEXT_OR_NULL, page_id=WHOLE_OR_NULL, qid=TEXT_OR_NULL,
-    entity_id=WHOLE_OR_NULL, probability=NUMBER_OR_NULL, link_probability=NUMBER_OR_NULL, step=TEXT,
-    label={**TEXT, "description": "with --ner: what its model calls the mention"}, label_probability=NUMBER,
-    candidates=_list(CANDIDATE),
-)  # fmt: skip
-ERROR = _object(("error",), error=TEXT)
-QUESTION = _object(("documents",), documents=_list(GIVEN), candidates={**YES_NO, "default": False})
+class Request(BaseModel):
+    """Documents to link; with `candidates` each mention shows all of its own."""
+
+    documents: list[GivenDocument]
+    candidates: bool = False
+
+
+class Page(BaseModel):
+    """A page of Wikipedia, and how probable it is."""
+
+    title: str | None
+    page_id: int | None
+    qid: str | None
+    entity_id: int | None
+    probability: float | None
+
+
+class Candidate(Page):
+    """A page that a mention can stand for."""
+
+    prior: float
+
+
+class Mention(GivenMention, Page):
+    """A mention with its page; `label` and `label_probability` are those of a model of entity recognition."""
+
+    mention: str
+    link_probability: float | None
+    step: str
+    label: str | None = None
+    label_probability: float | None = None
+    candidates: list[Candidate] | None = None
+
+
+class LinkedDocument(GivenDocument):
+    """A document with its links."""
+
+    mentions: list[Mention]  # type: ignore[assignment]
+
+
+class Response(BaseModel):
+    """The documents with their links."""
+
+    documents: list[LinkedDocument]
+
+
+class Health(BaseModel):
+    """What answers: the table's language, dump and names, and the parts of the linker."""
+
+    status: str
+    language: str | None
+    dump: list[str]
+    names: int
+    model: bool
+    contexts: bool
+    ner: bool
+
+
+class Problem(BaseModel):
+    """What is wrong, in a line."""
+
+    error: str
+
+
+def request_body() -> dict[str, Any]:
+    """Return what OpenAPI says of the body of a request, which the service reads by itself, within its limits."""
+    schema = Request.model_json_schema()
+    nested = schema.pop("$defs")
+
+    def inlined(node: Any) -> Any:
+        if isinstance(node, list):
+            return [inlined(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        name = node.get("$ref", "").rpartition("/")[2]
+        return inlined(nested[name]) if name else {key: inlined(value) for key, value in node.items()}
+
+    content = {"schema": inlined(schema), "example": EXAMPLE}
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
 EXAMPLE = {"documents": [{"id": "a", "text": "He rode from China to Athens."}], "candidates": False}
-LINK = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": QUESTION, "example": EXAMPLE}},
-    },
-    "responses": {
-        "200": _json(
-            "The documents with their links", _object(documents=_list(_object(mentions=_list(MENTION))))
-        ),
-        "400": _json("What is wrong with the request, in a line", ERROR),
-        "408": _json("The request did not come in time", ERROR),
-        "413": _json("The request is too long, or has too many documents", ERROR),
-        "500": _json("The service failed", ERROR),
-        "503": _json("Too many requests are being answered, or the service ends", ERROR),
-    },
-}
-HEALTH = {
-    "responses": {
-        "200": _json(
-            "It answers, by this table",
-            _object(
-                status=TEXT,
-                language=TEXT_OR_NULL,
-                dump=_list(TEXT),
-                names=WHOLE,
-                model=YES_NO,
-                contexts=YES_NO,
-                ner=YES_NO,
-            ),
-        )
-    }
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "The request is wrong"},
+    408: {"model": Problem, "description": "The request did not come in time"},
+    413: {"model": Problem, "description": "The request is too long, or has too many documents"},
+    500: {"model": Problem, "description": "The service failed"},
+    503: {"model": Problem, "description": "Too many requests are being answered, or the service ends"},
 }

@@ -21,7 +21,6 @@ from tasks.io.records import children, parse_line
 from tasks.linking.documents.json_lines import read_document
 from tasks.linking.linker import Linker
 from tasks.linking.service.batching import Answer, Batches, Question
-from tasks.linking.service.schema import HEALTH, LINK
 
 PORT = 8765
 MOST_BYTES, MOST_DOCUMENTS, MOST_REQUESTS = 1 << 20, 64, 64
@@ -93,6 +92,8 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
+    from tasks.linking.service import schema
+
     batches = Batches(lambda question: link(linker, question), limits.at_once)
     open_requests = 0
 
@@ -107,7 +108,9 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
         docs_url="/docs" if docs else None, redoc_url=None,
     )  # fmt: skip
 
-    @app.post("/link", openapi_extra=LINK, response_class=JSONResponse, summary="Link documents")
+    responses: dict[int | str, Any] = {200: {"model": schema.Response}, **schema.PROBLEMS}
+
+    @app.post("/link", openapi_extra=schema.request_body(), responses=responses, summary="Link documents")
     async def post_link(request: Request) -> JSONResponse:
         nonlocal open_requests
         if open_requests >= limits.requests:
@@ -127,7 +130,7 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
         ]
         return JSONResponse({"documents": documents})
 
-    @app.get("/health", openapi_extra=HEALTH, response_class=JSONResponse, summary="Whether it answers")
+    @app.get("/health", responses={200: {"model": schema.Health}}, summary="Whether it answers")
     async def get_health() -> JSONResponse:
         return JSONResponse(health(linker))
 
