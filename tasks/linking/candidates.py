@@ -134,22 +134,18 @@ class CandidateFinder:
             return titled
         return self.targets.of_qid(mention.qid)
 
-    def of_document(
-        self, texts: Sequence[str], *, longer: bool, without: OwnLinks = NO_LINKS
-    ) -> list[Candidates]:
-        """The candidates of the mentions of a document.
+    def of_document(self, texts: Sequence[str], without: OwnLinks = NO_LINKS) -> list[Candidates]:
+        """The candidates of the mentions of a document; shorter mentions take over what longer ones stand for.
 
         Args:
             texts: of the mentions.
-            longer: whether longer mentions help shorter ones.
             without: links of the document's own, which are not counted: it is as if the dump had never had the page.
         """
         of = self.of if without is NO_LINKS else partial(self._of, without=without)
         own = {text: of(text) for text in dict.fromkeys(texts)}
         found = dict(own)
-        if longer:
-            for text, others in longer_mentions(own).items():
-                found[text] = taken_over(own[text], [own[other] for other in others], self.most)
+        for text, others in longer_mentions(own).items():
+            found[text] = taken_over(own[text], [own[other] for other in others], self.most)
         return [found[text] for text in texts]
 
     def own_links(self, documents: Sequence[Document]) -> list[OwnLinks]:

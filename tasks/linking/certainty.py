@@ -23,6 +23,7 @@ from tasks.io.records import as_record, parse_file, read_text
 from tasks.linking.candidates import CandidateFinder
 
 BINS = 10
+VERSION = 2  # rises where the same parts of a linker give other scores
 GLOBAL, LOCAL, PRIOR = "global", "local", "prior"  # by the model in either way, or by the prior alone
 Figures = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -86,12 +87,7 @@ _LIMITS = {
 
 
 def basis(
-    finder: CandidateFinder,
-    model: Path | None,
-    contexts: str | None,
-    *,
-    is_global: bool,
-    longer_mentions: bool,
+    finder: CandidateFinder, model: Path | None, contexts: str | None, *, is_global: bool
 ) -> dict[str, Any]:
     """What probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
 
@@ -110,7 +106,7 @@ def basis(
         "max_words": max_words,  # of its windows
         "mode": (GLOBAL if is_global else LOCAL) if model else PRIOR,
         "most_candidates": finder.most,
-        "longer_mentions": longer_mentions,
+        "version": VERSION,
     }
 
 

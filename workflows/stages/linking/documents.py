@@ -23,7 +23,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
     """Documents of one's own as pages and paragraphs, with links to the entities that they name."""
 
     FOLDER = "linked"
-    VERSION = 6
+    VERSION = 7
     NEED = Need(written=1.5)
     KEEPS = "blocks"
 
