@@ -19,6 +19,7 @@ from typing import Any
 from unittest import mock
 
 DOCS = Path(__file__).resolve().parent.parent
+LOG = DOCS.parent / "benchmarks" / "LOG.md"
 RESULTS = DOCS.parent / "benchmarks" / "results"
 MEANINGS: dict[str, Any] = tomllib.loads((DOCS / "reference" / "meanings.toml").read_text(encoding="utf-8"))
 NOTE = "<!-- Made from the code by docs/_ext/generated.py. -->\n\n"
@@ -386,7 +387,7 @@ def folders_page() -> str:
 
 
 def result_pages() -> dict[str, str]:
-    """The results of benchmarks as pages, and a list of them."""
+    """The log and the results of benchmarks as pages, and a list of them."""
     pages = {}
     for path in sorted(RESULTS.iterdir()):
         text = path.read_text(encoding="utf-8")
@@ -396,8 +397,10 @@ def result_pages() -> dict[str, str]:
             name = f"{path.stem[11:].capitalize()}, {path.stem[:10]}"
             pages[f"results/{path.stem}.md"] = f"# {name}\n\n```text\n{text}\n```\n"
     names = [path.removeprefix("results/").removesuffix(".md") for path in pages]
-    listed = "\n".join(sorted(names, reverse=True))
+    listed = "\n".join(["log", *sorted(names, reverse=True)])
     text = MEANINGS["results"]["introduction"]
+    log = LOG.read_text(encoding="utf-8").replace("](../docs/", "](../")
+    pages["results/log.md"] = re.sub(r"\]\(results/([\w-]+)\.(?:md|txt)", r"](\1.md", log)
     return {**pages, "results/index.md": f"# Dated results\n\n{text}\n\n```{{toctree}}\n\n{listed}\n```\n"}
 
 
@@ -436,8 +439,9 @@ def write(_: Any = None) -> None:
 
 
 def point_into_the_pages(_: Any, __: str, source: list[str]) -> None:
-    """In the repository a result is a file of benchmarks/; here it is a page."""
+    """In the repository a result and the log are files of benchmarks/; here they are pages."""
     source[0] = re.sub(r"(?<=\.\./)\.\./benchmarks/results/([\w-]+)\.(?:md|txt)", r"results/\1.md", source[0])
+    source[0] = re.sub(r"(?<=\.\./)\.\./benchmarks/LOG\.md", "results/log.md", source[0])
 
 
 def setup(app: Any) -> dict[str, Any]:
