@@ -325,7 +325,7 @@ def reasons_in(part: ast.expr) -> set[str]:
 def source_reasons() -> tuple[set[str], set[str]]:
     """The reasons that stand in the source as they are, and patterns of those that are put together."""
     whole, patterns = set(), set()
-    for tree in trees("pipeline", "workflows"):
+    for tree in trees("pipeline", "tasks/linking/corpora", "workflows"):
         nodes = list(ast.walk(tree))
         joined = [node for node in nodes if isinstance(node, ast.JoinedStr)]
         parts = {id(part) for node in joined for part in ast.walk(node)}
