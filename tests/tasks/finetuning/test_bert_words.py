@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from tasks.finetuning.finetune import finetune
-from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
 from tasks.io.data_folder import split_file
 from tasks.io.records import Record, read_records
@@ -20,7 +18,7 @@ from tasks.relations import relation_classification
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tasks.typing import entity_typing
-from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert
+from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert, finetune
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 
@@ -31,21 +29,18 @@ TASK_MODULES = {
 }
 
 
+def around_bert(folder: Path, output: Path, **given: Any) -> dict[str, Any]:
+    return finetune(folder, output, QUICK, **{"weights": "bert", "tokenizer": "bert", **given})
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random BERT with a WordPiece tokenizer of the example data (`bert`), and every task fine-tuned from it."""
     folder = tmp_path_factory.mktemp("bert")
     bert(folder / "bert")
-    with pytest.MonkeyPatch.context() as patch:
-        for task in TASKS.values():
-            patch.setitem(task.PRESETS, "quick", QUICK)
-        for task in TASK_MODULES:
-            for variant in ("luke", "roberta"):
-                finetune(
-                    task, EXAMPLES / task, folder / "bert", folder / "bert", folder / f"{task}-{variant}",
-                    variant=variant, preset="quick", seed=1, device="cpu", profile="fixed", progress=False,
-                    allow_no_predictions=True,
-                )  # fmt: skip
+    for task in TASK_MODULES:
+        for variant in ("luke", "roberta"):
+            around_bert(folder, folder / f"{task}-{variant}", task=task, variant=variant)
     return folder
 
 
@@ -148,30 +143,21 @@ def test_a_model_whose_words_are_others_is_refused(folder: Path, tmp_path: Path)
     with pytest.raises(
         ValueError, match=r"vocabulary of \d+, but .*bert has \d+ word embeddings; give the tokenizer"
     ):
-        finetune(
-            "ner", EXAMPLES / "ner", folder / "bert", tmp_path, tmp_path / "out", variant="luke",
-            preset="tiny", seed=1, device="cpu", profile="fixed", progress=False,
-        )  # fmt: skip
+        around_bert(folder, tmp_path / "out", tokenizer=tmp_path)
 
 
 def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_bytes((folder / "bert" / "vocab.txt").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    task = relation_classification
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(task.PRESETS, "quick", replace(QUICK, learning_rate=1e-9, head_learning_rate=1e-9))
-        finetune(
-            "relation_classification", EXAMPLES / "relation_classification", folder / "bert", tmp_path,
-            tmp_path / "out", variant="luke", preset="quick", seed=1, device="cpu", profile="fixed",
-            progress=False, allow_no_predictions=True,
-        )  # fmt: skip
+    given = {"learning_rate": 1e-9, "head_learning_rate": 1e-9}
+    around_bert(folder, tmp_path / "out", task="relation_classification", tokenizer=tmp_path, changes=given)
     tokenizer = load(tmp_path / "out", device="cpu").inputs.tokenizer
     upper, lower = tokenizer.encode(["LINCOLN", "lincoln"], [True, True])
     assert upper != lower
 
 
 def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lack(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path
 ) -> None:
     """A mention table brings them; whoever asks the model takes the same table, and its export their titles."""
     titles = ("Lake Ostra", "Varland")
@@ -181,12 +167,7 @@ def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lac
     paragraph = {"page_id": 0, "text": text, "links": links}
     mentions, vocabulary = tmp_path / "mentions", tmp_path / "vocabulary"
     write_mentions(mentions, Pages(pages, [], [[paragraph]])).vocab.write(str(vocabulary))
-    monkeypatch.setitem(TASKS["extractive_qa"].PRESETS, "quick", QUICK)
-    finetune(
-        "extractive_qa", EXAMPLES / "extractive_qa", folder / "bert", folder / "bert", tmp_path / "model",
-        variant="luke", preset="quick", seed=1, device="cpu", profile="fixed", progress=False, mentions=mentions,
-        allow_no_predictions=True,
-    )  # fmt: skip
+    around_bert(folder, tmp_path / "model", task="extractive_qa", mentions=mentions)
     metrics = json.loads((tmp_path / "model/metrics.json").read_text())
     assert metrics["data"]["train"]["entities"] > 1
     annotate = open_annotator(mentions, tmp_path / "model")

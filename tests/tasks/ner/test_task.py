@@ -1,6 +1,5 @@
 """Entity recognition: features of real sentences, the head against transformers, decoding and scoring."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -14,7 +13,6 @@ from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks.ner import __main__ as command
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile
 from tasks.ner.context import has_leading_space
@@ -350,41 +348,6 @@ def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) 
             for scores, label in zip(rows, feature.labels, strict=True)
         ]
         assert float(task.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
-
-
-def test_a_training_set_without_entities_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"data.txt: no entity in any sentence"):
-        task.label_names({"train": column_file(tmp_path, [[words("a b")]])})
-
-
-def test_types_of_train_that_are_not_listed_are_refused(tmp_path: Path) -> None:
-    sentences = [words("a b"), [("Ada", "B-PER"), ("in", "O"), ("Old", "B-LOC"), ("Pell", "I-LOC")]]
-    train = column_file(tmp_path, [sentences])
-    assert task.label_names({"train": train}, ("PER", "LOC", "ORG")) == ("O", "PER", "LOC", "ORG")
-    message = (
-        r"data.txt:8: type 'LOC' is not in the label file beside it \(labels\.\*, rel2id\.json\), which lists"
-    )
-    with pytest.raises(ValueError, match=message):
-        task.label_names({"train": train}, ("O", "PER"))
-
-
-def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gold = task.read(EXAMPLES / "test.txt")
-    halved = [sentence.spans[::2] for sentence in gold.sentences]
-    path = tmp_path / "predictions.txt"
-    path.write_text("\n".join(task.prediction_lines(gold, halved)))
-    command.main(["score", str(EXAMPLES / "test.txt"), str(path)])
-    printed = json.loads(capsys.readouterr().out)
-    assert printed == task.score(gold, halved)
-    assert (printed["precision"], printed["predicted"]) == (1.0, sum(map(len, halved)))
-    assert 0 < printed["recall"] < 1
-
-
-def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit, match=r"^error: .*absent.txt: no such file; expected a CoNLL column file$"
-    ):
-        command.main(["score", str(EXAMPLES / "test.txt"), str(tmp_path / "absent.txt")])
 
 
 def test_predictions_of_other_tools_are_read_as_conlleval_reads_them(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from model.luke.batch import IGNORED
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks import extractive_qa
 from tasks.io.records import Record
 from tasks.questions import extractive, extractive_format, extractive_input
 from tasks.questions.annotations import Mention
@@ -74,43 +73,6 @@ def test_examples_are_what_their_description_says() -> None:
     assert {len(example.answers) for example in datasets["train"].examples} == {1}
     assert all(extractive.describe(dataset)["answers_not_at_offset"] == 0 for dataset in datasets.values())
     assert len({each.id for dataset in datasets.values() for each in dataset.examples}) == 84
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ([], r"json: no examples; wanted a JSON array"),
-        ({"x": 1}, r"json: found no JSON object with a list 'data'"),
-        (squad({**QUESTION, "is_impossible": True}), r"qas\[0\]: question 'q1' is impossible .*; remove"),
-        (squad(), r"json: no questions; wanted at least one"),
-        (
-            squad(QUESTION, QUESTION),
-            r"qas\[1\]: id 'q1' is that of .*qas\[0\], too; wanted one id a question",
-        ),
-        (squad({**QUESTION, "id": 3.5}), r"data\[0\]: paragraphs\[0\]: qas\[0\]: id is 3.5; wanted a text"),
-        (squad({"question": "x", "answers": QUESTION["answers"]}), r"qas\[0\]: no field 'id'; wanted a text"),
-        (
-            squad({**QUESTION, "answers": []}),
-            r"qas\[0\]: answers of question 'q1' is empty; wanted at least one",
-        ),
-        (squad({**QUESTION, "answers": [3]}), r"answers\[0\] is 3; wanted an object"),
-        (squad({**QUESTION, "answers": [{"text": "x"}]}), r"answers\[0\]: no field 'answer_start'"),
-        (squad({**QUESTION, "question": " "}), r"qas\[0\]: question is empty; wanted a text"),
-        (squad(QUESTION, passage="\n"), r"paragraphs\[0\]: context is empty; wanted a text"),
-        (squad(QUESTION, passage=None), r"paragraphs\[0\]: context is null; wanted a text"),
-        (squad(QUESTION, data={}), r"json: data is {}; wanted a list of objects"),
-    ],
-)
-def test_wrong_files_name_the_place_and_the_field(tmp_path: Path, value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        extractive.read(written(tmp_path, value))
-
-
-def test_broken_files_name_the_line(tmp_path: Path) -> None:
-    path = tmp_path / "data.json"
-    path.write_text('{"data": [\n{]}')
-    with pytest.raises(ValueError, match=r"data.json:2: not JSON \(Expecting property name"):
-        extractive.read(path)
 
 
 def test_answers_that_are_not_at_their_offset_are_counted(tmp_path: Path, tokenizer: WordTokenizer) -> None:
@@ -447,24 +409,6 @@ def test_what_is_right_are_the_spans_of_all_answers(tmp_path: Path, tokenizer: W
     assert scores.shape == is_right.shape == (1, len(scores[0]))
     spans = next(iter(extractive.candidates(dataset, items, logits))).spans
     assert spans[is_right[0]].tolist() == [[0, 3], [4, 7]]
-
-
-def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gold = EXAMPLES / "test.json"
-    dataset = extractive.read(gold)
-    predictions = [
-        (extractive.Answer(example.answers[-1][1] if number % 2 else "nothing", 0, 1, 1.0),)
-        for number, example in enumerate(dataset.examples)
-    ]
-    path = tmp_path / "predictions.json"
-    path.write_text("\n".join(extractive.prediction_lines(dataset, predictions)))
-    assert set(json.loads(path.read_text())) == {example.id for example in dataset.examples}
-    extractive_qa.main(["score", str(gold), str(path)])
-    printed = json.loads(capsys.readouterr().out)
-    assert printed == {**extractive.score(dataset, predictions, (), None), "unknown": 0}
-    assert (printed["exact_match"], printed["f1"], printed["predicted"]) == (0.5, 0.5, 20)
-    with pytest.raises(SystemExit, match=r"^error: .*absent: no such file; expected a text file$"):
-        extractive_qa.main(["score", str(gold), str(tmp_path / "absent")])
 
 
 def test_sizes_are_the_papers() -> None:

@@ -170,7 +170,6 @@ class ByForce:
             if logits is not None:
                 behind = len(VOCABULARY) + [*self.of_title].index(each.title) if row is None else row
                 score += logits[behind] + (self.certainty.unknown_offset if row is None else 0.0)
-            score += self.certainty.uncommon_offset if place else 0.0
             scores.append(score)
         shares = np.exp(scores)
         return shares / shares.sum()
@@ -229,7 +228,6 @@ NAMES = st.tuples(
         context_weight=st.just(2.0),
         coherence_weight=st.just(3.0),
         unknown_offset=st.sampled_from([-1.0, 0.0]),
-        uncommon_offset=st.sampled_from([-1.0, 0.0, 2.0]),
     ),
     st.booleans(),
     st.sampled_from([1, 60, 4096]),
@@ -270,7 +268,7 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
     asked = Asked(TEXT, mentions, [candidates("B", "C", "E")] * len(mentions))
     expected = ByForce(theirs, model, asked, Certainty()).run(is_global=True)
     for tokens in (1, 4096):
-        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [asked])
+        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [asked], is_global=True)
         agree(found, expected)
 
 
@@ -281,8 +279,8 @@ def test_the_chosen_entity_changes_what_is_said_of_others(model: EntityModel) ->
     [local], [found] = (disambiguate(model, [asked], is_global=each) for each in (False, True))
     assert not np.allclose(local[1], found[1], atol=1e-3)
     assert local[0].tolist() == found[0].tolist() == [1.0]
-    assert disambiguate(model, []) == []
-    assert disambiguate(model, [Asked("", [], [])]) == [[]]
+    assert disambiguate(model, [], is_global=True) == []
+    assert disambiguate(model, [Asked("", [], [])], is_global=True) == [[]]
 
 
 # Loading
