@@ -1,7 +1,6 @@
 """What mentions can stand for: the commonest targets of their text, with their share of its links, the prior.
 
 A text is looked up as it is, then as a title or redirect, then by its letters, without case, accents and punctuation.
-Last, a mention can take over what longer mentions of its document stand for: "Turing" what "Alan Turing" does.
 """
 
 from collections import Counter, defaultdict
@@ -13,16 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.lookup.mentions import MentionTable
-from pipeline.lookup.names import letters_of, normalize_mention, page_title, tokens
+from pipeline.lookup.names import normalize_mention, page_title
 from pipeline.lookup.targets import Target
 from tasks.linking.documents.document import Document, Mention
 
 MOST = 30
 NO_ROW = -1  # the row of a candidate that a model does not know
-TITLE, EXACT, LETTERS, DOCUMENT, NONE = "title", "exact", "letters", "document", "none"
-STEPS = (EXACT, TITLE, LETTERS, DOCUMENT, NONE)
+TITLE, EXACT, LETTERS, NONE = "title", "exact", "letters", "none"
+STEPS = (EXACT, TITLE, LETTERS, NONE)
 _TEXTS_AT_HAND = 1 << 14
-_LONGEST_ACRONYM = 8
 
 
 class Candidate(NamedTuple):
@@ -134,22 +132,15 @@ class CandidateFinder:
             return titled
         return self.targets.of_qid(mention.qid)
 
-    def of_document(
-        self, texts: Sequence[str], *, longer: bool, without: OwnLinks = NO_LINKS
-    ) -> list[Candidates]:
+    def of_document(self, texts: Sequence[str], without: OwnLinks = NO_LINKS) -> list[Candidates]:
         """The candidates of the mentions of a document.
 
         Args:
             texts: of the mentions.
-            longer: whether longer mentions help shorter ones.
             without: links of the document's own, which are not counted: it is as if the dump had never had the page.
         """
         of = self.of if without is NO_LINKS else partial(self._of, without=without)
-        own = {text: of(text) for text in dict.fromkeys(texts)}
-        found = dict(own)
-        if longer:
-            for text, others in longer_mentions(own).items():
-                found[text] = taken_over(own[text], [own[other] for other in others], self.most)
+        found = {text: of(text) for text in dict.fromkeys(texts)}
         return [found[text] for text in texts]
 
     def own_links(self, documents: Sequence[Document]) -> list[OwnLinks]:
@@ -241,56 +232,3 @@ def commonest(priors: Mapping[str, float], ids: Mapping[str, int | None], most: 
     """The candidates of the highest priors, ties by title."""
     ranked = sorted(priors, key=lambda title: (-priors[title], title))
     return tuple(Candidate(title, ids[title], priors[title]) for title in ranked[:most])
-
-
-def longer_mentions(texts: Iterable[str]) -> dict[str, list[str]]:
-    """For each mention text the others that have all its words in a row, or whose initials it is, if there are any.
-
-    "UN" and "U.N." are the initials of "United Nations": of its words that begin with a capital.
-    """
-    words = {text: [each.group() for each in tokens(text) if each.group()[0].isalnum()] for text in texts}
-    with_word, with_initials = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
-    for text, own in words.items():
-        for word in dict.fromkeys(own):
-            with_word[word].append(text)
-        if len(own) > 1:
-            with_initials["".join(word[0] for word in own if word[0].isupper())].append(text)
-    found = {}
-    for text, own in words.items():
-        rarest = min((with_word[word] for word in own), key=len, default=[])
-        inside = [other for other in rarest if len(words[other]) > len(own) and _has(words[other], own)]
-        letters = "".join(own)
-        is_acronym = letters.isupper() and 1 < len(letters) <= _LONGEST_ACRONYM
-        initials = with_initials.get(letters, []) if is_acronym else []
-        if others := [*inside, *(other for other in initials if letters_of(other) != letters_of(text))]:
-            found[text] = others
-    return found
-
-
-def _has(words: Sequence[str], part: Sequence[str]) -> bool:
-    size = len(part)
-    return any(words[first : first + size] == part for first in range(len(words) - size + 1))
-
-
-def taken_over(own: Candidates, longer: Sequence[Candidates], most: int) -> Candidates:
-    """A mention's candidates where longer mentions of its document have some: half its own prior, half theirs.
-
-    Where its text as it is is a name or a title, of theirs those count alone that are also its own: "China" does not
-    become the sea of "South China Sea", but "Turing" the man of "Alan Turing".
-    """
-    longer = [each for each in longer if each.items]
-    theirs, ids = defaultdict[str, float](float), {each.title: each.entity_id for each in own.items}
-    is_name = own.step in (EXACT, TITLE)
-    for candidates in longer:
-        for each in candidates.items:
-            if not is_name or each.title in ids:
-                theirs[each.title] += each.prior / len(longer)
-                ids.setdefault(each.title, each.entity_id)
-    if not theirs:
-        return own
-    part = 0.5 if own.items else 0.0
-    mixed = defaultdict[str, float](float, {each.title: part * each.prior for each in own.items})
-    for title, prior in theirs.items():
-        mixed[title] += (1 - part) * prior / sum(theirs.values())
-    links = own.links + sum(each.links for each in longer)
-    return Candidates(DOCUMENT, commonest(mixed, ids, most), links)

@@ -86,12 +86,7 @@ _LIMITS = {
 
 
 def basis(
-    finder: CandidateFinder,
-    model: Path | None,
-    contexts: str | None,
-    *,
-    is_global: bool,
-    longer_mentions: bool,
+    finder: CandidateFinder, model: Path | None, contexts: str | None, *, is_global: bool
 ) -> dict[str, Any]:
     """What probabilities come from, and what a calibration is therefore for: tables, candidates, model and mode.
 
@@ -110,7 +105,6 @@ def basis(
         "max_words": max_words,  # of its windows
         "mode": (GLOBAL if is_global else LOCAL) if model else PRIOR,
         "most_candidates": finder.most,
-        "longer_mentions": longer_mentions,
     }
 
 

@@ -46,7 +46,6 @@ class Linker:
         is_global: see `disambiguation`.
         certainty: what turns scores into probabilities, and below which of them a mention that is given has no page.
         min_found: the same of names that are found: how probable a link to the page has to be.
-        longer_mentions: whether mentions take over what longer ones of their document stand for.
         finds_all: whether mentions are found also where the document brings its own, which are then not read.
         shows_candidates: whether an answer has all candidates.
         steps: how many mentions had their candidates by each step, over all answers.
@@ -62,7 +61,6 @@ class Linker:
     is_global: bool = False
     certainty: Certainty = UNCALIBRATED
     min_found: float = 0.0
-    longer_mentions: bool = False
     finds_all: bool = False
     shows_candidates: bool = False
     steps: Counter[str] = field(default_factory=Counter)
@@ -107,7 +105,7 @@ class Linker:
     ) -> Asked:
         """What is asked of the mentions of a text, given or found there, whose own links are not counted."""
         names = [text[each.start : each.end] for each in mentions]
-        candidates = self.finder.of_document(names, longer=self.longer_mentions, without=own)
+        candidates = self.finder.of_document(names, own)
         asked = Asked(text, mentions, candidates, found)
         if self.contexts is None:
             return asked
@@ -203,7 +201,6 @@ def basis_of(linker: Linker) -> Figures:
         linker.model.folder if linker.model else None,
         linker.contexts.folder if linker.contexts else None,
         is_global=linker.is_global,
-        longer_mentions=linker.longer_mentions,
     )
 
 

@@ -97,7 +97,6 @@ def score_files(
     *,
     leaves_out_pages: bool = False,
     own_links: bool = False,
-    longer_mentions: bool = False,
     left_out: LeftOut | None = None,
     unknown_titles: Path | None = None,
 ) -> Figures:
@@ -109,7 +108,6 @@ def score_files(
         finder: of candidates; without one titles are compared as they are, and there is no recall of candidates.
         leaves_out_pages: leave out the documents whose id is the title of a page of the dump.
         own_links: the documents are pages of the finder's dump; what each links itself is not counted for it.
-        longer_mentions: whether candidates are those of `link --longer-mentions` where it is given the gold mentions.
         left_out: see `read_documents`; of the gold documents.
         unknown_titles: file for the gold mentions whose page the dump lacks, a line of JSON each; None: for none.
 
@@ -144,7 +142,7 @@ def score_files(
         "answers_with_error": failed,
         "mentions": mention_counts(kept, len(unknown)),
         "titles_not_in_dump": dict(sorted(titles.items(), key=lambda pair: (-pair[1], pair[0]))[:EXAMPLES]),
-        "disambiguation": disambiguation_scores(pairs, finder, longer_mentions=longer_mentions),
+        "disambiguation": disambiguation_scores(pairs, finder),
         "linking": linking_scores(pairs),
         "calibration": calibration_of(pairs),
     }
@@ -207,9 +205,7 @@ def resolver(finder: CandidateFinder | None) -> Resolve:
 # Scores
 
 
-def disambiguation_scores(
-    pairs: Sequence[Pair], finder: CandidateFinder | None, *, longer_mentions: bool = False
-) -> Figures:
+def disambiguation_scores(pairs: Sequence[Pair], finder: CandidateFinder | None) -> Figures:
     """Of the gold mentions in the knowledge base how many have the right title.
 
     Beside that, by the candidates of their texts: how many could have it (`candidate_recall`), and how many the
@@ -222,7 +218,7 @@ def disambiguation_scores(
         known = [each for each in pair.gold if each.title]
         found = {}
         if finder:
-            candidates = finder.of_document(pair.names, longer=longer_mentions, without=pair.without)
+            candidates = finder.of_document(pair.names, pair.without)
             found = dict(zip(pair.names, candidates, strict=True))
         for each in known:
             of_each = found.get(pair.text[each.start : each.end], NOTHING)

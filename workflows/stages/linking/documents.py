@@ -23,7 +23,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
     """Documents of one's own as pages and paragraphs, with links to the entities that they name."""
 
     FOLDER = "linked"
-    VERSION = 6
+    VERSION = 7
     NEED = Need(written=1.5)
     KEEPS = "blocks"
 
@@ -73,6 +73,10 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         if self.model and not os.path.isdir(self.model):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
+            )
+        if self.global_linking and not self.model:
+            raise ValueError(
+                "--global-linking: says how a model answers; give --model with it, or leave it out"
             )
         if self.ner:
             check_model(

@@ -28,7 +28,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
     """
 
     FOLDER = "linking"
-    VERSION = 8
+    VERSION = 9
     KEEPS = "unfinished"  # answers and calibrations
 
     def requires(self) -> dict[str, Stage]:
