@@ -56,7 +56,6 @@ from workflows import (
 )
 from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
-from workflows.report.rendering import render_tables
 
 pytestmark = pytest.mark.slow
 
@@ -663,36 +662,6 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
         assert row["right"] == (row["entity"] == row["said"])
     assert "Held-out pages" in page
     assert "known entity seen 1000 or more" in page
-
-
-def test_a_linker_of_ones_own_is_asked_in_place_of_the_pretrained_model(with_held_out: RunAll) -> None:
-    """The chain's own export, given as if it were one, says the same; and no pretraining is needed."""
-    own, export = with_held_out.clone(EvaluateLinking), with_held_out.clone(ExportHuggingFace)
-    stage = with_held_out.clone(EvaluateLinking, linker=str(Path(export.folder) / "model"))
-    assert {*stage.requires()} == {"BuildDocuments", "BuildMentionTable", "BuildContexts"}
-    assert stage.hash8 != own.hash8
-    run_in_process(stage)
-    of_model, of_linker = (
-        {entry.path: (Path(each.folder) / entry.path).read_bytes() for entry in each.manifest().files}
-        for each in (own, stage)
-    )
-    scores = [json.loads(each.pop("scores.json")) for each in (of_model, of_linker)]
-    assert [each.pop("linker", None) for each in scores] == [None, "model"]
-    assert scores[0] == scores[1]
-    assert of_model == of_linker
-    assert len(of_model) == 6
-    report = with_held_out.clone(Report, linker=stage.linker)
-    content, compared = report.content(), report.compared()
-    for text in (report.page(content, compared), render_tables(content, compared)):
-        assert "the trained linker" in text
-        assert "A tiny model has learnt next to nothing" not in text
-
-
-def test_a_folder_without_a_model_is_no_linker(tmp_path: Path) -> None:
-    for name in ("config.json", "model.safetensors"):
-        with pytest.raises(ValueError, match=rf"^--linker .*: no {name} there; wanted what FineTune --task"):
-            EvaluateLinking(linker=str(tmp_path), workdir=str(tmp_path)).check()
-        (tmp_path / name).touch()
 
 
 def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:

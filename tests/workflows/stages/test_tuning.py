@@ -9,12 +9,12 @@ from typing import Any
 import luigi
 import pytest
 
-from tasks.finetuning import epochs, finetune, results
+from tasks.finetuning import epochs, results
 from tasks.finetuning.finetune import changed
 from tasks.finetuning.paper import fine_tuning
 from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
-from tests.support.fine_tuned import EXAMPLES, QUICK
+from tests.support.fine_tuned import QUICK, finetune
 from tests.support.grid import experiments, run_here
 from workflows import FineTune, FineTuneGrid, Tune, TunedFineTune
 from workflows.engines import workers as cells
@@ -62,11 +62,15 @@ def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
     stage.run()
     scores = []
     for number, setting in enumerate(stage.settings()):
-        metrics = finetune.finetune(
-            stage.task, EXAMPLES / stage.task, Path(stage.given_weights()), Path(stage.given_weights()),
-            tmp_path / str(number), variant="luke", preset="tiny", seed=3, device="cpu", profile="fixed",
-            progress=False, allow_no_predictions=True, changes={**setting, "patience": 2},
-        )  # fmt: skip
+        given = {
+            "weights": stage.given_weights(),
+            "tokenizer": stage.given_weights(),
+            "task": stage.task,
+            "seed": 3,
+        }
+        metrics = finetune(
+            tmp_path, tmp_path / str(number), QUICK, changes={**setting, "patience": 2}, **given
+        )
         scores.append(metrics["dev"]["f1"])
     rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
     assert [row["setting"] for row in rows] == stage.settings()
@@ -217,12 +221,9 @@ def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Pa
     for patience, trained, kept in ((0, 8, 8), (1, 3, 2), (2, 4, 2), (3, 8, 8)):
         scores = iter(given)
         monkeypatch.setattr(epochs, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
-        monkeypatch.setitem(ner.PRESETS, "tiny", replace(QUICK, batch_size=1000, epochs=8))
-        metrics = finetune.finetune(
-            "ner", EXAMPLES / "ner", weights, weights, tmp_path / str(patience), variant="roberta", preset="tiny",
-            seed=1, device="cpu", profile="fixed", progress=False, allow_no_predictions=True,
-            changes={"patience": patience},
-        )  # fmt: skip
+        hyperparameters = replace(QUICK, batch_size=1000, epochs=8, patience=patience)
+        given = {"weights": weights, "tokenizer": weights, "variant": "roberta"}
+        metrics = finetune(tmp_path, tmp_path / str(patience), hyperparameters, **given)
         assert (len(metrics["epochs"]), metrics["kept_epoch"]) == (trained, kept), patience
         history = (tmp_path / str(patience) / "training.jsonl").read_text().splitlines()
         assert len(history) == trained
