@@ -80,12 +80,8 @@ def bert(folder: Path, positions: int = 96) -> None:
     folder.mkdir()
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
     names = (
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "initializer_range",
-    )
+        "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "initializer_range",
+    )  # fmt: skip
     sizes = {name: getattr(CONFIG, name) for name in names}
     torch.manual_seed(0)
     config = BertConfig(

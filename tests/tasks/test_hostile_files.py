@@ -60,13 +60,9 @@ RELATED: dict[str, Any] = {
     "relation": "x",
 }
 TACRED = {
-    "token": ["Ada", "met", "Bob"],
-    "subj_start": 0,
-    "subj_end": 0,
-    "obj_start": 2,
-    "obj_end": 2,
+    "token": ["Ada", "met", "Bob"], "subj_start": 0, "subj_end": 0, "obj_start": 2, "obj_end": 2,
     "relation": "x",
-}
+}  # fmt: skip
 FEWREL: dict[str, Any] = {"tokens": ["Ada", "met", "Bob"], "h": ["a", "Q1", [[0]]], "t": ["b", "Q2", [[2]]]}
 ASKED: dict[str, Any] = {
     "id": "1", "context": "Ada met Bob.", "question": "Who?", "answers": {"text": ["Ada"], "answer_start": [0]},
@@ -338,9 +334,7 @@ def test_fine_tuning_says_what_is_wrong(
 
 def test_a_folder_that_is_none(tmp_path: Path, model: Path) -> None:
     for data in (tmp_path / "absent", EXAMPLES / "ner" / "train.txt"):
-        with pytest.raises(
-            ValueError, match=r": no such folder; expected one with train\.\*, dev\.\* and test\.\*"
-        ):
+        with pytest.raises(ValueError, match=r": no such folder; expected one with train\.\*, dev\.\* and"):
             finetune(model, tmp_path / "out", data=data)
 
 

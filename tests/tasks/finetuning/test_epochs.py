@@ -174,9 +174,7 @@ def test_other_inputs_are_refused(folder: Path, tmp_path: Path, monkeypatch: pyt
             content[:-4] + b"\x00\x00\x80\x41" if is_binary else content.rstrip(b"\n") + b" \n"
         )
         what = name.split("/")[0]
-        with pytest.raises(
-            ValueError, match=rf"{what}[\w.]* is '[0-9a-f]{{64}}' in this .* '[0-9a-f]{{64}}' is"
-        ):
+        with pytest.raises(ValueError, match=rf"{what}[\w.]* is '[0-9a-f]{{64}}' in this .* '[0-9a-f]{{64}}"):
             finetune(source, tmp_path / "out", data=source / "data")
         (source / name).write_bytes(content)
 

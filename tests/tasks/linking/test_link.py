@@ -301,12 +301,8 @@ def test_documents_are_converted_linked_and_scored(
     main(["score", str(gold), str(found), "--mentions", str(table)])
     scores = json.loads(capsys.readouterr().out)
     assert scores["mentions"] == {
-        "gold": 3,
-        "in_knowledge_base": 2,
-        "without_title": 0,
-        "title_not_in_dump": 1,
-        "optional": 0,
-    }
+        "gold": 3, "in_knowledge_base": 2, "without_title": 0, "title_not_in_dump": 1, "optional": 0,
+    }  # fmt: skip
     assert scores["titles_not_in_dump"] == {"X": 1}
     overall = {"mentions": 2, "accuracy": 0.5, "candidate_recall": 0.5, "prior": 0.5}
     assert scores["disambiguation"]["overall"] == overall
@@ -346,12 +342,8 @@ def test_lines_that_are_no_documents_are_left_out_and_told(
     out, err = capsys.readouterr()
     scores = json.loads(out)
     counts = (
-        "documents",
-        "mentions_left_out",
-        "documents_left_out",
-        "answers_left_out",
-        "answers_with_error",
-    )
+        "documents", "mentions_left_out", "documents_left_out", "answers_left_out", "answers_with_error",
+    )  # fmt: skip
     assert [scores[name] for name in counts] == [2, 0, 3, 1, 2]
     assert scores["disambiguation"]["overall"] == {
         "mentions": 2,
@@ -370,15 +362,8 @@ def test_a_calibration_has_a_threshold_for_given_mentions_alone(
     given = {"id": "a", "text": "ab", "mentions": [{"start": 0, "end": 2, "title": "A"}]}
     documents.write_text(json.dumps(given))
     chosen = (
-        "--documents",
-        documents,
-        "--output",
-        calibration,
-        "--mentions",
-        table,
-        "--min-probability",
-        0.99,
-    )
+        "--documents", documents, "--output", calibration, "--mentions", table, "--min-probability", 0.99,
+    )  # fmt: skip
     main(["calibrate", *map(str, chosen)])
     capsys.readouterr()
     link = ("link", "--mentions", table, "--calibration", calibration)
@@ -484,27 +469,18 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
         main(["score", str(path), str(found), "--mentions", str(table), "--unknown-titles", str(told)])
         scores = json.loads(capsys.readouterr().out)
         assert scores["mentions"] == {
-            "gold": 3,
-            "in_knowledge_base": 2,
-            "without_title": 0,
-            "title_not_in_dump": 1,
-            "optional": 2,
-        }
+            "gold": 3, "in_knowledge_base": 2, "without_title": 0, "title_not_in_dump": 1, "optional": 2,
+        }  # fmt: skip
         assert scores["titles_not_in_dump"] == {"B (Q999)": 1}
         assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
         micro = scores["linking"]["micro"]
         assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
         assert [json.loads(line) for line in told.read_text().splitlines()] == [
             {
-                "id": "1",
-                "where": f"{path}:1",
-                "start": 8,
-                "end": 11,
-                "mention": "Bob",
-                "title": "B",
+                "id": "1", "where": f"{path}:1", "start": 8, "end": 11, "mention": "Bob", "title": "B",
                 "qid": "Q999",
             }
-        ]
+        ]  # fmt: skip
 
 
 def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(

@@ -265,9 +265,7 @@ def test_a_probability_is_one(tmp_path: Path, value: object) -> None:
     gold, found = write(tmp_path / "gold", [[]]), tmp_path / "found"
     mention = {"start": 0, "end": 3, "title": "A", "probability": value}
     found.write_text(json.dumps({"id": 0, "text": TEXT, "mentions": [mention]}))
-    with pytest.raises(
-        ValueError, match=r"found:1: mentions\[0\]: probability is .*; wanted a number from 0 to 1"
-    ):
+    with pytest.raises(ValueError, match=r"found:1: mentions\[0\]: probability is .*; wanted a number from"):
         score_files(gold, found)
 
 

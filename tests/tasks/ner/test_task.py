@@ -60,12 +60,8 @@ def test_examples_are_what_their_description_says() -> None:
     assert [sizes[split]["sentences"] for split in sizes] == [60, 20, 20]
     assert {size["scheme"] for size in sizes.values()} == {"IOB1"}
     assert task.label_names({"train": task.read(EXAMPLES / "train.txt")}) == (
-        "O",
-        "LOC",
-        "MISC",
-        "ORG",
-        "PER",
-    )
+        "O", "LOC", "MISC", "ORG", "PER",
+    )  # fmt: skip
     assert " B-MISC" in (EXAMPLES / "train.txt").read_text()
 
 

@@ -221,9 +221,7 @@ def test_entities_come_from_the_annotator(tmp_path: Path, tokenizer: WordTokeniz
     assert item.entity_ids.tolist() == [4, 5, 4]
     spans = [tokenizer.decode(item.word_ids[start:end].tolist()) for start, end in item.entity_ends.tolist()]
     assert spans == [" poet", " Pell", " poet"]
-    with pytest.raises(
-        ValueError, match="annotator gave entity 5, but the model has 5 entities; give the ment"
-    ):
+    with pytest.raises(ValueError, match="annotator gave entity 5, but the model has 5 entities; give the"):
         extractive_format.annotated(dataset, annotate, 5)
 
 
@@ -308,17 +306,11 @@ def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> No
         ({"question": 3}, "^input 1: question is 3; wanted a text"),
         ({"text": ""}, "^input 1: text is empty; wanted a text"),
         ({"page": 3}, "^input 1: page is 3; wanted a text"),
-        (
-            {"entities": [{"start": 0, "end": 99, "entity_id": 3}]},
-            r"entities\[0\]: start, end spans 0 to 99;",
-        ),
+        ({"entities": [{"start": 0, "end": 99, "entity_id": 3}]}, r"entities\[0\]: start, end spans 0 to 99;"),
         ({"entities": [{"end": 3, "entity_id": 3}]}, r"entities\[0\]: start, end is \[null, 3\]; wanted two"),
-        (
-            {"question_entities": [{"start": 0, "end": 2, "entity_id": "3"}]},
-            r"entity_id is \"3\"; wanted an ent",
-        ),
+        ({"question_entities": [{"start": 0, "end": 2, "entity_id": "3"}]}, r"entity_id is \"3\"; wanted an ent"),
     ],
-)
+)  # fmt: skip
 def test_wrong_questions_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         extractive.from_records([Record("input 1", {"question": "Who?", "text": "Ada sat.", **change})])
@@ -418,9 +410,7 @@ def test_sizes_are_the_papers() -> None:
 def test_there_are_no_classes() -> None:
     train = extractive.read(EXAMPLES / "train.json")
     assert extractive.label_names({"train": train}, ()) == ("start", "end")
-    with pytest.raises(
-        ValueError, match="label file with a, b: question answering has no classes; remove it"
-    ):
+    with pytest.raises(ValueError, match="label file with a, b: question answering has no classes; remove"):
         extractive.label_names({}, ("a", "b"))
     assert extractive.negative_label((), "") is None
     with pytest.raises(ValueError, match="negative label 'x': question answering has none"):

@@ -24,13 +24,8 @@ EXAMPLES = ROOT / "examples" / "relation_classification"
 MARKERS = {"[HEAD]": 60000, "[TAIL]": 60001}
 WORDS = ["The", "firm", "of", "Ada", "Bell", "thrives", "."]
 TACRED = {
-    "token": WORDS,
-    "subj_start": 3,
-    "subj_end": 4,
-    "obj_start": 1,
-    "obj_end": 1,
-    "relation": "no_relation",
-}
+    "token": WORDS, "subj_start": 3, "subj_end": 4, "obj_start": 1, "obj_end": 1, "relation": "no_relation",
+}  # fmt: skip
 SEMEVAL = {"token": WORDS, "h": {"pos": [3, 5]}, "t": {"pos": [1, 2]}, "relation": "Other"}
 
 

@@ -182,19 +182,13 @@ def test_exported_answers_are_the_same(folder: Path) -> None:
 
 
 def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; its format"
-    ):
+    with pytest.raises(ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; its"):
         export(fine_tune("cloze_qa", folder), tmp_path / "out")
-    with pytest.raises(
-        SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles \(--entity-voc"
-    ):
+    with pytest.raises(SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles"):
         main([str(folder / "extractive_qa-luke"), str(tmp_path / "out")])
     (tmp_path / "few.json").write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}')
     few = ["--entity-vocab", str(tmp_path / "few.json")]
-    with pytest.raises(
-        SystemExit, match=r"^error: .*few.json: 3 entries, but the model has 6; give the voca"
-    ):
+    with pytest.raises(SystemExit, match=r"^error: .*few.json: 3 entries, but the model has 6; give the"):
         main([str(folder / "extractive_qa-luke"), str(tmp_path / "out"), *few])
     assert not (tmp_path / "out").exists()
 

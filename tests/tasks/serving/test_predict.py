@@ -141,13 +141,9 @@ def test_an_annotator_finds_the_entities_of_questions(folder: Path) -> None:
     assert asked == [("Who met Bob?", "Ada"), ("Ada met Bob.", "Ada")]
     assert answers == plain.predict([{**question, "entities": given, "question_entities": given}])
     assert answers != plain.predict([question])
-    with pytest.raises(
-        ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa alone"
-    ):
+    with pytest.raises(ValueError, match=r"an annotator finds Wikipedia's entities, which extractive_qa"):
         load(folder / "ner-luke", device="cpu", annotate=annotate)
-    with pytest.raises(
-        ValueError, match=r"entity_ids .* has 6 at .*, wanted 0 to 5, the rows of the model's"
-    ):
+    with pytest.raises(ValueError, match=r"entity_ids .* has 6 at .*, wanted 0 to 5, the rows of the"):
         plain.predict([{**question, "entities": [{**given[0], "entity_id": 6}]}])
 
 
@@ -269,9 +265,7 @@ def test_a_temperature_that_is_none_is_named(folder: Path, tmp_path: Path, value
     shutil.copytree(folder / "ner-luke", model)
     config = json.loads((model / "config.json").read_text())
     (model / "config.json").write_text(json.dumps({**config, "calibration_temperature": value}))
-    with pytest.raises(
-        ValueError, match=r"config.json: calibration_temperature is .*; wanted a number above 0"
-    ):
+    with pytest.raises(ValueError, match=r"config.json: calibration_temperature is .*; wanted a number"):
         load(model, device="cpu")
 
 

@@ -175,21 +175,13 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
     ("ner", '{"text": " \\n "}', ""),
     ("ner", '{"text": "Ada. Bob.", "sentences": [[0, 4], [5, 9]]}', ""),
     ("ner", '{"text": "Ada. Bob.", "sentences": [[0, 4], [3, 9]]}', "sentences[1] begins at 3, before 4"),
-    (
-        "ner",
-        '{"text": "Ada", "sentences": [[0, 4]]}',
-        "wanted a start below the end, within 0 to 3 characters",
-    ),
+    ("ner", '{"text": "Ada", "sentences": [[0, 4]]}', "wanted a start below the end, within 0 to 3 characters"),
     ("ner", '{"text": "Ada", "sentences": "all"}', "wanted a list of [start, end]"),
     ("ner", '{"words": []}', ""),
     ("ner", '{"words": [""]}', "words[0] is ''; wanted a word that is not blank; leave it out"),
     ("ner", '{"words": ["", "Paris"]}', "words[0] is ''; wanted a word that is not blank"),
     ("ner", '{"words": ["Ada", " \\t"]}', "words[1] is ' \\t'; wanted a word that is not blank"),
-    (
-        "ner",
-        '{"words": ["Ada", "\\u200b", "left"]}',
-        "words[1] is '\\u200b'; wanted a word that is not blank",
-    ),
+    ("ner", '{"words": ["Ada", "\\u200b", "left"]}', "words[1] is '\\u200b'; wanted a word that is not blank"),
     ("ner", '{"words": ["New York", "\\u00ad", "."]}', ""),
     ("ner", '{"words": ["a", 3]}', "wanted texts alone"),
     ("ner", '{"words": "Ada"}', "wanted a list of texts"),
@@ -205,11 +197,7 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
     ("entity_typing", SPAN % ("true", 3), "start is true; wanted a character"),
     ("entity_typing", SPAN % (3, 4), "blanks alone"),
     ("entity_typing", '{"text": "Ada"}', "no field 'start'"),
-    (
-        "entity_typing",
-        '{"text": "", "start": 0, "end": 0}',
-        "wanted a start below the end, within 0 to 0 characters",
-    ),
+    ("entity_typing", '{"text": "", "start": 0, "end": 0}', "wanted a start below the end, within 0 to 0 characters"),
     ("relation_classification", PAIR % ("[0, 3]", "[8, 11]"), ""),
     ("relation_classification", PAIR % ("[0, 3]", "[0, 3]"), ""),
     ("relation_classification", PAIR % ("[0, 9]", "[4, 12]"), ""),
@@ -226,18 +214,14 @@ HOSTILE: list[tuple[str, bytes | str, str]] = [
     ("extractive_qa", ASKED % '"entities": []', ""),
     ("extractive_qa", ASKED % '"entities": [3]', "entities"),
     ("extractive_qa", ASKED % '"entities": [{"start": 0, "end": 3, "entity_id": 99}]', "entity_ids"),
-    (
-        "extractive_qa",
-        ASKED % '"entities": [{"start": 0, "end": 3, "entity_id": "3"}]',
-        "wanted an entity's number",
-    ),
+    ("extractive_qa", ASKED % '"entities": [{"start": 0, "end": 3, "entity_id": "3"}]', "wanted an entity's number"),
     ("extractive_qa", ASKED % '"entities": [{"start": 0, "end": 3, "entity_id": -4}]', ""),
     ("extractive_qa", ASKED % '"entities": [{"end": 3, "entity_id": 3}]', "wanted two whole numbers"),
     ("extractive_qa", '{"question": " ", "text": "Ada"}', "question is empty"),
     ("extractive_qa", '{"question": "Who?", "text": "\\n"}', "text is empty"),
     ("extractive_qa", '{"question": "Who?"}', "no field 'context'"),
     ("extractive_qa", '{"question": "' + "Who " * 3000 + '?", "text": "Ada"}', ""),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

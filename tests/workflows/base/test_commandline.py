@@ -48,33 +48,18 @@ def manifests(folder: Path) -> list[str]:
         (["RunAll", "--max-rejected", "2"], "--max-rejected 2: wanted a share between 0 and 1"),
         (["RunAll", "--device", "tpu"], "--device tpu: wanted auto, cpu, cuda or cuda:N"),
         (["RunAll", "--vocab", "100"], "--vocab: RunAll has no such parameter (did you mean --vocab-size?)"),
-        (
-            ["RunAll", "--vocab-sise=100"],
-            "--vocab-sise: RunAll has no such parameter (did you mean --vocab-size?)",
-        ),
-        (
-            ["RunAll", "--xyz", "1"],
-            "--xyz: RunAll has no such parameter; see luigi --module workflows RunAll --help",
-        ),
+        (["RunAll", "--vocab-sise=100"], "--vocab-sise: RunAll has no such parameter (did you mean --vocab-size?)"),
+        (["RunAll", "--xyz", "1"], "--xyz: RunAll has no such parameter; see luigi --module workflows RunAll --help"),
         (["RunAl"], "RunAl: no such stage (did you mean RunAll?)"),
         (["FineTuning"], "FineTuning: no such stage (did you mean FineTune?) (there are BuildContexts,"),
         (["SparkStage"], "SparkStage: no such stage"),
         ([], "no stage named; wanted one of"),
-        (
-            ["RunAll", "--workers", "2"],
-            "--workers: stays 1, since stages share one Spark session; use --processes",
-        ),
-        (
-            ["RunAll", "--beam-options", "--runner=X"],
-            "--beam-options: no value follows; wanted --beam-options=VALUE",
-        ),
+        (["RunAll", "--workers", "2"], "--workers: stays 1, since stages share one Spark session; use --processes"),
+        (["RunAll", "--beam-options", "--runner=X"], "--beam-options: no value follows; wanted --beam-options=VALUE"),
         (["RunAll", "--beam-options=nonsense"], "--beam-options=nonsense: wanted '--runner=NAME"),
         (["RunAll", "--beam-options=--runner=Foo"], "--beam-options: no runner Foo"),
         (["RunAll", '--beam-options="'], '--beam-options=": No closing quotation'),
-        (
-            ["RunAll", "--spark-master", "nonsense"],
-            "--spark-master nonsense: wanted local, local[N], spark://HOST",
-        ),
+        (["RunAll", "--spark-master", "nonsense"], "--spark-master nonsense: wanted local, local[N], spark://HOST"),
         (["RunAll", "--spark-conf", "executor.memory=8g"], "=8g: wanted spark.NAME=VALUE, each name once"),
         (["RunAll", "--workdir", "s3://bucket/x"], "--workdir s3://bucket/x: wanted a folder, and no URL"),
         (["RunAll", "BuildSequences"], "BuildSequences: one stage at a time"),
@@ -82,34 +67,19 @@ def manifests(folder: Path) -> list[str]:
         (["FineTune", "--variant", "elmo"], "--variant elmo: wanted one of luke"),
         (["RunExperiments", "--tasks", ""], "--tasks: its value is empty; give one, or leave --tasks out"),
         (["RunExperiments", "--seeds="], "--seeds: its value is empty"),
-        (
-            ["RunExperiments", "--FineTune-epochs", "2"],
-            "--FineTune-epochs: RunExperiments has no such parameter",
-        ),
+        (["RunExperiments", "--FineTune-epochs", "2"], "--FineTune-epochs: RunExperiments has no such parameter"),
         (["RunExperiments", "--epochs", "2"], "--epochs: RunExperiments has no such parameter"),
-        (
-            ["RunExperiments", "--batch-sizes", "8"],
-            "--batch-sizes 8: says what the search tries; pass --tuned, too",
-        ),
+        (["RunExperiments", "--batch-sizes", "8"], "--batch-sizes 8: says what the search tries; pass --tuned, too"),
         (["FineTune", "--tuned"], "--tuned: FineTune has no such parameter; run TunedFineTune instead"),
         (["TunedFineTune", "--epochs", "3"], "--epochs: TunedFineTune has no such parameter (did you mean"),
-        (
-            ["Tune", "--batch-size", "3"],
-            "--batch-size: Tune has no such parameter (did you mean --batch-sizes?)",
-        ),
+        (["Tune", "--batch-size", "3"], "--batch-size: Tune has no such parameter (did you mean --batch-sizes?)"),
         (["ExtractPages", "--seed", "3"], "--seed: ExtractPages has no such parameter; it is one of"),
         (["FineTune", "--data", "nowhere"], "--data nowhere: no such folder"),
         (["Pretrain", "--steps", "0"], "--steps 0: wanted a whole number, 1 or more; several with commas"),
         (["Pretrain", "--steps", "3"], "warmup_steps is 5, but must be from 0 to the 2 steps of its phase"),
-        (
-            ["Pretrain", "--phases", "new"],
-            "phases has 'new' alone, which trains what a base model does not bring",
-        ),
+        (["Pretrain", "--phases", "new"], "phases has 'new' alone, which trains what a base model does not bring"),
         (["RunAll", "--recipe", "no.toml"], "--recipe no.toml: cannot be read (No such file or directory)"),
-        (
-            ["RunAll", "--entity-head", "paper"],
-            "entity_head paper: transformers' LUKE has the head of the public",
-        ),
+        (["RunAll", "--entity-head", "paper"], "entity_head paper: transformers' LUKE has the head of the public"),
         (["RunAll", "--batch-size", "3"], "--batch-size: RunAll has no such parameter (did you mean"),
         (["PretrainRoberta", "--entity-width", "3"], "--entity-width: PretrainRoberta has no such parameter"),
         (["Pretrain", "--tracker", "x"], "--tracker x: wanted module:function"),
@@ -117,7 +87,7 @@ def manifests(folder: Path) -> list[str]:
         (["RunAll", "--tokenizer", "nowhere"], "nowhere: found no vocab.json with merges.txt"),
         (["RunAll", "--base-model", "./nowhere"], "--base-model ./nowhere: no such folder"),
     ],
-)
+)  # fmt: skip
 def test_wrong_words_are_refused_before_anything_runs(
     tmp_path: Path, arguments: list[str], message: str
 ) -> None:

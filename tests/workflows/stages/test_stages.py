@@ -75,24 +75,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -
 
 
 ALL_FOLDERS = {
-    "dump",
-    "pages",
-    "titles",
-    "links",
-    "entity_vocab",
-    "mentions",
-    "contexts",
-    "tokenizer",
-    "sequences",
-    "pretrain",
-    "pretrain_roberta",
-    "documents",
-    "linking",
-    "export",
-    "finetune",
-    "experiments",
-    "report",
-}
+    "dump", "pages", "titles", "links", "entity_vocab", "mentions", "contexts", "tokenizer", "sequences",
+    "pretrain", "pretrain_roberta", "documents", "linking", "export", "finetune", "experiments", "report",
+}  # fmt: skip
 
 
 def test_every_stage_leaves_a_manifest(everything: RunAll) -> None:
@@ -392,9 +377,7 @@ def test_a_white_list(everything: RunAll, tmp_path: Path, caplog: pytest.LogCapt
     assert chosen.manifest().facts["white_list_unknown"] == 1
     assert "--white-list: not in the dump: 'Nowhere at all'" in caplog.text
     white.write_text("\n".join(titles[3:6]))
-    with pytest.raises(
-        ValueError, match="3 entities and the three special ones do not fit into --vocab-size 5"
-    ):
+    with pytest.raises(ValueError, match="3 entities and the three special ones do not fit into"):
         stage.clone(BuildEntityVocab, vocab_size="5", white_list=str(white)).run()
 
 
@@ -695,9 +678,7 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
     stage = BuildSequences(dump=str(dump), workdir=str(tmp_path), processes=1, max_dropped_sentences=0)
     for below in stage.requires().values():
         run_in_process(below)
-    with pytest.raises(
-        ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences 0 allows"
-    ):
+    with pytest.raises(ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences"):
         stage.run()
     assert not stage.output().exists()
 

@@ -75,24 +75,16 @@ def test_labels_may_be_optional_and_nested_and_stay_so(tmp_path: Path) -> None:
     """Each nested label is a mention for itself; a date has no page, whatever it is called."""
     labels = [
         {
-            "span": [0, 15],
-            "entity_id": "Q1",
-            "name": "NIL",
-            "optional": True,
-            "children": [1],
+            "span": [0, 15], "entity_id": "Q1", "name": "NIL", "optional": True, "children": [1],
             "parent": None,
         },
         {
-            "span": [8, 15],
-            "entity_id": "Q84",
-            "name": "London",
-            "optional": False,
-            "children": [],
+            "span": [8, 15], "entity_id": "Q84", "name": "London", "optional": False, "children": [],
             "parent": 0,
         },
         {"span": [19, 23], "entity_id": "DATETIME", "name": "1940", "optional": True},
         {"span": [0, 5], "entity_id": "Q2"},
-    ]
+    ]  # fmt: skip
     line = {"text": "Mayors of London in 1940", "labels": labels}
     path = tmp_path / "gold.jsonl"
     path.write_text(json.dumps(line))
@@ -218,9 +210,7 @@ def test_a_line_that_is_no_document_may_be_left_out(tmp_path: Path) -> None:
 def test_nothing_remains_where_all_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "gold.jsonl"
     path.write_text("{\n{")
-    with pytest.raises(
-        ValueError, match=r"no document; all are left out: 2: not JSON \(.*gold.jsonl:1\); wanted"
-    ):
+    with pytest.raises(ValueError, match=r"no document; all are left out: 2: not JSON \(.*gold.jsonl:1\)"):
         read_documents(path, LeftOut())
 
 
@@ -241,12 +231,8 @@ def test_what_is_wrong_in_columns_costs_the_mention_or_the_document(tmp_path: Pa
     good = f"Troy\tB\tTroy\tTroy\t{address}Troy"
     path, left_out = tmp_path / "aida.tsv", LeftOut()
     parts = [
-        f"(1)\n{bad}\n{good}",
-        f"(2)\n{bad}\nfrom\tX",
-        "(3)\nTroy\tB",
-        f"(4)\n{good}\n\tO",
-        f"(5)\n{good}",
-    ]
+        f"(1)\n{bad}\n{good}", f"(2)\n{bad}\nfrom\tX", "(3)\nTroy\tB", f"(4)\n{good}\n\tO", f"(5)\n{good}",
+    ]  # fmt: skip
     path.write_text("\n".join(f"-DOCSTART- {each}" for each in parts))
     documents = read_documents(path, left_out)
     assert [(each.id, each.text, named(each)) for each in documents] == [
@@ -338,32 +324,12 @@ def edited(tmp_path: Path, file: str, change: Callable[[str], str]) -> Path:
     [
         ("aida.tsv", "worked\tO", "worked\tX", r":5: found the token 'worked' with 'X'; .* B, I or O"),
         ("aida.tsv", "sold\n", "\tO\n", r":25: found the token '' with 'O'"),
-        (
-            "aida.tsv",
-            "Frau\tB\tFrau Keller\t--NME--",
-            "Frau\tB",
-            r":23: 2 columns; wanted the token, B, the mention",
-        ),
-        (
-            "aida.tsv",
-            "http://en.wikipedia.org/wiki/London",
-            "London",
-            r":11: the address is 'London'; .*/wiki/",
-        ),
+        ("aida.tsv", "Frau\tB\tFrau Keller\t--NME--", "Frau\tB", r":23: 2 columns; wanted the token, B, the mention"),
+        ("aida.tsv", "http://en.wikipedia.org/wiki/London", "London", r":11: the address is 'London'; .*/wiki/"),
         ("aida.tsv", "(2 Books)", "(1 Codes)", r":15: the id '1 Codes' is there twice"),
-        (
-            "wned.xml",
-            "<offset>22</offset>",
-            "<offset>-1</offset>",
-            r":10: offset is '-1'; wanted a whole number",
-        ),
+        ("wned.xml", "<offset>22</offset>", "<offset>-1</offset>", r":10: offset is '-1'; wanted a whole number"),
         ("wned.xml", "<offset>22</offset>", "", r":10: the annotation has no offset"),
-        (
-            "wned.xml",
-            "<offset>22</offset>",
-            "<offset>70</offset>",
-            r":10: 'anchester\.' stands at the offset 70; ",
-        ),
+        ("wned.xml", "<offset>22</offset>", "<offset>70</offset>", r":10: 'anchester\.' stands at the offset 70; "),
         ("wned.xml", 'docName="turing.txt"', 'docName="../ours.jsonl"', r":3: docName is '\.\./ours\.jsonl'"),
         ("wned.xml", 'docName="turing.txt"', 'docName="none"', r"RawText/none: no such file; .*wned\.xml:3"),
         ("wned.xml", ' docName="turing.txt"', "", r":3: a document without docName"),
@@ -376,7 +342,7 @@ def edited(tmp_path: Path, file: str, change: Callable[[str], str]) -> Path:
         ),
         ("wned.xml", "document", "doc", r": no element 'document'|:5: mention stands outside"),
     ],
-)
+)  # fmt: skip
 def test_a_bad_place_is_named(tmp_path: Path, file: str, old: str, new: str, message: str) -> None:
     def change(text: str) -> str:
         assert old in text

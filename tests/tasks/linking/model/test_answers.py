@@ -295,14 +295,10 @@ def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, tab
     ours = load_model(tmp_path / "ours", table, words, device="cpu")
     assert [ours.row_of(Candidate("x", number, 1.0)) for number in (3, None)] == [3, -1]
     save_model(tmp_path / "larger", LukeForPretraining(replace(TINY, vocab_size=50265, entity_vocab_size=9)))
-    with pytest.raises(
-        ValueError, match=r"larger: the model has 9 entities, the vocabulary of .* 4; give the"
-    ):
+    with pytest.raises(ValueError, match=r"larger: the model has 9 entities, the vocabulary of .* 4; give"):
         load_model(tmp_path / "larger", table, words)
     save_model(tmp_path / "fewer_words", LukeForPretraining(TINY))
-    with pytest.raises(
-        ValueError, match=r"the model has 60 words, the tokenizer 50,265; give the model's own"
-    ):
+    with pytest.raises(ValueError, match=r"the model has 60 words, the tokenizer 50,265; give the model's"):
         load_model(tmp_path / "fewer_words", table, words)
     inputs = {"BuildMentionTable": "0" * 64, "BuildSequences": ""}
     storage.write_manifest(str(tmp_path / "ours"), storage.Manifest("Pretrain", 1, {}, inputs, ()))

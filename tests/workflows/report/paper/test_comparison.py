@@ -109,15 +109,10 @@ def test_statistics_are_those_of_numpy(values, paper) -> None:
     [
         (OurFigure(94.26, None, None, 1, -0.04, "done"), "94.3", "0.0", "-"),
         (OurFigure(94.26, 0.15, 94.36, 2, -0.06, "done"), "94.3 ± 0.1", "−0.1", "94.4"),
-        (
-            OurFigure(94.26, 0.151, 94.36, 2, 1.25, "2 of 3 seeds"),
-            "94.3 ± 0.2 (2 of 3 seeds)",
-            "+1.2",
-            "94.4",
-        ),
+        (OurFigure(94.26, 0.151, 94.36, 2, 1.25, "2 of 3 seeds"), "94.3 ± 0.2 (2 of 3 seeds)", "+1.2", "94.4"),
         (OurFigure(None, None, None, 0, None, "no data"), "no data", "-", "-"),
     ],
-)
+)  # fmt: skip
 def test_texts_of_a_figure(figure, text, difference, best) -> None:
     assert (figure.text, figure.difference_text, figure.best_text) == (text, difference, best)
 
@@ -329,14 +324,8 @@ def test_marks_of_some_tasks_name_them() -> None:
     row = row_of(compared, 7, "Entity-aware Attention").ours
     assert row.marks == ("example data (ReCoRD)", "other model size (SQuAD)")
     assert [figure.difference is not None for figure in row.figures] == [
-        False,
-        False,
-        True,
-        False,
-        False,
-        True,
-        True,
-    ]
+        False, False, True, False, False, True, True,
+    ]  # fmt: skip
     assert row_of(compared, 4, "LUKE").ours.marks == ("example data",)
 
 
@@ -485,21 +474,8 @@ def test_the_list_of_experiments() -> None:
 # As JSON, HTML, Markdown
 
 TAGS = {
-    "section",
-    "h2",
-    "h3",
-    "h4",
-    "p",
-    "div",
-    "table",
-    "tr",
-    "th",
-    "td",
-    "br",
-    "small",
-    "details",
-    "summary",
-}
+    "section", "h2", "h3", "h4", "p", "div", "table", "tr", "th", "td", "br", "small", "details", "summary",
+}  # fmt: skip
 TAGS |= {"ul", "li", "b", "code"}
 
 FULL = [

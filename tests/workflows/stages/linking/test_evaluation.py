@@ -58,9 +58,7 @@ def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
 
 
 def test_pages_are_left_out_of_given_documents_alone(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"^--leave-out-pages: of --linking-gold, which names no file; give one"
-    ):
+    with pytest.raises(ValueError, match=r"^--leave-out-pages: of --linking-gold, which names no file; give"):
         EvaluateLinking(leave_out_pages=True, workdir=str(tmp_path)).check()
 
 
