@@ -1,22 +1,18 @@
 """Fine-tuning around a BERT's words: what is learnt, written, asked and exported is the same as around RoBERTa's."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
 from tasks.io.annotations import open_annotator
 from tasks.io.data_folder import split_file
-from tasks.io.records import Record, read_records
+from tasks.io.records import read_records
 from tasks.ner import task as ner
 from tasks.relations import relation_classification
 from tasks.serving.export import export
-from tasks.serving.predict import Predictor, load
+from tasks.serving.predict import load
 from tasks.typing import entity_typing
 from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert, finetune
 from tests.support.mentions import write_mentions
@@ -83,58 +79,6 @@ def test_the_case_of_letters_makes_no_difference(folder: Path) -> None:
     [upper, lower] = predictor.predict([{"words": [word.upper() for word in words]}, {"words": words}])
     assert upper == lower
     assert upper["entities"]
-
-
-@pytest.mark.parametrize("task", TASK_MODULES)
-def test_transformers_computes_the_same(folder: Path, task: str, tmp_path: Path) -> None:
-    import transformers
-
-    export(folder / f"{task}-luke", tmp_path)
-    module = TASK_MODULES[task]
-    theirs, info = getattr(transformers, module.ARCHITECTURE).from_pretrained(
-        tmp_path, output_loading_info=True
-    )
-    assert not any(info.values()), info
-    ours, again = load(folder / f"{task}-luke", device="cpu"), load(tmp_path, device="cpu")
-    dataset = module.read(split_file(EXAMPLES / task, "dev"))
-    batches = [batch_of(module, each, dataset) for each in (ours, again)]
-    inputs = batches[0].inputs
-    assert torch.equal(inputs.word_ids, batches[1].inputs.word_ids)
-    spans = {}
-    if module is ner:
-        names = ("entity_start_positions", "entity_end_positions")
-        spans = dict(zip(names, batches[0].positions.unbind(-1), strict=True))
-    with torch.inference_mode():
-        expected = theirs.eval()(
-            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
-            entity_ids=inputs.entity_ids + inputs.entity_mask.long(),
-            entity_attention_mask=inputs.entity_mask.long(),
-            entity_position_ids=inputs.entity_positions, **spans,
-        ).logits.numpy()  # fmt: skip
-        for predictor, batch in zip((ours, again), batches, strict=True):
-            for their_row, our_row in zip(expected, module.logits(predictor.module, batch), strict=True):
-                their_row = their_row[: len(our_row)] if module is ner else their_row
-                assert np.abs(their_row - our_row).max() < 1e-5
-    assert np.std(expected) > 0.1
-
-
-def batch_of(module: ModuleType, predictor: Predictor, dataset: Any) -> Any:
-    """The first six inputs that a model gets for a data set."""
-    features = module.featurize(dataset, replace(predictor.inputs, max_words=96, profile="fixed"))
-    return module.collate(features.items[:6], entities=True, pad_id=predictor.inputs.tokenizer.pad_id)
-
-
-def test_their_tokenizer_marks_the_mentions_of_exported_models(folder: Path, tmp_path: Path) -> None:
-    import transformers
-
-    export(folder / "relation_classification-luke", tmp_path)
-    tokenizer = transformers.BertTokenizerFast.from_pretrained(tmp_path)
-    ours = load(tmp_path, device="cpu")
-    found = tokenizer("<ent> Ada <ent> met <ent2> Bob <ent2> .")["input_ids"]
-    record = {"token": ["Ada", "met", "Bob", "."], "h": {"pos": [0, 1]}, "t": {"pos": [2, 3]}}
-    dataset = relation_classification.from_records([Record("input", record)])
-    features = relation_classification.featurize(dataset, replace(ours.inputs, max_words=96, profile="fixed"))
-    assert features.items[0].word_ids.tolist() == found
 
 
 def test_a_model_whose_words_are_others_is_refused(folder: Path, tmp_path: Path) -> None:

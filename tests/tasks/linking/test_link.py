@@ -179,11 +179,6 @@ def test_candidates_are_shown_on_request(run: Command, table: Path) -> None:
     assert len(answer["mentions"][0]["candidates"]) == 1
 
 
-def test_names_that_are_rarely_links_are_not_found(run: Command, table: Path) -> None:
-    [answer], _, _ = run("link", "--min-link-probability", 0.5, "--mentions", table, data=SENTENCE.encode())
-    assert [each["mention"] for each in answer["mentions"]] == ["Ann"]
-
-
 def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
     """Of A and B it knows A alone, so that the priors stay; a folder of Pretrain and its export say the same."""
     arguments = ("link", "--mentions", table, "--candidates")
@@ -283,43 +278,6 @@ def test_json_of_several_lines_is_told_what_is_wanted(run: Command, table: Path)
 # convert and score
 
 
-def test_documents_are_converted_linked_and_scored(
-    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gold = tmp_path / "gold.tsv"
-    link = "http://en.wikipedia.org/wiki/"
-    gold.write_text(
-        f"-DOCSTART- (1)\nAnn\tB\tAnn\tTo_a\t{link}To_a\nmet\nBob\tB\tBob\tC\t{link}C\nmet\nab\tB\tab\tX\t{link}X\n"
-    )
-    converted, _, status = run("convert", gold)
-    assert status == 0
-    titles = [(each["start"], each["title"]) for each in converted[0]["mentions"]]
-    assert titles == [(0, "To a"), (8, "C"), (16, "X")]
-    answers, _, _ = run("link", "--mentions", table, data=json.dumps(converted[0]).encode())
-    found = tmp_path / "found.jsonl"
-    found.write_text(json.dumps(answers[0]))
-    main(["score", str(gold), str(found), "--mentions", str(table)])
-    scores = json.loads(capsys.readouterr().out)
-    assert scores["mentions"] == {
-        "gold": 3, "in_knowledge_base": 2, "without_title": 0, "title_not_in_dump": 1, "optional": 0,
-    }  # fmt: skip
-    assert scores["titles_not_in_dump"] == {"X": 1}
-    overall = {"mentions": 2, "accuracy": 0.5, "candidate_recall": 0.5, "prior": 0.5}
-    assert scores["disambiguation"]["overall"] == overall
-    assert scores["disambiguation"]["ambiguous"]["mentions"] == 1
-
-
-def test_wrong_mentions_are_left_out_and_told(run: Command, tmp_path: Path) -> None:
-    path = tmp_path / "gold.jsonl"
-    path.write_text('{"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3}, {"start": 2, "end": 4}]}')
-    _, _, status = run("convert", path)
-    assert str(status).startswith(f"error: {path}:1: mentions[1]: start, end spans 2 to 4")
-    lines, err, status = run("convert", "--on-error", "skip", path)
-    assert lines == [{"id": "1", "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": None}]}]
-    assert err.startswith(f"left out: {path}:1: mentions[1]: start, end spans 2 to 4")
-    assert status == 0
-
-
 def test_lines_that_are_no_documents_are_left_out_and_told(
     run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -400,15 +358,12 @@ BROKEN_ANSWERS = [
     ({"id": "a", "text": "Ann", "mentions": []}, "the id 'a' is there twice"),
     ({"id": "b", "text": "Bo", "mentions": []}, "the text of 'b' differs from that in "),
     ({"id": "b", "text": "Bob"}, "no field 'mentions'"),
-    (
-        {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 4}]},
-        "mentions[0]: start, end spans 0 to 4",
-    ),
+    ({"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 4}]}, "mentions[0]: start, end spans 0 to 4"),
     (
         {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 3, "title": "B", "probability": 2}]},
         "mentions[0]: probability is 2",
     ),
-]
+]  # fmt: skip
 
 
 def test_broken_answers_are_left_out_and_told(

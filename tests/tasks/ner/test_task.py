@@ -248,21 +248,6 @@ def test_perfect_logits_give_back_the_gold_entities(tokenizer: WordTokenizer) ->
     assert task.score(dataset, predictions)["f1"] == 1.0
 
 
-def test_logits_of_all_passes_compete(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    dataset = column_file(tmp_path, [[[("a", "I-PER"), *words("b " * 29)]]])
-    features = featurize(dataset, tokenizer, max_words=66)
-    assert len(features.items) > 2
-    logits = [np.zeros((len(feature.spans), 2)) for feature in features.items]
-    for feature, scores in zip(features.items, logits, strict=True):
-        for row, span in enumerate(map(tuple, feature.spans.tolist())):
-            scores[row, 1] = {(0, 10): 2.0, (8, 12): 3.0, (11, 26): 2.5, (20, 30): 1.0, (27, 28): 0.5}.get(
-                span, -1.0
-            )
-    assert task.decode(dataset, features.items, logits, ("O", "PER")) == [
-        [Span(8, 12, "PER"), Span(20, 30, "PER")]
-    ]
-
-
 def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     dataset = column_file(tmp_path, [[[("z" * 40, "I-PER"), (",", "O")]], [words(",")]])
     features = featurize(dataset, tokenizer)
@@ -316,19 +301,6 @@ def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, enti
     for row, size, ours_row in zip(expected, batch.sizes, found, strict=True):
         assert np.abs(row[:size].numpy() - ours_row).max() < 1e-5
     assert expected.std() > 0.1
-
-
-def test_predictions_do_not_depend_on_the_batch(tokenizer: WordTokenizer) -> None:
-    torch.manual_seed(2)
-    luke = LukeModel(TINY)
-    luke.keep_entities(task.ENTITY_ROWS)
-    module = task.SpanClassifier(luke, 5, entities=True).eval()
-    features = featurize(task.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
-    with torch.inference_mode():
-        together = task.logits(module, task.collate(features, entities=True, pad_id=1))
-        alone = [task.logits(module, task.collate([f], entities=True, pad_id=1))[0] for f in features]
-    for one, other in zip(together, alone, strict=True):
-        assert np.abs(one - other).max() < 1e-5
 
 
 def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) -> None:

@@ -17,7 +17,7 @@ from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.records import Record
-from tasks.questions import cloze, cloze_format, cloze_input
+from tasks.questions import cloze, cloze_format
 from tasks.questions.answers import Answer
 from tasks.task import Hyperparameters, InputSettings
 from tests.support import ROOT
@@ -161,11 +161,6 @@ def test_examples_are_what_their_description_says() -> None:
         for example in dataset.examples:
             assert {text for _, text in example.answers} < set(example.texts()), "there is a choice"
             assert {span for span, _ in example.answers} <= set(example.entities)
-
-
-def test_ids_may_be_numbers(tmp_path: Path) -> None:
-    read = cloze.read(original(tmp_path, passage({**QUERY, "id": 7}, {**QUERY, "id": "8"})))
-    assert [example.id for example in read.examples] == ["7", "8"]
 
 
 WRONG = {**QUERY, "answers": [{"start": 14, "end": 17, "text": "Pell"}]}
@@ -333,25 +328,6 @@ def test_scores_are_of_the_placeholder_and_the_entity(
         assert batch.inputs.entity_ids is None
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"question": "Who?"}, r"^input 1: question is 'Who\?'; wanted a question with @placeholder in it"),
-        ({"text": " "}, r"^input 1: text is empty; wanted a text"),
-        ({"entities": None}, r"^input 1: entities is null; wanted a list of \[start, end\]"),
-        (
-            {"entities": [[0, 99]]},
-            r"^input 1: entities\[0\] spans 0 to 99; wanted a start below the end, within 0 to 8 char",
-        ),
-        ({"entities": [{"start": 0}]}, r"entities\[0\] is \[0, null\]; wanted two whole numbers"),
-    ],
-)
-def test_wrong_questions_are_named(change: dict[str, Any], message: str) -> None:
-    record = {"question": "@placeholder sat.", "text": "Ada sat.", "entities": [[0, 3]], **change}
-    with pytest.raises(ValueError, match=message):
-        cloze.from_records([Record("input 1", record)])
-
-
 def test_entities_as_the_annotator_prints_them() -> None:
     values = {
         "question": "@placeholder sat.",
@@ -359,11 +335,6 @@ def test_entities_as_the_annotator_prints_them() -> None:
         "entities": [{"start": 0, "end": 3, "title": "x"}],
     }
     assert cloze.from_records([Record("x", values)]).examples[0].entities == ((0, 3),)
-
-
-def test_sizes_and_markers_are_the_papers() -> None:
-    assert cloze.WORD_MARKERS == {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
-    assert (cloze_input.MAX_QUESTION, cloze.ENTITY_ROWS) == (90, (0, 2))
 
 
 def test_there_are_no_classes() -> None:
@@ -374,8 +345,7 @@ def test_there_are_no_classes() -> None:
         cloze.negative_label((), "x")
 
 
-@pytest.mark.parametrize("variant", ["luke", "roberta"])
-def test_a_small_set_is_learnt_by_heart(tmp_path: Path, variant: str) -> None:
+def test_a_small_set_is_learnt_by_heart(tmp_path: Path) -> None:
     thorough = Hyperparameters(learning_rate=2e-3, head_learning_rate=2e-3, batch_size=4, epochs=40)
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.json").write_bytes((EXAMPLES / "train.json").read_bytes())
@@ -387,5 +357,5 @@ def test_a_small_set_is_learnt_by_heart(tmp_path: Path, variant: str) -> None:
     )  # fmt: skip
     torch.manual_seed(0)
     save_model(tmp_path / "weights", LukeForPretraining(config))
-    metrics = finetune(tmp_path, tmp_path / "out", thorough, task="cloze_qa", data=tmp_path, variant=variant)
+    metrics = finetune(tmp_path, tmp_path / "out", thorough, task="cloze_qa", data=tmp_path)
     assert (metrics["dev"]["exact_match"], metrics["test"]["f1"]) == (1.0, 1.0)

@@ -300,22 +300,6 @@ def test_a_batch_has_the_entities_of_each_window(tokenizer: WordTokenizer) -> No
     assert np.abs(together[0] - together[1]).max() > 1e-3, "the entity is seen"
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"question": 3}, "^input 1: question is 3; wanted a text"),
-        ({"text": ""}, "^input 1: text is empty; wanted a text"),
-        ({"page": 3}, "^input 1: page is 3; wanted a text"),
-        ({"entities": [{"start": 0, "end": 99, "entity_id": 3}]}, r"entities\[0\]: start, end spans 0 to 99;"),
-        ({"entities": [{"end": 3, "entity_id": 3}]}, r"entities\[0\]: start, end is \[null, 3\]; wanted two"),
-        ({"question_entities": [{"start": 0, "end": 2, "entity_id": "3"}]}, r"entity_id is \"3\"; wanted an ent"),
-    ],
-)  # fmt: skip
-def test_wrong_questions_are_named(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        extractive.from_records([Record("input 1", {"question": "Who?", "text": "Ada sat.", **change})])
-
-
 def test_given_entities(tokenizer: WordTokenizer) -> None:
     entities = [{"start": 0, "end": 3, "entity_id": number, "title": "Ada"} for number in (9, 1, None)]
     record = Record("x", {"question": "Who?", "context": "Ada sat.", "entities": entities})

@@ -407,17 +407,13 @@ def test_what_cannot_be_is_said_before_anything_runs(
         stage.check_machine()
 
 
-def test_a_vocabulary_of_another_language(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path)
-    other = tmp_path / "other.tsv"
-    other.write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
-    with pytest.raises(ValueError, match=r"none of its 4 entities is a page of .*; is it another language's"):
-        stage.clone(BuildEntityVocab, entity_vocab=str(other)).run()
-
-
 @pytest.mark.parametrize(
     ("table", "reader", "parameters"),
-    [("pages", BuildEntityVocab, {"vocab_size": "6"}), ("paragraphs", BuildMentionTable, {"min_links": 2})],
+    [
+        ("pages", BuildEntityVocab, {"vocab_size": "6"}),
+        ("paragraphs", BuildMentionTable, {"min_links": 2}),
+        ("paragraphs", BuildSequences, {"max_words": 100}),
+    ],
 )
 def test_a_changed_bit_in_a_part_is_noticed(
     everything: RunAll, tmp_path: Path, table: str, reader: type[Stage], parameters: dict[str, object]
@@ -432,26 +428,27 @@ def test_a_changed_bit_in_a_part_is_noticed(
         stage.clone(reader, **parameters).run()
 
 
-def test_a_changed_bit_is_noticed_by_the_sequences(everything: RunAll, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reader", "parameters", "message"),
+    [
+        (BuildEntityVocab, {"entity_vocab": "other.tsv"}, "none of its 4 entities is a page of .*; is it another"),
+        (BuildEntityVocab, {"min_count": 1000}, "no entity is left, all were dropped: .*entities:below_min_count"),
+        (BuildSequences, {"held_out": 1}, r"--held-out 1.0: all \d+ sequences are held out"),
+    ],
+)  # fmt: skip
+def test_what_leaves_nothing_is_refused(
+    everything: RunAll,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reader: type[Stage],
+    parameters: dict[str, object],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     stage = copied(everything, tmp_path)
-    part = Path(stage.clone(ExtractPages).folder) / "paragraphs/block-00000.parquet"
-    content = bytearray(part.read_bytes())
-    content[len(content) // 3] ^= 1
-    part.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
-        stage.clone(BuildSequences, max_words=100).run()
-
-
-def test_no_entity_is_left(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path)
-    with pytest.raises(ValueError, match=r"no entity is left, all were dropped: .*entities:below_min_count"):
-        stage.clone(BuildEntityVocab, min_count=1000).run()
-
-
-def test_everything_held_out(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path)
-    with pytest.raises(ValueError, match=r"--held-out 1.0: all \d+ sequences are held out"):
-        stage.clone(BuildSequences, held_out=1).run()
+    (tmp_path / "other.tsv").write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
+    with pytest.raises(ValueError, match=message):
+        stage.clone(reader, **parameters).run()
 
 
 def failing(text: str, language: str) -> list[tuple[int, int]]:

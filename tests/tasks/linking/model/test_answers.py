@@ -318,13 +318,10 @@ def test_titles_of_another_vocabulary_go_through_redirects(model: EntityModel) -
         ({"[PAD]": 0, "[UNK]": 1, "A": 2, "B": 3}, r"wanted \[MASK\] among them"),
         ({"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}, "has 3 entities, the model 8 rows"),
         ({**VOCABULARY, "F": 99}, "has 8 entities, the model 8 rows; .* a row for each"),
-        (
-            {"[MASK]": 0, "[PAD]": 1, "[UNK]": 2, "en:A": 3},
-            "has none of the titles of .* of the same language",
-        ),
+        ({"[MASK]": 0, "[PAD]": 1, "[UNK]": 2, "en:A": 3}, "has none of the titles of .* of the same language"),
         ({}, "neither a folder of Pretrain nor a LUKE with its entity_vocab.json"),
     ],
-)
+)  # fmt: skip
 def test_vocabularies_that_do_not_fit_are_refused(
     tmp_path: Path, folder: Path, table: MentionTable, vocabulary: dict[str, int], message: str
 ) -> None:

@@ -94,12 +94,8 @@ DOCUMENTS = "request: documents"
     [
         (b"{", 400, "request: not JSON (Expecting property name enclosed in double quotes, column 2)"),
         (b'{"documents": []}\xff', 400, "request: byte 17 is not UTF-8; send JSON in UTF-8"),
-        (b"[]", 400, "request: found []; wanted a JSON object"),
         (b"[" * 1500, 400, "request: nested too deep; wanted a JSON object of texts, numbers and lists"),
-        (b"{}", 400, "request: no field 'documents'; wanted a list of objects"),
-        (b'{"documents": [3]}', 400, f"{DOCUMENTS}[0] is 3; wanted an object"),
         (b'{"documents": [], "top": 1}', 400, "request: unknown field 'top'; wanted documents and candidates"),
-        (b'{"documents": [], "candidates": 1}', 400, "request: candidates is 1; wanted true or false"),
         (b'{"documents": [{"text": "a"}, {"text": 3}]}', 400, f"{DOCUMENTS}[1]: text is 3; wanted a text"),
         (
             b'{"documents": [{"text": "Ann", "mentions": [{"start": 2, "end": 9}]}]}',

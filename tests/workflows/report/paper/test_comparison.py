@@ -3,7 +3,7 @@
 import json
 import re
 import statistics
-from dataclasses import asdict, replace
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
@@ -345,10 +345,6 @@ def test_weights_of_our_own_say_what_they_have_read(options, text) -> None:
     assert compare([cell(weights="luke-large")]).experiments[0].weights == "luke-large"
 
 
-def test_nothing_is_said_of_marks_where_there_are_none() -> None:
-    assert not compare([cell()]).caveat
-
-
 def test_a_size_that_is_not_the_papers_is_said() -> None:
     (origin,) = row_of(compare([cell(sizes={"test": 12})]), 3, "LUKE").ours.origins
     assert "test has 12 sentences, not 3,453" in origin.text
@@ -484,14 +480,6 @@ FULL = [
     cell("cloze_qa", **DEMO | {"data": "cloze_qa"}),
     cell("extractive_qa", "roberta", state="no data", data="", reason="not in experiments.toml"),
 ]
-
-
-def test_it_is_plain_data() -> None:
-    compared = compare(FULL)
-    data = asdict(compared)
-    again = json.loads(json.dumps(data))
-    assert again == json.loads(json.dumps(asdict(compare(FULL))))
-    assert len(again["experiments"]) == len(FULL)
 
 
 def test_the_page() -> None:
