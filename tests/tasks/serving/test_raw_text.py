@@ -31,7 +31,7 @@ from tasks.serving.predict import Predictor, load
 from tests.support.asked import Command, objects
 from tests.support.fine_tuned import CONFIG, QUICK, bert, finetune
 
-COUNT = 300
+COUNT = 120
 NAMES = ("entity_typing", "relation_classification", "ner", "extractive_qa")
 CLASSES = {
     "roberta-luke": [TASKS[name].ARCHITECTURE for name in NAMES],
@@ -237,7 +237,7 @@ def test_entities_of_lines_that_are_sentences(
     pytest.importorskip("sentencex", reason="plain text is split into sentences by sentencex")
     ours, theirs, _ = both(models, "roberta-luke", "ner")
     capsys.readouterr()  # what the card's example says
-    texts = wikigold(shared)[:100]
+    texts = wikigold(shared)[:60]
     out, _ = Command(monkeypatch, capsys, ours, models / "roberta-luke" / "ner")("\n".join(texts), "--text")
     compared = 0
     for text, answer in zip(texts, objects(out), strict=True):
@@ -246,7 +246,7 @@ def test_entities_of_lines_that_are_sentences(
             compared += 1
             found = [(each["start"], each["end"], each["label"]) for each in answer["entities"]]
             assert found == [(start, end, label) for start, end, label, _ in theirs["answer"](text)]
-    assert compared > 95
+    assert compared > 55
 
 
 def questions(shared: Path) -> Iterator[tuple[str, str]]:

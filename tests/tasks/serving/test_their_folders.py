@@ -15,8 +15,9 @@ from model.hf.load import entity_vocabulary, fingerprint_model
 from model.hf.tokenizers import write_tokenizer
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.finetuning.entities import keep_entities
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import Run, keep_entities
+from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record
 from tasks.ner import task as ner

@@ -116,9 +116,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
 
 
 class BuildDocuments(DocumentSettings, CorpusStage):
-    """Pages of the dump as annotated documents: `train.jsonl`, to fine-tune a linker on, and `held_out.jsonl`, of pages
-    that pretraining never sees.
-    """
+    """Pages of the dump as annotated documents: `train.jsonl`, and `held_out.jsonl`, of pages that no training sees."""
 
     FOLDER = "documents"
 
