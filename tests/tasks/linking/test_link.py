@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.files import save_model
 from model.hf.export import export
-from model.luke.heads import LukeForPretraining
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.linking.__main__ import main
 from tasks.linking.linker import Linker
 from tests.support import DATA
-from tests.support.fine_tuned import CONFIG
+from tests.support.linking import SENTENCES, write_model
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 SENTENCE = "Ann met Bob."
@@ -43,16 +39,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
-    """A random model as Pretrain leaves it (`pretrain`), its tokenizer, and its export (`export/model`)."""
+    """A random model as Pretrain leaves it (`weights`), its tokenizer, and its export (`export/model`)."""
     folder = tmp_path_factory.mktemp("models")
-    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
-    words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
-    torch.manual_seed(0)
-    config = {**vars(CONFIG), "vocab_size": words, "entity_vocab_size": 4}
-    save_model(folder / "pretrain", LukeForPretraining(type(CONFIG)(**config)).eval())
+    write_model(folder, SENTENCES, 4)
     vocabulary = table / "vocabulary/entity_vocab.json"
     export(
-        folder / "pretrain", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
+        folder / "weights", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
     )
     return folder
 
@@ -185,7 +177,7 @@ def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
     exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
     assert run(*arguments, "--model", models / "export/model", data=b"ab met Bob.") == exported
     ours = run(
-        *arguments, "--model", models / "pretrain", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
+        *arguments, "--model", models / "weights", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
     )
     assert exported == ours
     [answer], _, status = ours

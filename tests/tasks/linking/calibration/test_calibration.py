@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from scipy.optimize import minimize
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.files import save_model
-from model.luke.heads import LukeForPretraining
 from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.records import Record
 from tasks.linking.__main__ import main
 from tasks.linking.calibration.calibration import (
@@ -36,8 +32,7 @@ from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
 from tasks.linking.model.entity_model import load_model
 from tests.support.contexts import write_context_table
-from tests.support.fine_tuned import CONFIG
-from tests.support.linking import pages_of
+from tests.support.linking import pages_of, write_model
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 from tests.support.properties import given, st
@@ -292,11 +287,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", LeftOut())[:1]
     (folder / "documents.jsonl").write_text(json.dumps(to_json(document)))
     table = write_mentions(folder / "mentions", pages_of([document]))
-    train_tokenizer([document.text], folder / "tokenizer", CONFIG.vocab_size)
-    words = WordTokenizer.load(folder / "tokenizer").vocab_size
-    torch.manual_seed(0)
-    config = replace(CONFIG, vocab_size=words, entity_vocab_size=len(table.vocab), initializer_range=0.3)
-    save_model(folder / "weights", LukeForPretraining(config).eval())
+    write_model(folder, [document.text], len(table.vocab), initializer_range=0.3)
     return folder
 
 

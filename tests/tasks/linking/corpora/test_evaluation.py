@@ -9,14 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.files import save_model
-from model.luke.heads import LukeForPretraining
 from pipeline import storage
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.linking.__main__ import main
 from tasks.linking.corpora import evaluation
 from tasks.linking.corpora.evaluation import Questions, sample, told_apart
@@ -26,7 +22,7 @@ from tasks.linking.linker import Linker
 from tasks.linking.open import LinkerSettings, open_linker, with_certainty
 from tests.support import ROOT
 from tests.support.contexts import write_context_table
-from tests.support.fine_tuned import CONFIG
+from tests.support.linking import SENTENCES, write_model
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 Row = dict[str, Any]
@@ -47,11 +43,7 @@ def made(folder: Path) -> Path:
     """A mention table, a random model of its entities, the dump's pages and other documents as gold ones."""
     write_mentions(folder / "mentions", small_pages(ARTICLES), size=4)
     write_context_table(folder / "contexts", {"A": {"and": 1.0}, "B": {"met": 1.0, "saw": 2.0}})
-    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
-    words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
-    torch.manual_seed(0)
-    config = replace(CONFIG, vocab_size=words, entity_vocab_size=4)
-    save_model(folder / "model", LukeForPretraining(config).eval())
+    write_model(folder, SENTENCES, 4)
     pages = [
         row("ABC"[number], text, [(start, start + size, title) for start, size, title in links])
         for number, (text, links) in enumerate(ARTICLES)
@@ -86,8 +78,8 @@ def linker(work: Path) -> Linker:
 
 
 def opened(work: Path) -> Linker:
-    parts = {name: str(work / name) for name in ("mentions", "contexts", "model", "tokenizer")}
-    return open_linker(LinkerSettings(**parts, device="cpu"))
+    parts = {name: str(work / name) for name in ("mentions", "contexts", "tokenizer")}
+    return open_linker(LinkerSettings(**parts, model=str(work / "weights"), device="cpu"))
 
 
 Command = Callable[..., str]
@@ -110,7 +102,7 @@ def asked(work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, 
 def ways(work: Path) -> dict[str, list[str | Path]]:
     """What the commands are told for each method."""
     contexts: list[str | Path] = ["--contexts", work / "contexts"]
-    model = ["--model", work / "model", "--tokenizer", work / "tokenizer", "--device", "cpu", *contexts]
+    model = ["--model", work / "weights", "--tokenizer", work / "tokenizer", "--device", "cpu", *contexts]
     return dict(zip(evaluation.METHODS, ([], contexts, model, [*model, "--global"]), strict=True))
 
 

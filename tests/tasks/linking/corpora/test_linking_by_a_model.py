@@ -10,17 +10,15 @@ import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.files import save_model
 from model.hf.export import export
-from model.luke.heads import LukeForPretraining
 from pipeline import storage
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from pipeline.storage.blocks import Block
 from pipeline.storage.failures import PageGate
 from tasks.linking.__main__ import main
 from tasks.linking.corpora.linking import DocumentLinker
 from tasks.linking.open import LinkerSettings
-from tests.support.fine_tuned import CONFIG, fine_tuned
+from tests.support.fine_tuned import fine_tuned
+from tests.support.linking import SENTENCES, write_model
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 TEXTS = ["Ann met Bob.", "Bob, Ann and ab.", "None is here", "ab saw Ann", "Ann ann Bob ab Ann"]
@@ -30,14 +28,10 @@ TEXTS = ["Ann met Bob.", "Bob, Ann and ab.", "None is here", "ab saw Ann", "Ann 
 def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], is_global: bool) -> None:
     mentions, documents = tmp_path / "mentions", tmp_path / "texts/a.jsonl"
     write_mentions(mentions, small_pages(ARTICLES), size=4).vocab.write(str(mentions / "vocabulary"))
-    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, tmp_path / "tokenizer", CONFIG.vocab_size)
-    words = len(json.loads((tmp_path / "tokenizer/vocab.json").read_text()))
-    torch.manual_seed(0)
-    config = type(CONFIG)(**{**vars(CONFIG), "vocab_size": words, "entity_vocab_size": 4})
-    save_model(tmp_path / "pretrain", LukeForPretraining(config).eval())
+    write_model(tmp_path, SENTENCES, 4)
     model = tmp_path / "export/model"
     vocabulary = mentions / "vocabulary/entity_vocab.json"
-    export(tmp_path / "pretrain", model, tokenizer=tmp_path / "tokenizer", entity_vocab=vocabulary)
+    export(tmp_path / "weights", model, tokenizer=tmp_path / "tokenizer", entity_vocab=vocabulary)
     documents.parent.mkdir()
     lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(TEXTS)]
     documents.write_text("\n".join(lines))
