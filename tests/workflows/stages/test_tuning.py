@@ -21,7 +21,7 @@ from workflows.engines import workers as cells
 from workflows.stages.tuning import BEST, TRIALS
 
 LISTS = ("learning_rates", "batch_sizes", "epoch_counts")
-GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "1"}
+GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "2"}
 
 
 @pytest.fixture(scope="module")
@@ -62,15 +62,12 @@ def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
     stage.run()
     scores = []
     for number, setting in enumerate(stage.settings()):
-        given = {
-            "weights": stage.given_weights(),
-            "tokenizer": stage.given_weights(),
+        given = dict.fromkeys(("weights", "tokenizer"), stage.given_weights()) | {
             "task": stage.task,
             "seed": 3,
         }
-        metrics = finetune(
-            tmp_path, tmp_path / str(number), QUICK, changes={**setting, "patience": 2}, **given
-        )
+        hyperparameters = changed(QUICK, {**setting, "patience": 2})
+        metrics = finetune(tmp_path, tmp_path / str(number), hyperparameters, **given)
         scores.append(metrics["dev"]["f1"])
     rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
     assert [row["setting"] for row in rows] == stage.settings()
@@ -216,8 +213,8 @@ def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Pa
         scores = iter(given)
         monkeypatch.setattr(epochs, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
         hyperparameters = replace(QUICK, batch_size=1000, epochs=8, patience=patience)
-        given = {"weights": weights, "tokenizer": weights, "variant": "roberta"}
-        metrics = finetune(tmp_path, tmp_path / str(patience), hyperparameters, **given)
+        start = {"weights": weights, "tokenizer": weights, "variant": "roberta"}
+        metrics = finetune(tmp_path, tmp_path / str(patience), hyperparameters, **start)
         assert (len(metrics["epochs"]), metrics["kept_epoch"]) == (trained, kept), patience
         history = (tmp_path / str(patience) / "training.jsonl").read_text().splitlines()
         assert len(history) == trained
