@@ -64,8 +64,8 @@ FLAGS: Mapping[str, Flag] = {
     "masked_entities": Flag(float, "share of the entities that are hidden"),
     "entity_start": Flag(
         STARTS,
-        "how entities begin: titles, as what their titles say; contexts, as what these and the words around them say; "
-        "or random (default: titles around a base model, but random in profile paper)",
+        "how entities begin: titles, as what their titles say, or random (default: titles around a base model, but "
+        "random in profile paper)",
     ),
     "layers": Flag(int, "layers, without a base model", 1),
     "hidden_size": Flag(

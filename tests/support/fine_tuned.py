@@ -6,12 +6,11 @@ Their weights are large and all but random, so that they predict a lot.
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from model.files import save_model
@@ -19,8 +18,9 @@ from model.luke.config import PRESETS, LukeConfig
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.finetuning import finetune as finetuning
-from tasks.finetuning.prepare import FineTuningSettings
+from tasks.finetuning.prepare import FineTuningSettings, Run, prepare
 from tasks.finetuning.registry import TASKS
+from tasks.finetuning.variants import VARIANTS
 from tasks.task import Hyperparameters
 from tests.support import ROOT
 
@@ -80,12 +80,8 @@ def bert(folder: Path, positions: int = 96) -> None:
     folder.mkdir()
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
     names = (
-        "hidden_size",
-        "num_hidden_layers",
-        "num_attention_heads",
-        "intermediate_size",
-        "initializer_range",
-    )
+        "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "initializer_range",
+    )  # fmt: skip
     sizes = {name: getattr(CONFIG, name) for name in names}
     torch.manual_seed(0)
     config = BertConfig(
@@ -105,21 +101,33 @@ def fine_tuned(folder: Path, tasks: Iterable[str]) -> Path:
 def fine_tune(task: str, folder: Path, variant: str = "luke") -> Path:
     """Fine-tunes what `pretrained` wrote into `folder` and returns the new folder."""
     output = folder / f"{task}-{variant}"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS[task].PRESETS, "quick", QUICK)
-        settings = FineTuningSettings(
-            folder / "weights", folder / "tokenizer", variant=variant, preset="quick", seed=1, device="cpu"
-        )
-        finetuning.finetune(task, EXAMPLES / task, output, settings)
+    finetune(folder, output, QUICK, task=task, variant=variant)
     return output
 
 
-def finetune(folder: Path, output: Path, *, task: str = "ner", **changes: Any) -> dict[str, Any]:
-    """Fine-tunes what `pretrained` wrote into `folder`, with the preset `three` unless another is named."""
-    data = changes.pop("data", EXAMPLES / task)
-    given = {"weights": folder / "weights", "tokenizer": folder / "tokenizer", "preset": "three", "seed": 1}
-    given |= {"device": "cpu", "allow_no_predictions": True}
-    return finetuning.finetune(task, data, output, FineTuningSettings(**{**given, **changes}))
+def finetune(
+    folder: Path, output: Path, hyperparameters: Hyperparameters = THREE, *, task: str = "ner", **given: Any
+) -> dict[str, Any]:
+    """Fine-tunes what `pretrained` wrote into `folder`; `given` are settings and, if not the example's, the data."""
+    data = given.pop("data", EXAMPLES / task)
+    changes = asdict(hyperparameters) | given.pop("changes", {})
+    return finetuning.finetune(task, data, output, settings(folder, changes=changes, **given))
+
+
+def prepared(
+    folder: Path, hyperparameters: Hyperparameters = QUICK, *, task: str = "ner", **given: Any
+) -> Run:
+    """The same before the first step."""
+    data, chosen = given.pop("data", EXAMPLES / task), settings(folder, **given)
+    return prepare(TASKS[task], VARIANTS[chosen.variant], hyperparameters, data, chosen)
+
+
+def settings(folder: Path, **given: Any) -> FineTuningSettings:
+    """Those of the tests, unless others are given; weights and tokenizer are folders in `folder`."""
+    usual = {"weights": "weights", "tokenizer": "tokenizer", "preset": "tiny", "seed": 1, "device": "cpu"}
+    values = {**usual, "allow_no_predictions": True, **given}
+    paths = {name: folder / values[name] for name in ("weights", "tokenizer")}
+    return FineTuningSettings(**{**values, **paths})
 
 
 def bare(answer: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Real documents, a mention table that has their names, and a random model, small enough to be trained in tests."""
+"""A wiki of documents for a mention table, and a random model of its entities."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -11,10 +11,8 @@ from model.files import save_model
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks.linking.documents.document import Document, LeftOut, to_json
-from tasks.linking.documents.reading import read_documents
+from tasks.linking.documents.document import Document
 from tests.support.fine_tuned import CONFIG
-from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 
 
@@ -47,18 +45,13 @@ def pages_of(documents: Sequence[Document]) -> Pages:
     return Pages(pages, [], [paragraphs + found])
 
 
-def write_linkable(folder: Path, shared: Path) -> None:
-    """Write documents (`documents.jsonl`), a mention table (`mentions`), and a model (`weights`, `tokenizer`)."""
-    documents = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", LeftOut())[1:3]
-    lines = "".join(json.dumps(to_json(each)) + "\n" for each in documents)
-    (folder / "documents.jsonl").write_text(lines)
-    (folder / "mentions").mkdir()
-    table = write_mentions(folder / "mentions", pages_of(documents))
-    train_tokenizer([each.text for each in documents], folder / "tokenizer", CONFIG.vocab_size)
+def write_model(folder: Path, texts: Sequence[str], entities: int, **changes: Any) -> None:
+    """Write a random model (`weights`) with the words of these texts (`tokenizer`), and with so many entities."""
+    train_tokenizer(texts, folder / "tokenizer", CONFIG.vocab_size)
     words = WordTokenizer.load(folder / "tokenizer").vocab_size
     torch.manual_seed(0)
-    config = replace(
-        CONFIG, vocab_size=words, entity_vocab_size=len(table.vocab), hidden_size=64, entity_emb_size=32,
-        initializer_range=0.1, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
-    )  # fmt: skip
-    save_model(folder / "weights", LukeForPretraining(config))
+    config = replace(CONFIG, vocab_size=words, entity_vocab_size=entities, **changes)
+    save_model(folder / "weights", LukeForPretraining(config).eval())
+
+
+SENTENCES = ["Ann met Bob and Ann, @ #."] * 4  # of small_pages

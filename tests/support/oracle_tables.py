@@ -278,18 +278,14 @@ def mention_table(
     ids = entity_ids(vocab)
     return [
         {
-            "mention": mention,
-            "entity_id": ids.get(title),
-            "title": title,
-            "link_count": count,
-            "total_links": links[mention].total(),
-            "occurrences": occurrences[mention],
+            "mention": mention, "entity_id": ids.get(title), "title": title, "link_count": count,
+            "total_links": links[mention].total(), "occurrences": occurrences[mention],
             "link_probability": min(1.0, links[mention].total() / occurrences[mention]),
             "commonness": count / links[mention].total(),
         }
         for mention in sorted(names)
         for title, count in sorted(links[mention].items())
-    ]
+    ]  # fmt: skip
 
 
 def page_names(

@@ -28,12 +28,8 @@ def corpus() -> dict[str, Any]:
     part = {"sequences": 2, "words": 7654, "annotations": 9, "unknown_share": 0.125}
     part |= {"sizes": dict.fromkeys(NAMES, SIZES), "histograms": dict.fromkeys(NAMES, bars)}
     name = {
-        "mention": HOSTILE,
-        "targets": 9,
-        "total_links": 1357,
-        "occurrences": 2468,
-        "link_probability": 0.55,
-    }
+        "mention": HOSTILE, "targets": 9, "total_links": 1357, "occurrences": 2468, "link_probability": 0.55,
+    }  # fmt: skip
     name |= {"candidates": [{"title": HOSTILE, "commonness": 0.77}]}
     return {
         "dump_parts": [{"name": HOSTILE, "bytes": 1000, "sha256": "00"}],
@@ -65,26 +61,15 @@ def corpus() -> dict[str, Any]:
 
 def content() -> dict[str, Any]:
     stage = {
-        "stage": "ExtractPages",
-        "version": 3,
-        "folder": "pages-1",
-        "rows": {"pages": 1234567},
-        "drops": {HOSTILE: 2},
-        "files": 1,
-        "bytes": 10,
-        "parameters": {"x": HOSTILE},
+        "stage": "ExtractPages", "version": 3, "folder": "pages-1", "rows": {"pages": 1234567},
+        "drops": {HOSTILE: 2}, "files": 1, "bytes": 10, "parameters": {"x": HOSTILE},
         "inputs": {"FetchDump": "abcd"},
-    }
+    }  # fmt: skip
     log = [{"step": step, "masked_word_loss": 2.5, "masked_word_accuracy": 0.5} for step in (5, 10)]
     return {
         "setting": {
-            "dump": [HOSTILE],
-            "language": "en",
-            "preset": "tiny",
-            "changes": "batch_size 64",
-            "profile": "fixed",
-            "base_model": HOSTILE,
-            "seed": 1,
+            "dump": [HOSTILE], "language": "en", "preset": "tiny", "changes": "batch_size 64",
+            "profile": "fixed", "base_model": HOSTILE, "seed": 1,
         },
         "stages": [stage],
         "corpus": corpus(),
@@ -95,7 +80,7 @@ def content() -> dict[str, Any]:
         "answers": [answer(HOSTILE, 0.9), answer("Rome", 0.25, said="Paris")],
         "cells": cells(),
         "linking": {**linked.scores(), "published": PUBLISHED},
-    }
+    }  # fmt: skip
 
 
 def answer(entity: str, certainty: float, said: str = "") -> dict[str, Any]:

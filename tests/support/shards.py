@@ -93,18 +93,10 @@ def title_words() -> pa.Table:
 def write_manifest(folder: Path, counts: dict[str, int], facts: dict[str, Any]) -> None:
     """Write the manifest over the files that are there."""
     defaults = {
-        "word_vocab_size": WORDS,
-        "entity_vocab_size": ENTITIES,
-        "cls_id": 0,
-        "sep_id": 2,
-        "pad_id": 1,
-        "mask_id": 59,
-        "unk_id": 3,
-        "special_ids": SPECIAL_IDS,
-        "max_words": 32,
-        "max_entities": 5,
+        "word_vocab_size": WORDS, "entity_vocab_size": ENTITIES, "cls_id": 0, "sep_id": 2, "pad_id": 1,
+        "mask_id": 59, "unk_id": 3, "special_ids": SPECIAL_IDS, "max_words": 32, "max_entities": 5,
         "max_mention_words": 3,
-    }
+    }  # fmt: skip
     files = [
         {
             "path": name,
@@ -115,12 +107,7 @@ def write_manifest(folder: Path, counts: dict[str, int], facts: dict[str, Any]) 
         for name, rows in counts.items()
     ]
     manifest = {
-        "stage": "BuildSequences",
-        "version": 1,
-        "parameters": {},
-        "inputs": {},
-        "rows": {},
-        "drops": {},
-    }
+        "stage": "BuildSequences", "version": 1, "parameters": {}, "inputs": {}, "rows": {}, "drops": {},
+    }  # fmt: skip
     manifest |= {"facts": defaults | facts, "files": files}
     (folder / "manifest.json").write_text(json.dumps(manifest))

@@ -37,12 +37,8 @@ from pipeline.storage.files import file_sha256
 from tests.support.killed import ended, family
 
 KINDS = {  # with how often each comes, of 20
-    "all killed": 8,
-    "a worker killed": 4,
-    "Java killed": 4,
-    "disk full": 3,
-    "all stopped for a while": 1,
-}
+    "all killed": 8, "a worker killed": 4, "Java killed": 4, "disk full": 3, "all stopped for a while": 1,
+}  # fmt: skip
 STAGES = ("BuildMentionTable", "BuildSequences")
 _LUIGI = str(Path(sys.executable).with_name("luigi"))
 _TOKEN = "LUKE_STORM"  # in the environment of each process of a storm

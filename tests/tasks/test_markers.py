@@ -201,20 +201,6 @@ def test_the_baseline_sees_the_opening_markers(task: ModuleType) -> None:
         assert torch.allclose(module(batch), module.classifier(wanted), atol=1e-6)
 
 
-@pytest.mark.parametrize("entities", [True, False])
-@pytest.mark.parametrize("task", [entity_typing, relation_classification])
-def test_predictions_do_not_depend_on_the_batch(task: ModuleType, entities: bool) -> None:
-    torch.manual_seed(2)
-    luke = LukeModel(TINY)
-    luke.keep_entities(task.ENTITY_ROWS)
-    module = task.head(luke, 4, entities=entities).eval()
-    features = features_for(task, 4)
-    with torch.inference_mode():
-        together = task.logits(module, task.collate(features, entities=entities, pad_id=1))
-        alone = [task.logits(module, task.collate([f], entities=entities, pad_id=1))[0] for f in features]
-    assert np.abs(np.stack(together) - np.stack(alone)).max() < 1e-5
-
-
 def test_mentions_are_entities_with_their_markers() -> None:
     batch = relation_classification.collate(features_for(relation_classification, 2), entities=True, pad_id=1)
     assert batch.inputs.entity_ids is not None

@@ -93,7 +93,7 @@ class EvaluationSettings(DocumentSettings):
     )
     linking_gold = luigi.Parameter(
         default="",
-        description="file of annotated documents of your own, in any of the formats that tasks.entities reads, whose "
+        description="file of annotated documents of your own, in any of the formats that tasks.linking reads, whose "
         "mentions are linked, too",
     )
     leave_out_pages = luigi.BoolParameter(

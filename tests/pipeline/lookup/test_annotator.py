@@ -81,7 +81,7 @@ LINKS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(TEXTS, LINKS), min_size=3, max_size=3),
     TEXTS,

@@ -1,26 +1,20 @@
 """Fine-tuning around a BERT's words: what is learnt, written, asked and exported is the same as around RoBERTa's."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
 
-from tasks.finetuning.finetune import finetune
-from tasks.finetuning.registry import TASKS
 from tasks.io.annotations import open_annotator
 from tasks.io.data_folder import split_file
-from tasks.io.records import Record, read_records
+from tasks.io.records import read_records
 from tasks.ner import task as ner
 from tasks.relations import relation_classification
 from tasks.serving.export import export
-from tasks.serving.predict import Predictor, load
+from tasks.serving.predict import load
 from tasks.typing import entity_typing
-from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert
+from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bare, bert, finetune
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 
@@ -31,28 +25,23 @@ TASK_MODULES = {
 }
 
 
+def around_bert(folder: Path, output: Path, **given: Any) -> dict[str, Any]:
+    return finetune(folder, output, QUICK, **{"weights": "bert", "tokenizer": "bert", **given})
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random BERT with a WordPiece tokenizer of the example data (`bert`), and every task fine-tuned from it."""
     folder = tmp_path_factory.mktemp("bert")
     bert(folder / "bert")
-    with pytest.MonkeyPatch.context() as patch:
-        for task in TASKS.values():
-            patch.setitem(task.PRESETS, "quick", QUICK)
-        for task in TASK_MODULES:
-            for variant in ("luke", "roberta"):
-                finetune(
-                    task, EXAMPLES / task, folder / "bert", folder / "bert", folder / f"{task}-{variant}",
-                    variant=variant, preset="quick", seed=1, device="cpu", profile="fixed", progress=False,
-                    allow_no_predictions=True,
-                )  # fmt: skip
+    for task in TASK_MODULES:
+        around_bert(folder, folder / f"{task}-luke", task=task)
     return folder
 
 
-@pytest.mark.parametrize("variant", ["luke", "roberta"])
 @pytest.mark.parametrize("task", TASK_MODULES)
-def test_a_folder_has_all_that_asking_needs(folder: Path, task: str, variant: str) -> None:
-    output = folder / f"{task}-{variant}"
+def test_a_folder_has_all_that_asking_needs(folder: Path, task: str) -> None:
+    output = folder / f"{task}-luke"
     assert sorted(path.name for path in (output / "tokenizer").iterdir()) == [
         "tokenizer_config.json",
         "vocab.txt",
@@ -90,88 +79,25 @@ def test_the_case_of_letters_makes_no_difference(folder: Path) -> None:
     assert upper["entities"]
 
 
-@pytest.mark.parametrize("task", TASK_MODULES)
-def test_transformers_computes_the_same(folder: Path, task: str, tmp_path: Path) -> None:
-    import transformers
-
-    export(folder / f"{task}-luke", tmp_path)
-    module = TASK_MODULES[task]
-    theirs, info = getattr(transformers, module.ARCHITECTURE).from_pretrained(
-        tmp_path, output_loading_info=True
-    )
-    assert not any(info.values()), info
-    ours, again = load(folder / f"{task}-luke", device="cpu"), load(tmp_path, device="cpu")
-    dataset = module.read(split_file(EXAMPLES / task, "dev"))
-    batches = [batch_of(module, each, dataset) for each in (ours, again)]
-    inputs = batches[0].inputs
-    assert torch.equal(inputs.word_ids, batches[1].inputs.word_ids)
-    spans = {}
-    if module is ner:
-        names = ("entity_start_positions", "entity_end_positions")
-        spans = dict(zip(names, batches[0].positions.unbind(-1), strict=True))
-    with torch.inference_mode():
-        expected = theirs.eval()(
-            input_ids=inputs.word_ids, attention_mask=inputs.word_mask.long(),
-            entity_ids=inputs.entity_ids + inputs.entity_mask.long(),
-            entity_attention_mask=inputs.entity_mask.long(),
-            entity_position_ids=inputs.entity_positions, **spans,
-        ).logits.numpy()  # fmt: skip
-        for predictor, batch in zip((ours, again), batches, strict=True):
-            for their_row, our_row in zip(expected, module.logits(predictor.module, batch), strict=True):
-                their_row = their_row[: len(our_row)] if module is ner else their_row
-                assert np.abs(their_row - our_row).max() < 1e-5
-    assert np.std(expected) > 0.1
-
-
-def batch_of(module: ModuleType, predictor: Predictor, dataset: Any) -> Any:
-    """The first six inputs that a model gets for a data set."""
-    features = module.featurize(dataset, replace(predictor.inputs, max_words=96, profile="fixed"))
-    return module.collate(features.items[:6], entities=True, pad_id=predictor.inputs.tokenizer.pad_id)
-
-
-def test_their_tokenizer_marks_the_mentions_of_exported_models(folder: Path, tmp_path: Path) -> None:
-    import transformers
-
-    export(folder / "relation_classification-luke", tmp_path)
-    tokenizer = transformers.BertTokenizerFast.from_pretrained(tmp_path)
-    ours = load(tmp_path, device="cpu")
-    found = tokenizer("<ent> Ada <ent> met <ent2> Bob <ent2> .")["input_ids"]
-    record = {"token": ["Ada", "met", "Bob", "."], "h": {"pos": [0, 1]}, "t": {"pos": [2, 3]}}
-    dataset = relation_classification.from_records([Record("input", record)])
-    features = relation_classification.featurize(dataset, replace(ours.inputs, max_words=96, profile="fixed"))
-    assert features.items[0].word_ids.tolist() == found
-
-
 def test_a_model_whose_words_are_others_is_refused(folder: Path, tmp_path: Path) -> None:
     lines = (folder / "bert" / "vocab.txt").read_text()
     (tmp_path / "vocab.txt").write_text(f"{lines}more\n")
-    with pytest.raises(
-        ValueError, match=r"vocabulary of \d+, but .*bert has \d+ word embeddings; give the tokenizer"
-    ):
-        finetune(
-            "ner", EXAMPLES / "ner", folder / "bert", tmp_path, tmp_path / "out", variant="luke",
-            preset="tiny", seed=1, device="cpu", profile="fixed", progress=False,
-        )  # fmt: skip
+    with pytest.raises(ValueError, match=r"vocabulary of \d+, but .*bert has \d+ word embeddings; give the"):
+        around_bert(folder, tmp_path / "out", tokenizer=tmp_path)
 
 
 def test_cased_words_are_told_apart(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_bytes((folder / "bert" / "vocab.txt").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
-    task = relation_classification
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(task.PRESETS, "quick", replace(QUICK, learning_rate=1e-9, head_learning_rate=1e-9))
-        finetune(
-            "relation_classification", EXAMPLES / "relation_classification", folder / "bert", tmp_path,
-            tmp_path / "out", variant="luke", preset="quick", seed=1, device="cpu", profile="fixed",
-            progress=False, allow_no_predictions=True,
-        )  # fmt: skip
+    given = {"learning_rate": 1e-9, "head_learning_rate": 1e-9}
+    around_bert(folder, tmp_path / "out", task="relation_classification", tokenizer=tmp_path, changes=given)
     tokenizer = load(tmp_path / "out", device="cpu").inputs.tokenizer
     upper, lower = tokenizer.encode(["LINCOLN", "lincoln"], [True, True])
     assert upper != lower
 
 
 def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lack(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path
 ) -> None:
     """A mention table brings them; whoever asks the model takes the same table, and its export their titles."""
     titles = ("Lake Ostra", "Varland")
@@ -181,12 +107,7 @@ def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lac
     paragraph = {"page_id": 0, "text": text, "links": links}
     mentions, vocabulary = tmp_path / "mentions", tmp_path / "vocabulary"
     write_mentions(mentions, Pages(pages, [], [[paragraph]])).vocab.write(str(vocabulary))
-    monkeypatch.setitem(TASKS["extractive_qa"].PRESETS, "quick", QUICK)
-    finetune(
-        "extractive_qa", EXAMPLES / "extractive_qa", folder / "bert", folder / "bert", tmp_path / "model",
-        variant="luke", preset="quick", seed=1, device="cpu", profile="fixed", progress=False, mentions=mentions,
-        allow_no_predictions=True,
-    )  # fmt: skip
+    around_bert(folder, tmp_path / "model", task="extractive_qa", mentions=mentions)
     metrics = json.loads((tmp_path / "model/metrics.json").read_text())
     assert metrics["data"]["train"]["entities"] > 1
     annotate = open_annotator(mentions, tmp_path / "model")
@@ -196,9 +117,7 @@ def test_questions_are_asked_and_exported_with_the_entities_that_the_weights_lac
     given = [{"start": each["start"], "end": each["end"], "entity_id": 3 + n} for n, each in enumerate(links)]
     brought = {"question_entities": [{"start": 9, "end": 19, "entity_id": 3}], "entities": given}
     assert with_table.predict([asked]) == without.predict([asked | brought]) != without.predict([asked])
-    with pytest.raises(
-        ValueError, match=r"--entity-vocab\), the entity_vocab.json of BuildEntityVocab, by which"
-    ):
+    with pytest.raises(ValueError, match=r"--entity-vocab\), the entity_vocab.json of BuildEntityVocab, by"):
         export(tmp_path / "model", tmp_path / "none")
     export(tmp_path / "model", tmp_path / "out", entity_vocab=vocabulary / "entity_vocab.json")
     assert json.loads((tmp_path / "out/entity_vocab.json").read_text()).keys() >= {*titles}

@@ -12,9 +12,8 @@ from model.files import save_model
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks.finetuning.finetune import finetune
-from tasks.finetuning.registry import TASKS
 from tasks.task import Hyperparameters
+from tests.support.fine_tuned import finetune
 
 # Three relations of SemEval-2010 task 8, which a small model learns from a few sentences.
 RELATIONS = ("Cause-Effect(e2,e1)", "Entity-Destination(e1,e2)", "Message-Topic(e1,e2)")
@@ -45,19 +44,14 @@ def folder(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_scores_in_bf16_are_those_of_float32_within_what_a_seed_changes(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(TASKS["relation_classification"].PRESETS, "quick", QUICK)
+def test_scores_in_bf16_are_those_of_float32_within_what_a_seed_changes(folder: Path, tmp_path: Path) -> None:
     scores: dict[str, list[float]] = {"float32": [], "bf16": []}
     losses: dict[tuple[str, int], str] = {}
     for precision, seeds in (("float32", (1, 2, 3)), ("bf16", (1, 2))):
         for seed in seeds:
             output = tmp_path / f"{precision}{seed}"
-            metrics = finetune(
-                "relation_classification", folder / "data", folder / "weights", folder / "tokenizer", output,
-                preset="quick", seed=seed, device="cpu", changes={"precision": precision}, keeps_weights=False,
-            )  # fmt: skip
+            given = {"task": "relation_classification", "data": folder / "data", "keeps_weights": False}
+            metrics = finetune(folder, output, QUICK, seed=seed, changes={"precision": precision}, **given)
             scores[precision].append(metrics["test"]["f1"])
             losses[precision, seed] = (output / "training.jsonl").read_text()
     assert losses["float32", 1] != losses["bf16", 1]

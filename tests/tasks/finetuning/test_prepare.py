@@ -5,21 +5,22 @@ words ignore entities.
 import json
 import shutil
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from model.files import read_weights
 from model.hf.load import load_luke
 from model.luke.attention import EntityAwareAttention
-from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.finetuning.prepare import Run, load_pretrained, prepare
+from tasks.finetuning.prepare import Run, load_pretrained
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
-from tasks.task import PROFILES
-from tests.support.fine_tuned import EXAMPLES, QUICK, bert, fine_tune, fine_tuned
+from tests.support.fine_tuned import bert, fine_tune, fine_tuned, prepared
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 
@@ -33,21 +34,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run_of(
-    folder: Path, task: str, profile: str = "fixed", *, variant: str = "luke", weights: str = "weights"
-) -> Run:
-    return prepare(
-        TASKS[task], VARIANTS[variant], QUICK, EXAMPLES / task, folder / weights, folder / "tokenizer",
-        seed=1, device="cpu", profile=profile, progress=False,
-    )  # fmt: skip
+def run_of(folder: Path, task: str, profile: str = "fixed", **given: Any) -> Run:
+    return prepared(folder, task=task, profile=profile, **given)
 
 
 ENTITY_TABLE, WORD_TABLE = "entity_embeddings.token.weight", "word_embeddings.token.weight"
 
 
+PAIRS = [(task, task) for task in TASKS] + [*pairwise([*TASKS, *TASKS])][
+    : len(TASKS)
+]  # each after itself and another
+
+
 @pytest.mark.parametrize("variant", ["luke", "roberta"])
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("earlier", TASKS)
+@pytest.mark.parametrize(("earlier", "task"), PAIRS)
 def test_a_fine_tuned_encoder_goes_on_with_a_task(
     folder: Path, earlier: str, task: str, variant: str
 ) -> None:
@@ -86,8 +86,7 @@ def test_a_fine_tuned_encoder_goes_on_with_a_task(
 
 
 @pytest.mark.parametrize("variant", ["luke", "roberta"])
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("earlier", TASKS)
+@pytest.mark.parametrize(("earlier", "task"), PAIRS)
 def test_entities_around_an_encoder_that_was_fine_tuned_without_start_as_words(
     folder: Path, earlier: str, task: str, variant: str
 ) -> None:
@@ -126,31 +125,21 @@ def test_a_task_that_is_unknown_is_no_start(folder: Path) -> None:
         run_of(folder, "ner", weights="other")
 
 
-def test_spans_start_at_the_shares_of_the_classes(folder: Path) -> None:
+def test_the_classifier_starts_at_the_shares_of_the_classes(folder: Path) -> None:
+    """Of spans those of each class, of mentions and a passage's entities of those that have a label."""
     run = run_of(folder, "ner")
     labels = Counter(label for feature in run.features["train"].items for label in feature.labels.tolist())
     entities = sum(labels.values()) - labels[0]
     assert 0 < entities < labels[0] / 20  # what makes the bias worth its while
     wanted = [(1 + labels[row]) / (labels.total() + len(run.labels)) for row in range(len(run.labels))]
     assert run.module.classifier.bias.softmax(0).tolist() == pytest.approx(wanted, rel=1e-4)
-
-
-def test_types_start_at_the_share_of_mentions_that_have_them(folder: Path) -> None:
-    run = run_of(folder, "entity_typing")
-    mentions = [feature.label.tolist() for feature in run.features["train"].items]
-    having = [sum(column) for column in zip(*mentions, strict=True)]
-    wanted = [(1 + count) / (2 + len(mentions)) for count in having]
-    assert run.module.classifier.bias.sigmoid().tolist() == pytest.approx(wanted, rel=1e-4)
-
-
-def test_entities_of_a_passage_start_at_the_share_that_are_answers(folder: Path) -> None:
-    run = run_of(folder, "cloze_qa")
-    labels = [label for feature in run.features["train"].items for label in feature.label.tolist()]
-    wanted = (1 + sum(labels)) / (2 + len(labels))
-    assert run.module.classifier.bias.sigmoid().tolist() == pytest.approx([wanted], rel=1e-4)
-
-
-def test_relations_and_answers_have_no_such_bias(folder: Path) -> None:
+    for task in ("entity_typing", "cloze_qa"):
+        run = run_of(folder, task)
+        found = np.concatenate(
+            [feature.label.reshape(-1, len(run.labels)) for feature in run.features["train"].items]
+        )
+        shares = (1 + found.sum(axis=0)) / (2 + len(found))
+        assert run.module.classifier.bias.sigmoid().tolist() == pytest.approx(shares.tolist(), rel=1e-4)
     assert run_of(folder, "relation_classification").module.classifier.bias is None
     assert not run_of(folder, "extractive_qa").module.classifier.bias.any()
 
@@ -175,11 +164,8 @@ def test_words_begin_without_the_entities_that_the_weights_lack_and_without_thos
 ) -> None:
     if not (folder / "bert").is_dir():
         bert(folder / "bert")
-    tokenizer = folder / ("bert" if weights == "bert" else "tokenizer")
-    run = prepare(
-        TASKS[task], VARIANTS["luke"], QUICK, EXAMPLES / task, folder / weights, tokenizer,
-        seed=1, device="cpu", profile=profile, progress=False,
-    )  # fmt: skip
+    tokenizer = "bert" if weights == "bert" else "tokenizer"
+    run = run_of(folder, task, profile, weights=weights, tokenizer=tokenizer)
     [attention] = [part for part in run.module.modules() if isinstance(part, EntityAwareAttention)]
     has_entities = task != "extractive_qa"  # whose entities a mention table finds
     hidden = torch.zeros_like(attention.query.weight)
@@ -189,10 +175,7 @@ def test_words_begin_without_the_entities_that_the_weights_lack_and_without_thos
     assert torch.equal(attention.entity_to_word_query.weight, attention.query.weight)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
-def test_entities_of_a_mention_table_start_as_what_their_titles_say(
-    folder: Path, tmp_path: Path, profile: str
-) -> None:
+def test_entities_of_a_mention_table_start_as_what_their_titles_say(folder: Path, tmp_path: Path) -> None:
     """In a model that has none; by the words of its tokenizer, without what stands in brackets for the most part."""
     bert(tmp_path / "bert")
     titles = ("Abraham Lincoln", "Bear (animal)", "Ada")
@@ -203,16 +186,11 @@ def test_entities_of_a_mention_table_start_as_what_their_titles_say(
         tmp_path / "mentions", Pages(pages, [], [[{"page_id": 0, "text": text, "links": links}]])
     )
     assert table.vocab.titles[3:] == titles
-    found: dict[str, LukeModel] = {}
-    for name, weights, tokenizer in (
-        ("new", tmp_path / "bert", tmp_path / "bert"),
-        ("known", folder / "weights", folder / "tokenizer"),
-    ):
-        found[name] = prepare(
-            TASKS["extractive_qa"], VARIANTS["luke"], QUICK, EXAMPLES / "extractive_qa", weights, tokenizer, seed=1,
-            device="cpu", profile=profile, progress=False, mentions=tmp_path / "mentions",
-        ).module.luke  # fmt: skip
-    words = found["new"].word_embeddings.token.weight
+    known, new = (
+        run_of(folder, "extractive_qa", mentions=tmp_path / "mentions", **given).module.luke
+        for given in ({}, {"weights": tmp_path / "bert", "tokenizer": tmp_path / "bert"})
+    )
+    words = new.word_embeddings.token.weight
     tokenizer = WordTokenizer.load(tmp_path / "bert")
 
     def mean(title: str) -> torch.Tensor:
@@ -221,14 +199,14 @@ def test_entities_of_a_mention_table_start_as_what_their_titles_say(
 
     names = [title.removesuffix(" (animal)") for title in titles]
     wanted = torch.stack([mean(name) + 0.3 * mean(title) for name, title in zip(names, titles, strict=True)])
-    entities = found["new"].entity_embeddings.token.weight
+    entities = new.entity_embeddings.token.weight
     assert torch.allclose(entities[3:], wanted * 0.1 / wanted.std(), atol=1e-6)
     assert entities[3:].std() == pytest.approx(0.1)
     assert torch.equal(entities[1:3], words[[tokenizer.mask_id] * 2])
     assert not entities[0].any()
     assert not entities.requires_grad
-    assert found["new"].config.entity_vocab_size == 6
+    assert new.config.entity_vocab_size == 6
     before = load_luke(
         str(folder / "weights"), use_entity_aware_attention=True
     ).entity_embeddings.token.weight
-    assert torch.equal(found["known"].entity_embeddings.token.weight, before)
+    assert torch.equal(known.entity_embeddings.token.weight, before)

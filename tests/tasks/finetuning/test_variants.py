@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 
 from model.luke.attention import ENTITY_AWARE_QUERIES
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import Run, prepare
+from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
 from tasks.questions.annotations import Mention
-from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, pretrained
+from tests.support.fine_tuned import CONFIG, prepared, pretrained
 
 # What the paper compares in section 5, word for word: which weights, whether entities are given, which attention.
 PAPER = {
@@ -52,9 +52,8 @@ def runs(folders: dict[str, Path]) -> dict[tuple[str, str], Run]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tasks.finetuning.prepare.open_annotator", lambda table, weights: annotate)
         return {
-            (task, variant): prepare(
-                TASKS[task], VARIANTS[variant], QUICK, EXAMPLES / task, folders[VARIANTS[variant].weights] / "weights",
-                folders["luke"] / "tokenizer", seed=1, device="cpu", profile="fixed", progress=False,
+            (task, variant): prepared(
+                folders["luke"], task=task, variant=variant, weights=folders[VARIANTS[variant].weights] / "weights",
                 mentions=Path("a table") if task == "extractive_qa" and VARIANTS[variant].entities else None,
             )
             for task, variant in GRID
@@ -103,11 +102,8 @@ def test_both_attentions_start_alike(folders: dict[str, Path], task: str, profil
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tasks.finetuning.prepare.open_annotator", lambda table, weights: annotate)
         for variant in ("luke", "luke_original_attention"):
-            run = prepare(
-                TASKS[task], VARIANTS[variant], QUICK, EXAMPLES / task, folders["luke"] / "weights",
-                folders["luke"] / "tokenizer", seed=1, device="cpu", profile=profile, progress=False,
-                mentions=Path("a table") if task == "extractive_qa" else None,
-            )  # fmt: skip
+            table = Path("a table") if task == "extractive_qa" else None
+            run = prepared(folders["luke"], task=task, variant=variant, profile=profile, mentions=table)
             module = run.module.eval()
             with torch.no_grad():
                 states.append(module.luke(collate(run, run.features["train"].items[:4]).inputs)[0])

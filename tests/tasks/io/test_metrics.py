@@ -115,19 +115,6 @@ def test_scores_equal_strict_seqeval_on_valid_tags(sentences: list, scheme: str)
         assert_equals_report(found, *sides, mode="strict", scheme=STRICT[scheme])
 
 
-def test_hand_computed_overlap_wrong_type_and_repetition() -> None:
-    gold = [[Span(0, 2, "PER"), Span(4, 5, "LOC")], [Span(0, 1, "ORG")], []]
-    predicted = [[Span(0, 3, "PER"), Span(4, 5, "LOC")], [Span(0, 1, "LOC")], [Span(0, 2, "PER")]]
-    found = span_scores(gold, predicted)
-    assert (found["gold"], found["predicted"], found["correct"]) == (3, 4, 1)
-    assert (found["precision"], found["recall"]) == (1 / 4, 1 / 3)
-    assert found["f1"] == pytest.approx(2 * (1 / 4) * (1 / 3) / (1 / 4 + 1 / 3))
-    assert found["types"]["LOC"]["precision"] == 0.5
-    assert found["types"]["ORG"] == {
-        "precision": 0.0, "recall": 0.0, "f1": 0.0, "gold": 1, "predicted": 0, "correct": 0,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("gold", "predicted"), [([[]], [[]]), ([[Span(0, 1, "PER")]], [[]]), ([[]], [[Span(0, 1, "PER")]])]
 )

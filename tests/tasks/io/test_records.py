@@ -63,14 +63,6 @@ def test_broken_files_name_the_line(tmp_path: Path, text: str, message: str) -> 
         read_records(written(tmp_path, text))
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"absent: no such file"):
-        read_records(tmp_path / "absent")
-    (tmp_path / "latin").write_bytes(b'{"a": "\xe9"}')
-    with pytest.raises(ValueError, match=r"latin: byte 7 is not UTF-8"):
-        read_records(tmp_path / "latin")
-
-
 @given(st.lists(st.text(alphabet="abé ", max_size=3), min_size=1, max_size=6), st.data())
 def test_character_spans_hold_the_words(words: list[str], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(words) - 1))
@@ -89,18 +81,3 @@ def test_character_spans_hold_the_words(words: list[str], data: st.DataObject) -
 )
 def test_label_files(tmp_path: Path, text: str, names: tuple[str, ...]) -> None:
     assert read_label_file(written(tmp_path, text)) == names
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "wanted names of labels, at least one"),
-        ("[1]", "wanted names of labels"),
-        ('["a", "a"]', "label 'a' stands there twice"),
-        ('{"a": "b"}', "wanted whole numbers as the values"),
-        ('["a",\n', r"data.anything:2: not JSON"),
-    ],
-)
-def test_wrong_label_files(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        read_label_file(written(tmp_path, text))

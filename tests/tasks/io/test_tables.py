@@ -41,13 +41,9 @@ def test_kinds_of_tables(tmp_path: Path, suffix: str) -> None:
 def test_what_json_has_not_is_text_or_null(tmp_path: Path) -> None:
     day, price = datetime.date(2020, 1, 2), decimal.Decimal("1.50")
     row = {
-        "day": day,
-        "price": price,
-        "text": "é".encode(),
-        "image": b"\xff",
-        "nan": float("nan"),
+        "day": day, "price": price, "text": "é".encode(), "image": b"\xff", "nan": float("nan"),
         "ok": [0.5, None],
-    }
+    }  # fmt: skip
     [found] = read_rows(write(tmp_path / "x.parquet", [row]))
     assert found == {
         "day": "2020-01-02", "price": "1.50", "text": "é", "image": None, "nan": None, "ok": [0.5, None],
@@ -67,9 +63,7 @@ def test_several_files_of_a_split_are_one_table(tmp_path: Path, name: str) -> No
     assert records[2].where == f"{paths[2]}: row 1"
     paths[1].unlink()
     missing = Path(name.format(1)).name
-    with pytest.raises(
-        ValueError, match=f"one of 3 files of a table, and {missing} is not beside it; put all of them"
-    ):
+    with pytest.raises(ValueError, match=f"one of 3 files of a table, and {missing} is not beside it; put"):
         split_file(tmp_path, split)
 
 
@@ -88,9 +82,7 @@ def test_files_of_a_data_folder(tmp_path: Path) -> None:
 def test_a_table_beside_another_file_of_the_split_is_refused(tmp_path: Path) -> None:
     write(tmp_path / "train-00000-of-00001.parquet", ROWS)
     write(tmp_path / "train" / "data-00000-of-00001.arrow", ROWS)
-    with pytest.raises(
-        ValueError, match=r"found train/data-0.*, train-0.* for the split 'train'; give exactly"
-    ):
+    with pytest.raises(ValueError, match=r"found train/data-0.*, train-0.* for the split 'train'; give"):
         split_file(tmp_path, "train")
 
 

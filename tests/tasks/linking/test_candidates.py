@@ -124,7 +124,8 @@ def test_own_links_are_taken_out_as_if_the_page_had_none(
     texts |= {change(text) for text in texts for change in (str.upper, "{}.".format)}
     texts -= {""}
     changed, steps = 0, Counter[str]()
-    for text, found in zip(texts, finder.of_document([*texts], longer=False, without=without), strict=True):
+    for text in texts:
+        [found] = finder.of_document([text], without)
         right = expected.of(text)
         assert (found.step, found.links) == (right.step, right.links), text
         assert [(each.title, each.prior) for each in found.items] == [
@@ -278,12 +279,11 @@ def test_priors_are_mixed(
         assert taken_over(own, longer, 1).items == found.items[:1]
 
 
-def test_a_switch_says_whether_longer_mentions_help(made: tuple[Table, MentionTable]) -> None:
+def test_shorter_mentions_take_over_what_longer_ones_stand_for(made: tuple[Table, MentionTable]) -> None:
     """ "PS" is no name of the dump; "Port Sorrel" is."""
     finder = CandidateFinder(made[1])
-    texts = ["Port Sorrel", "PS", "PS"]
-    assert finder.of_document(texts, longer=False) == [finder.of(text) for text in texts]
-    named, *acronyms = finder.of_document(texts, longer=True)
+    assert finder.of("PS").step == NONE
+    named, *acronyms = finder.of_document(["Port Sorrel", "PS", "PS"])
     assert named == finder.of("Port Sorrel")
     assert {each.step for each in acronyms} == {DOCUMENT}
     assert acronyms[0].items[0].title == named.items[0].title

@@ -13,11 +13,10 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.mentions import MentionTable
 from tasks.io.records import Record
-from tasks.linking.__main__ import main
 from tasks.linking.candidates import EXACT, Asked, Candidate, CandidateFinder, Candidates, FoundMention
 from tasks.linking.certainty import Certainty, basis, read_certainty, reliability, write_certainty
 from tasks.linking.documents.document import Mention
-from tasks.linking.linker import Linker, open_contexts, shares_by_counts
+from tasks.linking.linker import Linker, shares_by_counts
 from tests.support.contexts import write_context_table
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 from tests.support.properties import given, settings, st
@@ -72,34 +71,27 @@ def answers(linker: Linker, *spans: tuple[int, int]) -> list[dict[str, Any]]:
     return mentions
 
 
-def test_words_of_the_document_say_which_page_is_meant(table: Path, tmp_path: Path) -> None:
-    """ "ab" has three links to A and one to B. The page of a mention that stands alone is as sure as before."""
-    contexts = write_context_table(tmp_path, {"B": {"met": 3.0, "sea": 4.0}, "C": {"bob": 1.0}})
-    cosine = 0.6 / 2**0.5  # the text has "met" and "bob", which are as rare
-    for weight in (0.0, 2.0, 8.0):
-        certainty = Certainty(context_weight=weight)
-        found = answers(linker(table, certainty, contexts=contexts, shows_candidates=True), (0, 2), (7, 10))
-        shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
-        odds = 3 / np.exp(weight * cosine)
-        assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-6)
-        assert found[0]["title"] == ("A" if odds > 1 else "B")
-        assert [each["prior"] for each in found[0]["candidates"]] == [0.75, 0.25]
-        assert found[1]["probability"] == 1.0
+@pytest.mark.parametrize("weight", [0.0, 2.0, 8.0])
+@pytest.mark.parametrize("by", ["context", "coherence"])
+def test_the_document_says_which_page_is_meant(table: Path, tmp_path: Path, by: str, weight: float) -> None:
+    """ "ab" has three links to A and one to B, and "Bob" one to B, which stays as sure as before.
 
-
-def test_pages_that_belong_together_say_which_page_is_meant(table: Path, tmp_path: Path) -> None:
-    """ "ab" has three links to A and one to B, and "Bob" one to B, which is more like itself than like A."""
-    vectors = {"A": (0.0, 2.0), "B": (3.0, 3.0)}
-    contexts = write_context_table(tmp_path, {title: {} for title in vectors}, vectors=vectors)
-    for weight in (0.0, 2.0, 8.0):
-        certainty = Certainty(coherence_weight=weight)
-        found = answers(linker(table, certainty, contexts=contexts, shows_candidates=True), (0, 2), (7, 10))
-        shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
-        odds = 3 / np.exp(weight * (1 - 0.5**0.5))
-        assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-3)
-        assert found[0]["title"] == ("A" if odds > 1 else "B")
-        # A mention alone has no others.
-        [alone] = answers(linker(table, certainty, contexts=contexts), (0, 2))
+    The text has "met" and "bob", which are as rare; and B is more like itself than like A.
+    """
+    words = {"B": {"met": 3.0, "sea": 4.0}, "C": {"bob": 1.0}} if by == "context" else {"A": {}, "B": {}}
+    vectors = {} if by == "context" else {"A": (0.0, 2.0), "B": (3.0, 3.0)}
+    contexts = write_context_table(tmp_path, words, vectors=vectors)
+    gain = 0.6 / 2**0.5 if by == "context" else 1 - 0.5**0.5
+    asked = linker(table, Certainty(**{f"{by}_weight": weight}), contexts=contexts, shows_candidates=True)
+    found = answers(asked, (0, 2), (7, 10))
+    shares = {each["title"]: each["probability"] for each in found[0]["candidates"]}
+    odds = 3 / np.exp(weight * gain)
+    assert shares == pytest.approx({"A": odds / (1 + odds), "B": 1 / (1 + odds)}, abs=1e-3)
+    assert found[0]["title"] == ("A" if odds > 1 else "B")
+    assert [each["prior"] for each in found[0]["candidates"]] == [0.75, 0.25]
+    assert found[1]["probability"] == 1.0
+    if by == "coherence":  # a mention alone has no others
+        [alone] = answers(asked, (0, 2))
         assert (alone["title"], alone["probability"]) == ("A", 0.75)
 
 
@@ -120,67 +112,23 @@ def test_a_name_counts_for_others_as_it_is_a_link(table: Path, tmp_path: Path) -
     assert given.coherence[0].tolist() == pytest.approx([0.5**0.5, 0.0])
 
 
-def test_contexts_of_another_dump_are_refused(table: Path, tmp_path: Path) -> None:
-    mentions = MentionTable(str(table))
-    write_context_table(tmp_path, {"A": {"ab": 1.0}})
-    assert len(open_contexts(tmp_path, mentions)) == 1
-    values = json.loads((tmp_path / "manifest.json").read_text())
-    values["facts"]["language"] = "de"
-    (tmp_path / "manifest.json").write_text(json.dumps(values))
-    command = ["link", "--mentions", str(table), "--contexts", str(tmp_path)]
-    with pytest.raises(
-        SystemExit, match=rf"^error: {tmp_path}: language de, but {table} has en; give the contexts"
-    ):
-        main(command)
-    command[-1] = str(table)
-    with pytest.raises(SystemExit, match="made by BuildMentionTable; wanted the folder of BuildContexts"):
-        main(command)
-
-
 def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> None:
     empty = write_context_table(tmp_path, {})
     asked = linker(table, contexts=empty).ask(SENTENCE, [Mention(0, 2)])
     assert [each.tolist() for each in asked.contexts or ()] == [[0.0, 0.0]]
 
 
-@given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10), st.floats(-3, 3))
-def test_contexts_leave_what_belongs_to_other_pages(
-    parts: list[float], weight: float, uncommon: float
-) -> None:
+@given(st.lists(st.floats(0.01, 1.0), max_size=4), st.floats(0, 10))
+def test_contexts_leave_what_belongs_to_other_pages(parts: list[float], weight: float) -> None:
     """Where the priors of candidates sum to less than 1."""
     priors = [part / (sum(parts) + 0.5) for part in parts]
     items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
     contexts, coherence = np.linspace(0, 1, len(priors)), np.linspace(1, -1, len(priors))
     asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], None, [contexts], [coherence])
-    certainty = Certainty(context_weight=weight, coherence_weight=2 * weight, uncommon_offset=uncommon)
-    [found] = shares_by_counts(asked, certainty)
+    [found] = shares_by_counts(asked, Certainty(context_weight=weight, coherence_weight=2 * weight))
     sums = weight * contexts + 2 * weight * coherence
     powers = [prior * np.exp(each) for prior, each in zip(priors, sums, strict=True)]
-    powers[1:] = [power * np.exp(uncommon) for power in powers[1:]]
     assert list(found) == pytest.approx([sum(priors) * power / sum(powers) for power in powers])
-
-
-@given(
-    st.lists(st.floats(0.01, 1.0), min_size=1, max_size=4),
-    st.floats(0, 0.9),
-    st.floats(-3, 3),
-    st.floats(0.5, 3),
-    st.integers(0, 4),
-)
-def test_pages_that_are_no_candidates_are_as_uncommon_as_the_others(
-    parts: list[float], discount: float, uncommon: float, temperature: float, more_links: int
-) -> None:
-    """Each outcome's odds to the commonest candidate, with the offset of all but that; not for names with one."""
-    links = len(parts) + more_links
-    none = discount * len(parts) / links
-    scores = np.log(parts) + uncommon * (np.arange(len(parts)) > 0)
-    certainty = Certainty(uncommon_offset=uncommon, temperature=temperature, discount=discount)
-    found = certainty.probabilities(np.exp(scores) / np.exp(scores).sum(), links)
-    plain = np.exp(np.log(parts) / temperature)
-    outcomes = np.append((1 - none) * plain / plain.sum(), none)
-    if len(parts) > 1:
-        outcomes[1:] *= np.exp(uncommon / temperature)
-    assert list(found) == pytest.approx(list(outcomes[:-1] / outcomes.sum()))
 
 
 def test_few_links_are_less_sure_than_many(table: Path) -> None:
@@ -235,82 +183,49 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
         assert asked.unsure.total() == len(unsure) == sum(each["title"] is None for each in every)
 
 
-def test_formats_show_no_link_for_it(table: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    record = {"id": "a", "text": SENTENCE, "mentions": [{"start": 0, "end": 2}, {"start": 7, "end": 10}]}
-    path = tmp_path / "documents.jsonl"
-    path.write_text(json.dumps(record))
-    shown = {}
-    for name in ("conll", "html", "wikitext"):
-        main(["link", str(path), "--mentions", str(table), "--min-probability", "0.8", "--format", name])
-        shown[name] = capsys.readouterr().out
-    assert "ab\tB\tab\t--NME--\n" in shown["conll"]
-    assert (
-        '<mark class="none" title="no page">ab</mark> met <mark title="B 100.0%">Bob</mark>' in shown["html"]
-    )
-    assert "ab met [[B|Bob]]." in shown["wikitext"]
-
-
 # The file
 
 
 def test_a_calibration_is_read_as_it_was_written(table: Path, tmp_path: Path) -> None:
     finder = CandidateFinder(MentionTable(str(table)))
-    used_for = basis(finder, None, None, is_global=True, longer_mentions=False)
-    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 1.25, 0.125, 0.3)
+    used_for = basis(finder, None, None, is_global=True)
+    certainty = Certainty(0.5, 4.0, 2.0, -1.5, 0.75, 0.125, 0.3)
     assert 0 not in vars(certainty).values()
     write_certainty(tmp_path / "calibration.json", certainty, used_for, {"documents": 1})
     assert read_certainty(tmp_path / "calibration.json", used_for) == certainty
     assert used_for["mode"] == "prior"
-    # What is local or global is a model's.
-    assert basis(finder, None, None, is_global=False, longer_mentions=False) == used_for
+    assert basis(finder, None, None, is_global=False) == used_for  # local or global is a model's way
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"made_for": None}, "made_for is null; wanted a file that python -m tasks.linking calibrate wrote"),
-        ({"mentions": "0" * 64}, "made for mentions 000000000000, used with .*; calibrate for that"),
-        ({"model": "1" * 64}, "made for model 111111111111, used with none; calibrate for that"),
-        ({"mode": "local"}, "made for mode local, used with prior; calibrate for that"),
-        ({"most_candidates": 7}, "made for most_candidates 7, used with 30; calibrate for that"),
-        ({"contexts": "2" * 64}, "made for contexts 222222222222, used with none; calibrate for that"),
-        ({"unknown_offset": None}, "unknown_offset is null; wanted a number; run calibrate again"),
-        (
-            {"coherence_weight": None},
-            "coherence_weight is null; wanted a number, 0 or more; run calibrate again",
+        ({"made_for": None}, "made_for is null; wanted a file that python -m tasks.linking calibrate"),
+        *(
+            ({name: "0" * 64}, rf"made for {name} 000000000000, used with [\w.]+; calibrate for that")
+            for name in ("mentions", "contexts", "model", "mode", "most_candidates", "max_words")
         ),
-        ({"longer_mentions": True}, "made for longer_mentions True, used with False; calibrate for that"),
-        ({"temperature": 0}, "temperature is 0; wanted a number above 0; run calibrate again"),
-        ({"discount": -1}, "discount is -1; wanted a number from 0 to 1; run calibrate again"),
-        (
-            {"min_probability": "x"},
-            'min_probability is "x"; wanted a number from 0 to 1; run calibrate again',
+        *(
+            ({name: value}, f"{name} is .*; wanted a number.*; run calibrate again")
+            for name, value in {
+                "unknown_offset": None, "coherence_weight": None, "temperature": 0, "discount": -1,
+                "min_probability": "x", "prior_weight": True,
+            }.items()
         ),
-        ({"prior_weight": True}, "prior_weight is true; wanted a number, 0 or more; run calibrate again"),
     ],
-)
+)  # fmt: skip
 def test_a_calibration_of_something_else_is_refused(
     table: Path, tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
-    used_for = basis(
-        CandidateFinder(MentionTable(str(table))), None, None, is_global=True, longer_mentions=False
-    )
+    used_for = basis(CandidateFinder(MentionTable(str(table))), None, None, is_global=True)
     path = tmp_path / "calibration.json"
     write_certainty(path, Certainty(), used_for, {})
     values = json.loads(path.read_text())
     for name, value in changes.items():
         (values if name in values else values["made_for"])[name] = value
     path.write_text(json.dumps(values))
-    with pytest.raises(SystemExit, match=rf"^error: {path}: {message}$"):
-        main(["link", "--mentions", str(table), "--calibration", str(path)])
-
-
-def test_what_is_no_calibration_is_refused(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"none\.json: no such file; expected a file that python -m tasks"):
-        main(["link", "--mentions", str(table), "--calibration", str(tmp_path / "none.json")])
-    (tmp_path / "text").write_text("{")
-    with pytest.raises(SystemExit, match="text:1: not JSON"):
-        main(["link", "--mentions", str(table), "--calibration", str(tmp_path / "text")])
+    with pytest.raises(ValueError, match=rf"^{path}: {message}"):
+        read_certainty(path, used_for)
 
 
 # How well probabilities say what is right

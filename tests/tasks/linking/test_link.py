@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.files import save_model
 from model.hf.export import export
-from model.luke.heads import LukeForPretraining
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.linking.__main__ import main
 from tasks.linking.linker import Linker
 from tests.support import DATA
-from tests.support.fine_tuned import CONFIG
+from tests.support.linking import SENTENCES, write_model
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 SENTENCE = "Ann met Bob."
@@ -43,16 +39,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory, table: Path) -> Path:
-    """A random model as Pretrain leaves it (`pretrain`), its tokenizer, and its export (`export/model`)."""
+    """A random model as Pretrain leaves it (`weights`), its tokenizer, and its export (`export/model`)."""
     folder = tmp_path_factory.mktemp("models")
-    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
-    words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
-    torch.manual_seed(0)
-    config = {**vars(CONFIG), "vocab_size": words, "entity_vocab_size": 4}
-    save_model(folder / "pretrain", LukeForPretraining(type(CONFIG)(**config)).eval())
+    write_model(folder, SENTENCES, 4)
     vocabulary = table / "vocabulary/entity_vocab.json"
     export(
-        folder / "pretrain", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
+        folder / "weights", folder / "export/model", tokenizer=folder / "tokenizer", entity_vocab=vocabulary
     )
     return folder
 
@@ -179,28 +171,19 @@ def test_candidates_are_shown_on_request(run: Command, table: Path) -> None:
     assert len(answer["mentions"][0]["candidates"]) == 1
 
 
-def test_names_that_are_rarely_links_are_not_found(run: Command, table: Path) -> None:
-    [answer], _, _ = run("link", "--min-link-probability", 0.5, "--mentions", table, data=SENTENCE.encode())
-    assert [each["mention"] for each in answer["mentions"]] == ["Ann"]
-
-
 def test_a_model_has_a_say(run: Command, table: Path, models: Path) -> None:
     """Of A and B it knows A alone, so that the priors stay; a folder of Pretrain and its export say the same."""
     arguments = ("link", "--mentions", table, "--candidates")
     exported = run(*arguments, "--model", models / "export", data=b"ab met Bob.")
     assert run(*arguments, "--model", models / "export/model", data=b"ab met Bob.") == exported
     ours = run(
-        *arguments, "--model", models / "pretrain", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
+        *arguments, "--model", models / "weights", "--tokenizer", models / "tokenizer", data=b"ab met Bob."
     )
     assert exported == ours
     [answer], _, status = ours
     assert status == 0
     shares = [each["probability"] for each in answer["mentions"][0]["candidates"]]
     assert shares == pytest.approx([0.75, 0.25])
-    [weighted], _, _ = run(
-        *arguments, "--model", models / "export", "--prior-weight", 2, "--local", data=b"ab"
-    )
-    assert weighted["mentions"][0]["candidates"][0]["probability"] == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(
@@ -253,83 +236,38 @@ def test_annotated_documents_are_no_text(run: Command, table: Path, tmp_path: Pa
     assert (len(lines), status) == (beginning.count("\n") + 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["nowhere"], "error: nowhere: no such file; wanted documents"),
-        (["."], r"error: \.: a folder; wanted files of documents"),
-        (["--model", "nowhere"], "error: nowhere"),
-        (["--model", "export", "--device", "cuda:99"], "error: device 'cuda:99' is not there"),
-        (["--model", "pretrain"], "error: pretrain.*found no vocab.json.*ExportHuggingFace"),
-    ],
-)
-def test_what_cannot_be_read_is_named(
-    run: Command,
-    table: Path,
-    models: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    message: str,
+def test_bad_options_and_inputs_are_named(
+    run: Command, table: Path, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(models)
-    _, _, status = run("link", *arguments, "--mentions", table, data=b"Ann")
-    assert isinstance(status, str)
-    assert "\n" not in status
-    with pytest.raises(AssertionError, match=message):
-        raise AssertionError(status)
+    for arguments, message in (
+        (["nowhere"], "error: nowhere: no such file; wanted documents"),
+        (["."], "error: .: a folder; wanted files of documents"),
+        (["--model", "export", "--device", "cuda:99"], "error: device 'cuda:99' is not there"),
+    ):
+        _, _, status = run("link", *arguments, "--mentions", table, data=b"Ann")
+        assert str(status).startswith(message)
+        assert "\n" not in str(status)
+    for option, value in (
+        ("--most-candidates", "0"),
+        ("--tokens-per-batch", "x"),
+        ("--min-probability", "2"),
+    ):
+        _, err, status = run("link", option, value, "--mentions", table)
+        assert (status, f"argument {option}: {value}: wanted" in err) == (2, True)
+    for option in (["--leave-out-pages"], ["--unknown-titles", "told"]):
+        _, _, status = run("score", DATA / "documents/ours.jsonl", DATA / "documents/ours.jsonl", *option)
+        assert status == f"error: {option[0]}: the dump's pages are told by --mentions DIR"
 
 
-@pytest.mark.parametrize(
-    "option", [("--prior-weight", "-1"), ("--most-candidates", "0"), ("--tokens-per-batch", "x")]
-)
-def test_impossible_options_are_refused(run: Command, table: Path, option: tuple[str, str]) -> None:
-    _, err, status = run("link", *option, "--mentions", table)
-    assert status == 2
-    assert f"argument {option[0]}: {option[1]}: wanted" in err
+def test_json_of_several_lines_is_told_what_is_wanted(run: Command, table: Path) -> None:
+    lines, _, _ = run("link", "--mentions", table, data=b'{\n"text": "Ann"}')
+    assert all(
+        each["error"].endswith("; wanted an object a line, or --input lines for text") for each in lines
+    )
 
 
 # convert and score
-
-
-def test_documents_are_converted_linked_and_scored(
-    run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    gold = tmp_path / "gold.tsv"
-    link = "http://en.wikipedia.org/wiki/"
-    gold.write_text(
-        f"-DOCSTART- (1)\nAnn\tB\tAnn\tTo_a\t{link}To_a\nmet\nBob\tB\tBob\tC\t{link}C\nmet\nab\tB\tab\tX\t{link}X\n"
-    )
-    converted, _, status = run("convert", gold)
-    assert status == 0
-    titles = [(each["start"], each["title"]) for each in converted[0]["mentions"]]
-    assert titles == [(0, "To a"), (8, "C"), (16, "X")]
-    answers, _, _ = run("link", "--mentions", table, data=json.dumps(converted[0]).encode())
-    found = tmp_path / "found.jsonl"
-    found.write_text(json.dumps(answers[0]))
-    main(["score", str(gold), str(found), "--mentions", str(table)])
-    scores = json.loads(capsys.readouterr().out)
-    assert scores["mentions"] == {
-        "gold": 3,
-        "in_knowledge_base": 2,
-        "without_title": 0,
-        "title_not_in_dump": 1,
-        "optional": 0,
-    }
-    assert scores["titles_not_in_dump"] == {"X": 1}
-    overall = {"mentions": 2, "accuracy": 0.5, "candidate_recall": 0.5, "prior": 0.5}
-    assert scores["disambiguation"]["overall"] == overall
-    assert scores["disambiguation"]["ambiguous"]["mentions"] == 1
-
-
-def test_wrong_mentions_are_left_out_and_told(run: Command, tmp_path: Path) -> None:
-    path = tmp_path / "gold.jsonl"
-    path.write_text('{"id": 1, "text": "Ann", "mentions": [{"start": 0, "end": 3}, {"start": 2, "end": 4}]}')
-    _, _, status = run("convert", path)
-    assert str(status).startswith(f"error: {path}:1: mentions[1]: start, end spans 2 to 4")
-    lines, err, status = run("convert", "--on-error", "skip", path)
-    assert lines == [{"id": "1", "text": "Ann", "mentions": [{"start": 0, "end": 3, "title": None}]}]
-    assert err.startswith(f"left out: {path}:1: mentions[1]: start, end spans 2 to 4")
-    assert status == 0
 
 
 def test_lines_that_are_no_documents_are_left_out_and_told(
@@ -354,12 +292,8 @@ def test_lines_that_are_no_documents_are_left_out_and_told(
     out, err = capsys.readouterr()
     scores = json.loads(out)
     counts = (
-        "documents",
-        "mentions_left_out",
-        "documents_left_out",
-        "answers_left_out",
-        "answers_with_error",
-    )
+        "documents", "mentions_left_out", "documents_left_out", "answers_left_out", "answers_with_error",
+    )  # fmt: skip
     assert [scores[name] for name in counts] == [2, 0, 3, 1, 2]
     assert scores["disambiguation"]["overall"] == {
         "mentions": 2,
@@ -370,15 +304,6 @@ def test_lines_that_are_no_documents_are_left_out_and_told(
     assert f"none of the gold documents that remain (the first at {found}:3)\n" in err
 
 
-def test_json_of_several_lines_is_told_what_is_wanted(run: Command, table: Path) -> None:
-    lines, _, _ = run("link", "--mentions", table, data=b'{\n"text": "Ann"}')
-    assert all(
-        each["error"].endswith("; wanted an object a line, or --input lines for text") for each in lines
-    )
-    lines, _, _ = run("link", "--mentions", table, "--input", "json", data=b"{")
-    assert lines[0]["error"].endswith("column 2)")
-
-
 def test_a_calibration_has_a_threshold_for_given_mentions_alone(
     run: Command, table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -387,15 +312,8 @@ def test_a_calibration_has_a_threshold_for_given_mentions_alone(
     given = {"id": "a", "text": "ab", "mentions": [{"start": 0, "end": 2, "title": "A"}]}
     documents.write_text(json.dumps(given))
     chosen = (
-        "--documents",
-        documents,
-        "--output",
-        calibration,
-        "--mentions",
-        table,
-        "--min-probability",
-        0.99,
-    )
+        "--documents", documents, "--output", calibration, "--mentions", table, "--min-probability", 0.99,
+    )  # fmt: skip
     main(["calibrate", *map(str, chosen)])
     capsys.readouterr()
     link = ("link", "--mentions", table, "--calibration", calibration)
@@ -418,7 +336,6 @@ def test_no_input_is_overwritten(run: Command, table: Path, tmp_path: Path) -> N
     for option, *arguments in (
         ("--unknown-titles", "score", gold, gold),
         ("--output", "calibrate", "--documents", gold),
-        ("--output", "calibrate", "--documents", table / "none", "--like", gold),
     ):
         for path in (gold, same):
             _, _, status = run(*arguments, "--mentions", table, option, path)
@@ -428,30 +345,17 @@ def test_no_input_is_overwritten(run: Command, table: Path, tmp_path: Path) -> N
     assert gold.read_text() == content
 
 
-def test_a_model_that_is_none_is_named(run: Command, table: Path, models: Path, tmp_path: Path) -> None:
-    for folder in (tmp_path / "none", table):
-        _, _, status = run("link", "--mentions", table, "--model", folder, data=b"Ann")
-        assert (
-            status == f"error: {folder}: neither a folder of Pretrain nor a LUKE with its entity_vocab.json"
-        )
-    _, _, status = run("link", "--mentions", table, "--model", models / "pretrain", data=b"Ann")
-    assert str(status).endswith("; or give --tokenizer, that of its run")
-
-
 BROKEN_ANSWERS = [
     ("{", "not JSON"),
     ({"id": "a", "text": "Ann", "mentions": []}, "the id 'a' is there twice"),
     ({"id": "b", "text": "Bo", "mentions": []}, "the text of 'b' differs from that in "),
     ({"id": "b", "text": "Bob"}, "no field 'mentions'"),
-    (
-        {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 4}]},
-        "mentions[0]: start, end spans 0 to 4",
-    ),
+    ({"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 4}]}, "mentions[0]: start, end spans 0 to 4"),
     (
         {"id": "b", "text": "Bob", "mentions": [{"start": 0, "end": 3, "title": "B", "probability": 2}]},
         "mentions[0]: probability is 2",
     ),
-]
+]  # fmt: skip
 
 
 def test_broken_answers_are_left_out_and_told(
@@ -512,27 +416,18 @@ def test_elevant_is_scored_by_qids_and_what_the_dump_lacks_is_told(
         main(["score", str(path), str(found), "--mentions", str(table), "--unknown-titles", str(told)])
         scores = json.loads(capsys.readouterr().out)
         assert scores["mentions"] == {
-            "gold": 3,
-            "in_knowledge_base": 2,
-            "without_title": 0,
-            "title_not_in_dump": 1,
-            "optional": 2,
-        }
+            "gold": 3, "in_knowledge_base": 2, "without_title": 0, "title_not_in_dump": 1, "optional": 2,
+        }  # fmt: skip
         assert scores["titles_not_in_dump"] == {"B (Q999)": 1}
         assert scores["disambiguation"]["overall"]["accuracy"] == 1.0
         micro = scores["linking"]["micro"]
         assert (micro["gold"], micro["predicted"], micro["correct"]) == (2, 3, 2)
         assert [json.loads(line) for line in told.read_text().splitlines()] == [
             {
-                "id": "1",
-                "where": f"{path}:1",
-                "start": 8,
-                "end": 11,
-                "mention": "Bob",
-                "title": "B",
+                "id": "1", "where": f"{path}:1", "start": 8, "end": 11, "mention": "Bob", "title": "B",
                 "qid": "Q999",
             }
-        ]
+        ]  # fmt: skip
 
 
 def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
@@ -550,42 +445,3 @@ def test_titles_that_the_dump_lacks_are_written_whole_or_not_at_all(
     main([*map(str, arguments), str(told), str(gold)])
     assert json.loads(told.read_text())["title"] == "X"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["gold", "told"]
-
-
-def test_candidates_of_scores_are_those_that_a_calibration_was_made_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """ "Smith" is no name; "Ann Smith" is A, also where its own title is not asked, or it stands elsewhere."""
-    text, table = "Ann Smith met Smith.", tmp_path / "mentions"
-    write_mentions(table, small_pages([("Ann Smith", [(0, 9, "A")]), ("", []), ("", [])]), size=4)
-    gold, calibration = tmp_path / "gold", tmp_path / "calibration.json"
-    documents = [
-        {"title": "A"},
-        {"title": None},
-        {"title": "A", "optional": True},
-        {"title": "A", "outside": True},
-    ]
-    with gold.open("w") as lines:
-        for number, told in enumerate(documents):
-            annotated = {"annotated": [10, 20]} if told.pop("outside", False) else {}
-            mentions = [{"start": 0, "end": 9, **told}, {"start": 14, "end": 19, "title": "A"}]
-            lines.write(json.dumps({"id": number, "text": text, "mentions": mentions, **annotated}) + "\n")
-    for flags, reached in (([], 1), (["--longer-mentions"], 5)):
-        asked = ["--mentions", str(table), *flags]
-        main(["calibrate", "--documents", str(gold), "--output", str(calibration), *asked])
-        made = json.loads(capsys.readouterr().out)
-        assert made["made_for"]["longer_mentions"] == bool(flags)
-        # Which parts are annotated is for scores alone.
-        assert made["fit"]["right_among_candidates"] == reached + 1
-        main(["score", str(gold), str(gold), *asked])
-        overall = json.loads(capsys.readouterr().out)["disambiguation"]["overall"]
-        assert (overall["mentions"], overall["candidate_recall"] * 5) == (5, pytest.approx(reached))
-
-
-@pytest.mark.parametrize(
-    "option", [["--leave-out-pages"], ["--unknown-titles", "told"], ["--longer-mentions"]]
-)
-def test_what_asks_for_the_table_is_refused_without(run: Command, option: list[str]) -> None:
-    path = DATA / "documents/ours.jsonl"
-    _, _, status = run("score", path, path, *option)
-    assert status == f"error: {option[0]}: the dump's pages are told by --mentions DIR"

@@ -84,12 +84,8 @@ def test_a_text_begins_without_a_blank_and_keeps_those_it_has() -> None:
     known = replace(guessed, blanks=(True, False, True))
     assert blanks("fixed", guessed, guessed) == [False, True, False, False, True, False]
     assert blanks("paper", replace(guessed, rows=guessed.rows[1:]), guessed) == [
-        True,
-        False,
-        False,
-        True,
-        False,
-    ]
+        True, False, False, True, False,
+    ]  # fmt: skip
     assert blanks("fixed", known, known) == [False, False, True, True, False, True]
     assert blanks("fixed", Sentence((), 1, ()), known) == [False, False, True]
     assert blanks("fixed") == []

@@ -1,6 +1,5 @@
 """Entity recognition: features of real sentences, the head against transformers, decoding and scoring."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -14,7 +13,6 @@ from model.luke.config import LukeConfig
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks.ner import __main__ as command
 from tasks.ner import task
 from tasks.ner.columns import ColumnFile
 from tasks.ner.context import has_leading_space
@@ -62,12 +60,8 @@ def test_examples_are_what_their_description_says() -> None:
     assert [sizes[split]["sentences"] for split in sizes] == [60, 20, 20]
     assert {size["scheme"] for size in sizes.values()} == {"IOB1"}
     assert task.label_names({"train": task.read(EXAMPLES / "train.txt")}) == (
-        "O",
-        "LOC",
-        "MISC",
-        "ORG",
-        "PER",
-    )
+        "O", "LOC", "MISC", "ORG", "PER",
+    )  # fmt: skip
     assert " B-MISC" in (EXAMPLES / "train.txt").read_text()
 
 
@@ -254,21 +248,6 @@ def test_perfect_logits_give_back_the_gold_entities(tokenizer: WordTokenizer) ->
     assert task.score(dataset, predictions)["f1"] == 1.0
 
 
-def test_logits_of_all_passes_compete(tmp_path: Path, tokenizer: WordTokenizer) -> None:
-    dataset = column_file(tmp_path, [[[("a", "I-PER"), *words("b " * 29)]]])
-    features = featurize(dataset, tokenizer, max_words=66)
-    assert len(features.items) > 2
-    logits = [np.zeros((len(feature.spans), 2)) for feature in features.items]
-    for feature, scores in zip(features.items, logits, strict=True):
-        for row, span in enumerate(map(tuple, feature.spans.tolist())):
-            scores[row, 1] = {(0, 10): 2.0, (8, 12): 3.0, (11, 26): 2.5, (20, 30): 1.0, (27, 28): 0.5}.get(
-                span, -1.0
-            )
-    assert task.decode(dataset, features.items, logits, ("O", "PER")) == [
-        [Span(8, 12, "PER"), Span(20, 30, "PER")]
-    ]
-
-
 def test_batch_is_padded_and_mentions_are_cut(tmp_path: Path, tokenizer: WordTokenizer) -> None:
     dataset = column_file(tmp_path, [[[("z" * 40, "I-PER"), (",", "O")]], [words(",")]])
     features = featurize(dataset, tokenizer)
@@ -324,19 +303,6 @@ def test_head_equals_transformers(tmp_path: Path, tokenizer: WordTokenizer, enti
     assert expected.std() > 0.1
 
 
-def test_predictions_do_not_depend_on_the_batch(tokenizer: WordTokenizer) -> None:
-    torch.manual_seed(2)
-    luke = LukeModel(TINY)
-    luke.keep_entities(task.ENTITY_ROWS)
-    module = task.SpanClassifier(luke, 5, entities=True).eval()
-    features = featurize(task.read(EXAMPLES / "dev.txt"), tokenizer).items[:6]
-    with torch.inference_mode():
-        together = task.logits(module, task.collate(features, entities=True, pad_id=1))
-        alone = [task.logits(module, task.collate([f], entities=True, pad_id=1))[0] for f in features]
-    for one, other in zip(together, alone, strict=True):
-        assert np.abs(one - other).max() < 1e-5
-
-
 def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) -> None:
     torch.manual_seed(3)
     module = task.SpanClassifier(LukeModel(TINY), 5, entities=False).eval()
@@ -350,41 +316,6 @@ def test_loss_is_the_mean_over_the_spans_of_the_batch(tokenizer: WordTokenizer) 
             for scores, label in zip(rows, feature.labels, strict=True)
         ]
         assert float(task.loss(module, batch)["loss"]) == pytest.approx(np.mean(losses), rel=1e-5)
-
-
-def test_a_training_set_without_entities_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"data.txt: no entity in any sentence"):
-        task.label_names({"train": column_file(tmp_path, [[words("a b")]])})
-
-
-def test_types_of_train_that_are_not_listed_are_refused(tmp_path: Path) -> None:
-    sentences = [words("a b"), [("Ada", "B-PER"), ("in", "O"), ("Old", "B-LOC"), ("Pell", "I-LOC")]]
-    train = column_file(tmp_path, [sentences])
-    assert task.label_names({"train": train}, ("PER", "LOC", "ORG")) == ("O", "PER", "LOC", "ORG")
-    message = (
-        r"data.txt:8: type 'LOC' is not in the label file beside it \(labels\.\*, rel2id\.json\), which lists"
-    )
-    with pytest.raises(ValueError, match=message):
-        task.label_names({"train": train}, ("O", "PER"))
-
-
-def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gold = task.read(EXAMPLES / "test.txt")
-    halved = [sentence.spans[::2] for sentence in gold.sentences]
-    path = tmp_path / "predictions.txt"
-    path.write_text("\n".join(task.prediction_lines(gold, halved)))
-    command.main(["score", str(EXAMPLES / "test.txt"), str(path)])
-    printed = json.loads(capsys.readouterr().out)
-    assert printed == task.score(gold, halved)
-    assert (printed["precision"], printed["predicted"]) == (1.0, sum(map(len, halved)))
-    assert 0 < printed["recall"] < 1
-
-
-def test_score_command_fails_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(
-        SystemExit, match=r"^error: .*absent.txt: no such file; expected a CoNLL column file$"
-    ):
-        command.main(["score", str(EXAMPLES / "test.txt"), str(tmp_path / "absent.txt")])
 
 
 def test_predictions_of_other_tools_are_read_as_conlleval_reads_them(tmp_path: Path) -> None:

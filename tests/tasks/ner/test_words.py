@@ -72,20 +72,6 @@ def test_sentences_are_given_or_lines() -> None:
     assert record_lines(Record("x", {**given, "sentences": []})) == []
 
 
-@pytest.mark.parametrize(
-    ("sentences", "message"),
-    [
-        (3, "x: sentences is 3; wanted a list of"),
-        ([3], r"x: sentences\[0\] is 3; wanted two whole numbers"),
-        ([[0, 9]], r"x: sentences\[0\] spans 0 to 9; wanted a start below the end, within 0 to 8 characters"),
-        ([[0, 4], [3, 8]], r"x: sentences\[1\] begins at 3, before 4, where another one ends"),
-    ],
-)
-def test_sentences_that_are_none_are_named(sentences: object, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        record_lines(Record("x", {"text": "Ada sat.", "sentences": sentences}))
-
-
 def test_blanks_are_those_of_the_text() -> None:
     assert blanks_before(split_words("(Ada  met Bob).\n\nShe 's")) == [
         (False, False, True, True, False, False),

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ from model.luke.encoder import LukeModel
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks import cloze_qa
-from tasks.finetuning.finetune import finetune
 from tasks.io.records import Record
-from tasks.questions import cloze, cloze_format, cloze_input
+from tasks.questions import cloze, cloze_format
 from tasks.questions.answers import Answer
 from tasks.task import Hyperparameters, InputSettings
 from tests.support import ROOT
+from tests.support.fine_tuned import finetune
 from tests.support.models import TINY
 
 EXAMPLES = ROOT / "examples" / "cloze_qa"
@@ -165,11 +163,6 @@ def test_examples_are_what_their_description_says() -> None:
             assert {span for span, _ in example.answers} <= set(example.entities)
 
 
-def test_ids_may_be_numbers(tmp_path: Path) -> None:
-    read = cloze.read(original(tmp_path, passage({**QUERY, "id": 7}, {**QUERY, "id": "8"})))
-    assert [example.id for example in read.examples] == ["7", "8"]
-
-
 WRONG = {**QUERY, "answers": [{"start": 14, "end": 17, "text": "Pell"}]}
 
 
@@ -178,52 +171,6 @@ def test_answers_elsewhere_are_counted_and_still_answers(tmp_path: Path, tokeniz
     assert cloze.describe(dataset)["answers_not_at_offset"] == 1
     first, second = featurize(dataset, tokenizer).items
     assert first.label.tolist() == second.label.tolist() == [0, 0, 1, 0, 1]
-
-
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (passage(QUERY, QUERY), r"qas\[1\]: id 'q1' is that of .*qas\[0\], too; wanted one id a question"),
-        (
-            passage({"query": QUERY["query"], "answers": QUERY["answers"]}),
-            r"qas\[0\]: no field 'id'; wanted a t",
-        ),
-        (
-            passage({**QUERY, "query": "Where?"}),
-            r"query is 'Where\?'; wanted a question with @placeholder in it",
-        ),
-        (passage({**QUERY, "query": ""}), r"qas\[0\]: query is empty; wanted a text"),
-        (passage({**QUERY, "answers": []}), r"qas\[0\]: answers is empty; wanted at least one"),
-        (
-            passage({**QUERY, "answers": [{"start": 1, "end": 99, "text": "x"}]}),
-            r"answers\[0\]: start, end spans 1",
-        ),
-        (passage(text=" "), r"data\[0\]: passage: text is empty; wanted a text"),
-        (passage(text=3), r"passage: text is 3; wanted a text"),
-        (passage(entities=[{"start": 0, "end": 90}]), r"passage: entities\[0\]: start, end spans 0 to 91"),
-        (passage(entities=[{"start": 0}]), r"entities\[0\]: no field 'end'; wanted a character's number"),
-        (passage(entities=None), r"passage: entities is null; wanted a list of objects"),
-        ({"qas": []}, r"data\[0\]: no field 'passage'; wanted an object"),
-        (3, r"data\[0\] is 3; wanted an object"),
-    ],
-)
-def test_wrong_files_name_the_place_and_the_field(tmp_path: Path, value: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        cloze.read(original(tmp_path, value))
-
-
-def test_other_wrong_files(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"json: no questions; wanted at least one in qas"):
-        cloze.read(original(tmp_path))
-    with pytest.raises(ValueError, match=r"jsonl:2: .*qas\[0\]: id '7' is that of .*jsonl:1: qas\[0\], too"):
-        cloze.read(superglue(tmp_path, passage(numbered(QUERY, 7)), passage(numbered(QUERY, 7))))
-    (tmp_path / "broken.json").write_text('{"version": "1.0",\n"data": [\n{]}')
-    with pytest.raises(ValueError, match=r"broken.json:3: not JSON \(Expecting property name"):
-        cloze.read(tmp_path / "broken.json")
-    with pytest.raises(ValueError, match=r"jsonl:1: no field 'passage'; wanted an object"):
-        cloze.read(superglue(tmp_path, {"x": 1}))
-    with pytest.raises(ValueError, match=r"qas\[0\]: idx is \"7\"; wanted the question's number"):
-        cloze.read(superglue(tmp_path, passage({**numbered(QUERY, 7), "idx": "7"})))
 
 
 def shown(
@@ -381,25 +328,6 @@ def test_scores_are_of_the_placeholder_and_the_entity(
         assert batch.inputs.entity_ids is None
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"question": "Who?"}, r"^input 1: question is 'Who\?'; wanted a question with @placeholder in it"),
-        ({"text": " "}, r"^input 1: text is empty; wanted a text"),
-        ({"entities": None}, r"^input 1: entities is null; wanted a list of \[start, end\]"),
-        (
-            {"entities": [[0, 99]]},
-            r"^input 1: entities\[0\] spans 0 to 99; wanted a start below the end, within 0 to 8 char",
-        ),
-        ({"entities": [{"start": 0}]}, r"entities\[0\] is \[0, null\]; wanted two whole numbers"),
-    ],
-)
-def test_wrong_questions_are_named(change: dict[str, Any], message: str) -> None:
-    record = {"question": "@placeholder sat.", "text": "Ada sat.", "entities": [[0, 3]], **change}
-    with pytest.raises(ValueError, match=message):
-        cloze.from_records([Record("input 1", record)])
-
-
 def test_entities_as_the_annotator_prints_them() -> None:
     values = {
         "question": "@placeholder sat.",
@@ -407,32 +335,6 @@ def test_entities_as_the_annotator_prints_them() -> None:
         "entities": [{"start": 0, "end": 3, "title": "x"}],
     }
     assert cloze.from_records([Record("x", values)]).examples[0].entities == ((0, 3),)
-
-
-@pytest.mark.parametrize("name", ["dev.json", "test.jsonl"])
-def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    dataset = cloze.read(EXAMPLES / name)
-    predictions: Sequence[Sequence[cloze.Answer]] = [
-        (cloze.Answer(example.answers[0][1] if number % 2 else "nothing", 0, 1, 1.0),)
-        for number, example in enumerate(dataset.examples)
-    ]
-    path = tmp_path / "predictions"
-    path.write_text("\n".join(cloze.prediction_lines(dataset, predictions)))
-    lines = path.read_text().splitlines()
-    assert (
-        (json.loads(lines[1]) == {"idx": 1, "label": predictions[1][0].text})
-        if name == "test.jsonl"
-        else lines
-    )
-    cloze_qa.main(["score", str(EXAMPLES / name), str(path)])
-    printed = json.loads(capsys.readouterr().out)
-    assert printed == {**cloze.score(dataset, predictions, (), None), "unknown": 0}
-    assert (printed["exact_match"], printed["f1"], printed["questions"]) == (0.5, 0.5, 10)
-
-
-def test_sizes_and_markers_are_the_papers() -> None:
-    assert cloze.WORD_MARKERS == {"[HIGHLIGHT]": "@", "[PLACEHOLDER]": "#", "[ENTITY]": "*"}
-    assert (cloze_input.MAX_QUESTION, cloze.ENTITY_ROWS) == (90, (0, 2))
 
 
 def test_there_are_no_classes() -> None:
@@ -443,12 +345,8 @@ def test_there_are_no_classes() -> None:
         cloze.negative_label((), "x")
 
 
-@pytest.mark.parametrize("variant", ["luke", "roberta"])
-def test_a_small_set_is_learnt_by_heart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variant: str
-) -> None:
+def test_a_small_set_is_learnt_by_heart(tmp_path: Path) -> None:
     thorough = Hyperparameters(learning_rate=2e-3, head_learning_rate=2e-3, batch_size=4, epochs=40)
-    monkeypatch.setitem(cloze.PRESETS, "thorough", thorough)
     for split in ("train", "dev", "test"):
         (tmp_path / f"{split}.json").write_bytes((EXAMPLES / "train.json").read_bytes())
     train_tokenizer((EXAMPLES / "train.json").read_text().splitlines() * 2, tmp_path / "tokenizer", 1000)
@@ -459,8 +357,5 @@ def test_a_small_set_is_learnt_by_heart(
     )  # fmt: skip
     torch.manual_seed(0)
     save_model(tmp_path / "weights", LukeForPretraining(config))
-    metrics = finetune(
-        "cloze_qa", tmp_path, tmp_path / "weights", tmp_path / "tokenizer", tmp_path / "out", variant=variant,
-        preset="thorough", seed=1, device="cpu", profile="fixed", progress=False,
-    )  # fmt: skip
+    metrics = finetune(tmp_path, tmp_path / "out", thorough, task="cloze_qa", data=tmp_path)
     assert (metrics["dev"]["exact_match"], metrics["test"]["f1"]) == (1.0, 1.0)

@@ -104,13 +104,8 @@ def test_of_several_mentions_the_first_is_taken(tmp_path: Path) -> None:
 
 def test_words_go_before_a_sentence_of_other_use(tmp_path: Path) -> None:
     row = {
-        "token": ["a", "b"],
-        "sentence": "A B.",
-        "subj_start": 0,
-        "subj_end": 0,
-        "obj_start": 1,
-        "obj_end": 1,
-    }
+        "token": ["a", "b"], "sentence": "A B.", "subj_start": 0, "subj_end": 0, "obj_start": 1, "obj_end": 1,
+    }  # fmt: skip
     [found] = read(
         write(tmp_path / "x", json.dumps({**row, "relation": "r", "head": [2, 0], "h": 3}))
     ).examples

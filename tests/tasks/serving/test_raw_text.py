@@ -21,7 +21,6 @@ import torch
 from model.files import save_model
 from model.luke.heads import LukeForPretraining
 from pipeline.sequences.tokenizer import WordTokenizer
-from tasks.finetuning import finetune as finetuning
 from tasks.finetuning import inference
 from tasks.finetuning.registry import TASKS
 from tasks.io.records import Record
@@ -30,9 +29,9 @@ from tasks.serving import predict as serving
 from tasks.serving.export import export
 from tasks.serving.predict import Predictor, load
 from tests.support.asked import Command, objects
-from tests.support.fine_tuned import CONFIG, EXAMPLES, QUICK, bert
+from tests.support.fine_tuned import CONFIG, QUICK, bert, finetune
 
-COUNT = 300
+COUNT = 120
 NAMES = ("entity_typing", "relation_classification", "ner", "extractive_qa")
 CLASSES = {
     "roberta-luke": [TASKS[name].ARCHITECTURE for name in NAMES],
@@ -62,12 +61,8 @@ def models(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         words, variant = kind.split("-")
         start = (folder / "luke", roberta) if words == "roberta" else (folder / "bert", folder / "bert")
         for name in NAMES:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setitem(TASKS[name].PRESETS, "quick", QUICK)
-                finetuning.finetune(
-                    name, EXAMPLES / name, *start, folder / kind / name, variant=variant, seed=1,
-                    preset="quick", device="cpu", progress=False, allow_no_predictions=True,
-                )  # fmt: skip
+            given = {"task": name, "variant": variant, "weights": start[0], "tokenizer": start[1]}
+            finetune(folder, folder / kind / name, QUICK, **given)
             output = folder / "exported" / kind / name
             export(folder / kind / name, output, entity_vocab=vocabulary if words == "roberta" else None)
     return folder
@@ -242,7 +237,7 @@ def test_entities_of_lines_that_are_sentences(
     pytest.importorskip("sentencex", reason="plain text is split into sentences by sentencex")
     ours, theirs, _ = both(models, "roberta-luke", "ner")
     capsys.readouterr()  # what the card's example says
-    texts = wikigold(shared)[:100]
+    texts = wikigold(shared)[:60]
     out, _ = Command(monkeypatch, capsys, ours, models / "roberta-luke" / "ner")("\n".join(texts), "--text")
     compared = 0
     for text, answer in zip(texts, objects(out), strict=True):
@@ -251,7 +246,7 @@ def test_entities_of_lines_that_are_sentences(
             compared += 1
             found = [(each["start"], each["end"], each["label"]) for each in answer["entities"]]
             assert found == [(start, end, label) for start, end, label, _ in theirs["answer"](text)]
-    assert compared > 95
+    assert compared > 55
 
 
 def questions(shared: Path) -> Iterator[tuple[str, str]]:

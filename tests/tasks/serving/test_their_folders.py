@@ -15,18 +15,18 @@ from model.hf.load import entity_vocabulary, fingerprint_model
 from model.hf.tokenizers import write_tokenizer
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.finetuning.entities import keep_entities
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import Run, keep_entities, prepare
+from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
-from tasks.finetuning.variants import VARIANTS
 from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.ner.columns import Sentence
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, select_spans
 from tasks.serving.predict import load
-from tasks.task import Hyperparameters, InputSettings
-from tests.support.fine_tuned import EXAMPLES, bare, pretrained
+from tasks.task import InputSettings
+from tests.support.fine_tuned import EXAMPLES, QUICK, bare, prepared, pretrained
 from tests.support.models import TINY, luke_of_transformers
 
 LABELS = {
@@ -123,12 +123,10 @@ def text_of(sentence: Sentence) -> tuple[str, list[tuple[int, int]]]:
     return text, places
 
 
-def prepared(task: str, weights: Path, tokenizer: Path) -> Run:
-    hyperparameters = Hyperparameters(1e-3, 1e-3, batch_size=4, epochs=1, max_words=96)
-    return prepare(
-        TASKS[task], VARIANTS["luke"], hyperparameters, EXAMPLES / task, weights, tokenizer,
-        seed=1, device="cpu", profile="fixed", progress=False,
-    )  # fmt: skip
+def start_of(task: str, weights: Path, tokenizer: Path) -> Run:
+    return prepared(
+        weights, replace(QUICK, batch_size=4, max_words=96), task=task, weights=weights, tokenizer=tokenizer
+    )
 
 
 @pytest.mark.parametrize("file", ["entity_vocab.json", "tokenizer_config.json"])
@@ -142,7 +140,7 @@ def test_fine_tuning_starts_from_special_entities_wherever_they_stand(
         reordered(luke("LukeModel", tokenizer), entities).save_pretrained(folder)
         if name != "plain":
             write_entities(folder, entities, file)
-    plain, *others = (prepared(task, folder, tokenizer) for folder in folders.values())
+    plain, *others = (start_of(task, folder, tokenizer) for folder in folders.values())
     losses = []
     for run in (plain, *others):
         for key, tensor in plain.module.state_dict().items():
@@ -156,16 +154,16 @@ def test_a_table_that_is_kept_whole_must_begin_as_ours(tokenizer: Path, tmp_path
     luke("LukeModel", tokenizer).save_pretrained(tmp_path)
     for entities in ({}, OURS):
         write_entities(tmp_path, entities)
-        prepared("extractive_qa", tmp_path, tokenizer)
+        start_of("extractive_qa", tmp_path, tokenizer)
     write_entities(tmp_path, THEIRS)
     message = (
         r"has the special entities at \{'\[PAD\]': 2, .*; wanted \{'\[PAD\]': 0, .*takes the whole table"
     )
     with pytest.raises(ValueError, match=message):
-        prepared("extractive_qa", tmp_path, tokenizer)
+        start_of("extractive_qa", tmp_path, tokenizer)
     write_entities(tmp_path, {"[UNK]": 1, "[PAD]": 2})
     with pytest.raises(ValueError, match=r"no entity \[MASK\] in entity_vocab.json or tokenizer_config.json"):
-        prepared("ner", tmp_path, tokenizer)
+        start_of("ner", tmp_path, tokenizer)
 
 
 def test_only_lukes_of_transformers_have_a_vocabulary(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import torch
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from tasks import entity_typing as command
 from tasks.task import InputSettings
 from tasks.typing import entity_typing
 from tests.support import ROOT
@@ -114,40 +113,6 @@ def test_label_sets(tmp_path: Path) -> None:
         entity_typing.negative_label(("pet",), "pet")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"end": 90},
-            r":2: start, end spans 8 to 90; wanted a start below the end, within 0 to 19 characters",
-        ),
-        ({"end": 8}, r":2: start, end spans 8 to 8"),
-        ({"start": -1}, r":2: start, end spans -1 to 11"),
-        ({"start": "8"}, r":2: start is \"8\"; wanted a character's number"),
-        ({"start": True}, r":2: start is true; wanted a character's number"),
-        ({"labels": "person"}, r":2: labels is \"person\"; wanted a list of types"),
-        ({"sent": None}, r":2: sent is null; wanted a text"),
-    ],
-)
-def test_wrong_fields_name_file_and_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=r"data.json" + message):
-        entity_typing.read(written(tmp_path, ERNIE, {**ERNIE, **change}))
-
-
-@pytest.mark.parametrize("field", [*ERNIE, *(name for name in ULTRA_FINE if name != "annot_id")])
-def test_missing_fields_name_file_and_line(tmp_path: Path, field: str) -> None:
-    record = ERNIE if field in ERNIE else ULTRA_FINE
-    with pytest.raises(ValueError, match=r"data.json:2: no field"):
-        entity_typing.read(
-            written(tmp_path, record, {name: value for name, value in record.items() if name != field})
-        )
-
-
-def test_an_empty_mention_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"data.json:1: mention_span spans 12 to 12"):
-        entity_typing.read(written(tmp_path, {**ULTRA_FINE, "mention_span": ""}))
-
-
 def test_every_logit_above_zero_is_a_type() -> None:
     rows = [np.array([0.1, -0.1, 0.0]), np.array([-1.0, -2.0, -3.0]), np.array([1.0, 2.0, 3.0])]
     assert entity_typing.decode(None, [], rows, ["a", "b", "c"]) == [("a",), (), ("a", "b", "c")]
@@ -178,19 +143,18 @@ def test_scores_equal_scikit_learn(pairs: list[tuple[set[str], set[str]]]) -> No
             assert not predicted[:, number].any()
 
 
-def test_scores_by_hand() -> None:
-    gold = [("person", "pet"), (), ("time",), ("place",)]
-    predicted = [("person", "place"), ("time",), (), ("place",)]
-    scores = entity_typing.type_scores(gold, predicted, entity_typing.GENERAL_TYPES)
-    assert (scores["gold"], scores["predicted"], scores["correct"]) == (3, 4, 2)
-    assert (scores["precision"], scores["recall"], scores["f1"]) == (
-        0.5,
-        pytest.approx(2 / 3),
-        pytest.approx(4 / 7),
-    )
-    empty = entity_typing.type_scores([("person",)], [()], entity_typing.GENERAL_TYPES)
-    assert (empty["precision"], empty["recall"], empty["f1"]) == (0, 0, 0)
-    assert entity_typing.type_scores([()], [()], entity_typing.GENERAL_TYPES)["f1"] == 0
+@pytest.mark.parametrize("field", [*ERNIE, *(name for name in ULTRA_FINE if name != "annot_id")])
+def test_missing_fields_name_file_and_line(tmp_path: Path, field: str) -> None:
+    record = ERNIE if field in ERNIE else ULTRA_FINE
+    less = {name: value for name, value in record.items() if name != field}
+    with pytest.raises(ValueError, match=r"data.json:2: no field"):
+        entity_typing.read(written(tmp_path, record, less))
+
+
+def test_nothing_predicted_or_nothing_there_scores_nothing() -> None:
+    for gold in (("person",), ()):
+        scores = entity_typing.type_scores([gold], [()], entity_typing.GENERAL_TYPES)
+        assert (scores["precision"], scores["recall"], scores["f1"]) == (0, 0, 0)
 
 
 def test_loss_is_the_mean_over_examples_and_types() -> None:
@@ -207,57 +171,3 @@ def test_loss_is_the_mean_over_examples_and_types() -> None:
         -np.mean(np.log(np.where(label == 1, probabilities, 1 - probabilities))), rel=1e-5
     )
     assert module.classifier.bias is not None
-
-
-def test_score_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gold = entity_typing.read(EXAMPLES / "test.json")
-    predictions = [example.types[:1] for example in gold.examples]
-    path = tmp_path / "predictions.jsonl"
-    path.write_text("\n".join(entity_typing.prediction_lines(gold, predictions)))
-    command.main(["score", str(EXAMPLES / "test.json"), str(path)])
-    printed = json.loads(capsys.readouterr().out)
-    none = {"labels_left_out": {"gold": 0, "predicted": 0}}
-    assert printed == none | entity_typing.score(gold, predictions, entity_typing.GENERAL_TYPES, None)
-    assert (printed["precision"], printed["predicted"]) == (1.0, 20)
-    (tmp_path / "labels.txt").write_text("person\n")
-    command.main(["score", str(EXAMPLES / "test.json"), str(path), "--labels", str(tmp_path / "labels.txt")])
-    assert list(json.loads(capsys.readouterr().out)["types"]) == ["person"]
-    command.main(["score", str(EXAMPLES / "test.json"), str(EXAMPLES / "test.json")])
-    assert json.loads(capsys.readouterr().out)["f1"] == 1
-    with pytest.raises(
-        SystemExit,
-        match=r"^error: .*absent: no such file; expected a JSON array of objects or a JSON object a line$",
-    ):
-        command.main(["score", str(EXAMPLES / "test.json"), str(tmp_path / "absent")])
-
-
-def test_types_that_are_not_scored_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = [tmp_path / name for name in ("gold.jsonl", "predictions.jsonl")]
-    for path, first in zip(paths, (["dog", "cat", "person"], ["dog", "person"]), strict=True):
-        path.write_text(
-            "".join(
-                json.dumps({"sent": "Ada", "start": 0, "end": 3, "labels": types}) + "\n"
-                for types in (first, ["dog"])
-            )
-        )
-    files = [str(path) for path in paths]
-    command.main(["score", *files])
-    printed = json.loads(capsys.readouterr().out)
-    assert printed["labels_left_out"] == {"gold": 3, "predicted": 2}
-    assert (printed["gold"], printed["predicted"], printed["f1"]) == (1, 1, 1)
-    (tmp_path / "labels.txt").write_text("bird\n")
-    message = (
-        r"gold.jsonl: no example has one of the types bird; list those of your data .* pass it as --labels$"
-    )
-    with pytest.raises(SystemExit, match=message):
-        command.main(["score", *files, "--labels", str(tmp_path / "labels.txt")])
-    assert not capsys.readouterr().out
-
-
-@pytest.mark.parametrize("preset", ["base", "large"])
-def test_paper_values_are_the_defaults(preset: str) -> None:
-    values = entity_typing.PRESETS[preset]
-    assert (values.learning_rate, values.batch_size, values.epochs, values.max_words) == (1e-5, 4, 3, 512)
-    assert values.head_learning_rate == values.learning_rate
-    assert (values.warmup_ratio, values.betas, values.epsilon) == (0.06, (0.9, 0.98), 1e-6)
-    assert entity_typing.WORD_MARKERS == {"[ENTITY]": "@"}

@@ -76,10 +76,7 @@ def test_a_changed_file_is_read_again(folder: Path) -> None:
             r"dat is not known, did you mean data\? \(wanted: negative_label, tag_column, mentions, data, weights\)",
         ),
         ('[data]\nNER = "conll"', r"\[data\] NER is not known .*wanted: entity_typing"),
-        (
-            '[data]\nner = "nowhere"',
-            r"\[data\] ner: no such folder .*nowhere; correct the path, or delete the line",
-        ),
+        ('[data]\nner = "nowhere"', r"\[data\] ner: no such folder .*nowhere; correct the path, or delete the line"),
         ("[data]\nner = 3", r'\[data\] ner is 3, wanted text, as "conll2003"'),
         ("data = 3", r"data is 3, wanted a table \[data\]"),
         ('[weights]\nluke = "./nowhere"', r"\[weights\] luke: no such folder"),
@@ -87,7 +84,7 @@ def test_a_changed_file_is_read_again(folder: Path) -> None:
         ('mentions = "nowhere"', r"mentions: no such folder"),
         ("negative_label = true", r"negative_label is True, wanted text"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_named(folder: Path, text: str, message: str) -> None:
     path = folder / "experiments.toml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))

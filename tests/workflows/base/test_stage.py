@@ -178,7 +178,5 @@ def test_many_runs_may_test_the_work_directory_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["s3://bucket/x", "memory://x", "file:///tmp/x", "hdfs://host:1/x"])
 def test_a_url_is_no_work_directory(url: str) -> None:
-    with pytest.raises(
-        ValueError, match=f"^--workdir {url}: wanted a folder, and no URL; for a cluster one that all"
-    ):
+    with pytest.raises(ValueError, match=f"^--workdir {url}: wanted a folder, and no URL; for a cluster one"):
         Upper(workdir=url)

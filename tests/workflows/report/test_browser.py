@@ -171,21 +171,10 @@ def data(page: Any, name: str) -> Any:
 def test_every_figure_is_drawn_and_nothing_is_too_wide(page: Any) -> None:
     figures = data(page, "figures")
     assert set(figures) == {
-        "rank-frequency",
-        "words-per-sequence",
-        "entities-per-sequence",
-        "words-per-mention",
-        "word-loss",
-        "word-accuracy",
-        "entity-loss",
-        "entity-accuracy",
-        "held-out-words",
-        "held-out-masked-entity",
-        "held-out-known-entity",
-        "throughput",
-        "fine-tuning",
-        "reliability",
-    }
+        "rank-frequency", "words-per-sequence", "entities-per-sequence", "words-per-mention", "word-loss",
+        "word-accuracy", "entity-loss", "entity-accuracy", "held-out-words", "held-out-masked-entity",
+        "held-out-known-entity", "throughput", "fine-tuning", "reliability",
+    }  # fmt: skip
     sizes = page.evaluate(
         """() => Object.fromEntries([...document.querySelectorAll("[data-figure]")].map((place) => [
             place.dataset.figure,
@@ -231,20 +220,9 @@ def test_figures_follow_the_theme(opened: Opened, page: Any) -> None:
 def test_text_stands_out_from_its_ground(page: Any) -> None:
     """WCAG 2.2, 1.4.3: a ratio of 4.5."""
     names = [
-        "ground",
-        "raised",
-        "ink",
-        "quiet",
-        "accent",
-        "ours",
-        "warn",
-        "warn-ground",
-        "bad",
-        "known",
-        "page",
-        "missing",
-        "wrong",
-    ]
+        "ground", "raised", "ink", "quiet", "accent", "ours", "warn", "warn-ground", "bad", "known", "page",
+        "missing", "wrong",
+    ]  # fmt: skip
     style = "getComputedStyle(document.documentElement)"
     colours = {name: page.evaluate(f"{style}.getPropertyValue('--{name}').trim()") for name in names}
 

@@ -19,12 +19,8 @@ from workflows.report import linking as module
 from workflows.report.linking import apart, linked_documents, shown_document
 
 REDIRECTS = {
-    "Roma": "Rome",
-    "Rome": "Rome",
-    "Paris": "Paris",
-    "Paris (Troy)": "Paris (Troy)",
-    HOSTILE: HOSTILE,
-}
+    "Roma": "Rome", "Rome": "Rome", "Paris": "Paris", "Paris (Troy)": "Paris (Troy)", HOSTILE: HOSTILE,
+}  # fmt: skip
 TEXT = "In Rome he met Paris, then Anna, then nobody, then Bob in Gaul near <b>."
 
 
@@ -64,15 +60,11 @@ def test_what_became_of_each_mention() -> None:
     assert {
         text: (each["kind"], each["title"], each["gold"], each["lacks"]) for text, each in by_text.items()
     } == {
-        "Rome": ("right", "Rome", "Rome", False),
-        "he": ("unlinked", None, None, False),
-        "Paris": ("wrong", "Paris", "Paris (Troy)", False),
-        "Anna": ("unlinked", None, None, False),
-        "nobody": ("extra", "Nobody", None, False),
-        "Bob": ("wrong", "Bob", None, False),
-        "Gaul": ("unlinked", None, "Gallia Celtica", True),
-        "<b>": ("missed", None, HOSTILE, False),
-    }
+        "Rome": ("right", "Rome", "Rome", False), "he": ("unlinked", None, None, False),
+        "Paris": ("wrong", "Paris", "Paris (Troy)", False), "Anna": ("unlinked", None, None, False),
+        "nobody": ("extra", "Nobody", None, False), "Bob": ("wrong", "Bob", None, False),
+        "Gaul": ("unlinked", None, "Gallia Celtica", True), "<b>": ("missed", None, HOSTILE, False),
+    }  # fmt: skip
     assert by_text["Rome"]["probability"] == 0.75
     assert by_text["Rome"]["candidates"] == [["Rome", 0.75, 0.5, True], [HOSTILE, 0.25, 0.5, False]]
     assert by_text["Paris"]["candidates"] == [["Paris", 0.5, 0.5, False], ["Paris (Troy)", 0.4, 0.5, True]]

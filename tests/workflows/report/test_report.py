@@ -263,12 +263,8 @@ def test_links_are_scored_beside_published_figures(content: dict[str, Any]) -> N
 def test_reliability_is_drawn_by_method(content: dict[str, Any]) -> None:
     traces = Page(whole(content)).data("figures")["reliability"]["data"]
     assert [trace["name"] for trace in traces] == [
-        "as often as it says",
-        "prior",
-        "contexts",
-        "local",
-        "global",
-    ]
+        "as often as it says", "prior", "contexts", "local", "global",
+    ]  # fmt: skip
     assert {trace["meta"]["choice"] for trace in traces} == {linked.HOSTILE}
     assert (traces[4]["x"], traces[4]["y"]) == ([0.35, 0.96], [1.0, 0.75]), "empty groups are left out"
     assert traces[4]["customdata"] == [1, 3]
@@ -416,20 +412,11 @@ def test_of_steps_that_were_done_twice_the_last_speed_counts(tmp_path: Path) -> 
 
 def test_numbers_are_written_for_readers() -> None:
     assert [size(count) for count in (0, 999, 1000, 12_345, 123_456, 5_600_000_000_000)] == [
-        "0 B",
-        "999 B",
-        "1 kB",
-        "12.3 kB",
-        "123 kB",
-        "5.6 TB",
-    ]
+        "0 B", "999 B", "1 kB", "12.3 kB", "123 kB", "5.6 TB",
+    ]  # fmt: skip
     assert [duration(seconds) for seconds in (0.04, 119.96, 150, 3600, 360_000)] == [
-        "0.0 s",
-        "120.0 s",
-        "2 min 30 s",
-        "1 h 00 min",
-        "100 h 00 min",
-    ]
+        "0.0 s", "120.0 s", "2 min 30 s", "1 h 00 min", "100 h 00 min",
+    ]  # fmt: skip
 
 
 def test_settings_and_versions() -> None:

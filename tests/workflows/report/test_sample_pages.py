@@ -19,14 +19,9 @@ from workflows.report.sample_pages import pages_by_chance, pages_by_links, piece
 
 HOSTILE = "<script>alert(1)</script>"
 STATUSES = {
-    "A": ("A", "page"),
-    "a": ("A", "redirect"),
-    "B": ("B", "page"),
-    "loop": (None, "loop"),
-    HOSTILE: (HOSTILE, "page"),
-    "gone": None,
-    "dreamt": None,
-}
+    "A": ("A", "page"), "a": ("A", "redirect"), "B": ("B", "page"), "loop": (None, "loop"),
+    HOSTILE: (HOSTILE, "page"), "gone": None, "dreamt": None,
+}  # fmt: skip
 IN_VOCABULARY = ["A", "a", HOSTILE, "dreamt"]  # a title without a page can be an entity, too
 Page = dict[str, Any]
 

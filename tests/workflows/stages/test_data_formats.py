@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-from tasks import cloze_qa, extractive_qa, relation_classification
 from tasks.finetuning.registry import TASKS
 from tasks.io.data_folder import SPLITS, split_file
-from tasks.ner import __main__ as ner_command
 from tasks.ner import task as ner
 from tasks.ner.columns import ColumnFile
 from tasks.ner.spans import tags_of_spans
 from tasks.questions import cloze_format, extractive_format
 from tasks.relations import relation_format
+from tasks.score import main as score
 from tests.support.fine_tuned import EXAMPLES, pretrained
 from tests.support.stages import run_forked, run_luigi
 from workflows import FineTune
@@ -243,14 +242,6 @@ FOLDERS: Mapping[str, Sequence[Writer]] = {
 }
 
 
-SCORES: Mapping[str, Callable[..., None]] = {
-    "ner": ner_command.main,
-    "relation_classification": relation_classification.main,
-    "cloze_qa": cloze_qa.main,
-    "extractive_qa": extractive_qa.main,
-}
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FOLDERS)
 def test_commands_take_formats_as_they_are(
@@ -277,11 +268,11 @@ def test_commands_take_formats_as_they_are(
     metrics = json.loads((model / "metrics.json").read_text())
     for split in ("dev", "test"):
         gold, [predictions] = split_file(data, split), model.glob(f"predictions-{split}.*")
-        SCORES[task](["score", str(gold), str(predictions), *flag])
+        score([task, str(gold), str(predictions), *flag])
         assert json.loads(capsys.readouterr().out)["f1"] == metrics[split]["f1"]
     if kind == "ner":
         dev = str(data / "dev.tsv")
-        ner_command.main(["score", dev, dev, *flag, "--predicted-column", "NER"])
+        score(["ner", dev, dev, *flag, "--predicted-column", "NER"])
         assert json.loads(capsys.readouterr().out)["f1"] == 1.0
 
 
@@ -333,31 +324,11 @@ def test_classes_may_be_numbers_with_a_label_file(tmp_path: Path) -> None:
     assert ner.read(table).sentences[0].spans == ((0, 1, "PER"),)
 
 
-@pytest.mark.parametrize("letters", ["BIESO", "BILUO", "BMESO"])
-def test_bilou_and_bmes_say_the_same(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], letters: str
-) -> None:
-    begin, inside, last, single, _ = letters
-    tags = [f"{begin}-PER", f"{inside}-PER", f"{last}-PER", "O", f"{single}-LOC"]
-    gold, predictions = tmp_path / "gold.txt", tmp_path / "predictions.txt"
-    for path, written in ((gold, tags), (predictions, ["B-PER", "I-PER", "I-PER", "O", "B-LOC"])):
-        path.write_text("".join(f"w{n} x y {tag}\n" for n, tag in enumerate(written)))
-    ner_command.main(["score", str(gold), str(predictions)])
-    scores = json.loads(capsys.readouterr().out)
-    assert (scores["gold"], scores["correct"], scores["f1"]) == (2, 2, 1.0)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "split", "written", "message"),
     [
         ("ner", "train", b"Ada B-PER\n\xff O\n", "byte 10 is not UTF-8; convert the file to UTF-8"),
-        (
-            "ner",
-            "dev",
-            b"a O\nb E-X\n",
-            ":2: tag 'E-X' does not follow IOB1 or IOB2 or IOBES; use one scheme",
-        ),
         ("extractive_qa", "test", b'{"data": ' + b"[" * 100_000, ": nested too deep; wanted a JSON object"),
     ],
 )

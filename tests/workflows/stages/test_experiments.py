@@ -79,19 +79,15 @@ def test_every_cell_has_a_record_of_its_own_stage(tmp_path: Path, toml: str) -> 
 
 
 @pytest.mark.usefixtures("here")
-def test_a_second_call_does_nothing(tmp_path: Path, toml: str) -> None:
-    grid_of(tmp_path, toml).run()
-    before = times(tmp_path)
-    assert grid_of(tmp_path, toml).complete()
-    grid_of(tmp_path, toml).run()
-    assert times(tmp_path) == before
-
-
-@pytest.mark.usefixtures("here")
 def test_a_cell_that_is_gone_is_made_again_alone(tmp_path: Path, toml: str) -> None:
-    grid = grid_of(tmp_path, toml)
+    grid_of(tmp_path, toml, seeds="1").run()
+    first, grid = times(tmp_path), grid_of(tmp_path, toml)
     grid.run()
     before, content = times(tmp_path), records(grid)
+    assert {name: before[name] for name in first} == first, "more seeds keep what is done"
+    assert grid_of(tmp_path, toml).complete()
+    grid_of(tmp_path, toml).run()
+    assert times(tmp_path) == before, "a second call does nothing"
     shutil.rmtree(tmp_path / content[3]["folder"])
     assert not grid_of(tmp_path, toml).complete()
     again = grid_of(tmp_path, toml)
@@ -99,14 +95,6 @@ def test_a_cell_that_is_gone_is_made_again_alone(tmp_path: Path, toml: str) -> N
     assert records(again) == content
     changed = {name for name, at in times(tmp_path).items() if before[name] != at}
     assert changed == {content[3]["folder"], os.path.basename(grid.folder)}
-
-
-@pytest.mark.usefixtures("here")
-def test_more_seeds_keep_what_is_done(tmp_path: Path, toml: str) -> None:
-    grid_of(tmp_path, toml, seeds="1").run()
-    before = times(tmp_path)
-    grid_of(tmp_path, toml, seeds="1,2").run()
-    assert {name: times(tmp_path)[name] for name in before} == before
 
 
 @pytest.mark.usefixtures("here")
@@ -150,9 +138,7 @@ def test_a_command_with_a_failed_cell_fails_after_its_report(
     assert not luigi.build([stage], local_scheduler=True, log_level="CRITICAL")
     page = Path(stage.where).read_text()
     assert "no such luck" in page
-    with pytest.raises(
-        ValueError, match=r"1 of the fine-tunings failed, see .*index\.html; the same command"
-    ):
+    with pytest.raises(ValueError, match=r"1 of the fine-tunings failed, see .*index\.html; the same"):
         stage.run()
 
 

@@ -56,7 +56,6 @@ from workflows import (
 )
 from workflows.base.experiment_file import TASKS
 from workflows.base.stage import Stage
-from workflows.report.rendering import render_tables
 
 pytestmark = pytest.mark.slow
 
@@ -76,24 +75,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -
 
 
 ALL_FOLDERS = {
-    "dump",
-    "pages",
-    "titles",
-    "links",
-    "entity_vocab",
-    "mentions",
-    "contexts",
-    "tokenizer",
-    "sequences",
-    "pretrain",
-    "pretrain_roberta",
-    "documents",
-    "linking",
-    "export",
-    "finetune",
-    "experiments",
-    "report",
-}
+    "dump", "pages", "titles", "links", "entity_vocab", "mentions", "contexts", "tokenizer", "sequences",
+    "pretrain", "pretrain_roberta", "documents", "linking", "export", "finetune", "experiments", "report",
+}  # fmt: skip
 
 
 def test_every_stage_leaves_a_manifest(everything: RunAll) -> None:
@@ -393,9 +377,7 @@ def test_a_white_list(everything: RunAll, tmp_path: Path, caplog: pytest.LogCapt
     assert chosen.manifest().facts["white_list_unknown"] == 1
     assert "--white-list: not in the dump: 'Nowhere at all'" in caplog.text
     white.write_text("\n".join(titles[3:6]))
-    with pytest.raises(
-        ValueError, match="3 entities and the three special ones do not fit into --vocab-size 5"
-    ):
+    with pytest.raises(ValueError, match="3 entities and the three special ones do not fit into"):
         stage.clone(BuildEntityVocab, vocab_size="5", white_list=str(white)).run()
 
 
@@ -425,17 +407,13 @@ def test_what_cannot_be_is_said_before_anything_runs(
         stage.check_machine()
 
 
-def test_a_vocabulary_of_another_language(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path)
-    other = tmp_path / "other.tsv"
-    other.write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
-    with pytest.raises(ValueError, match=r"none of its 4 entities is a page of .*; is it another language's"):
-        stage.clone(BuildEntityVocab, entity_vocab=str(other)).run()
-
-
 @pytest.mark.parametrize(
     ("table", "reader", "parameters"),
-    [("pages", BuildEntityVocab, {"vocab_size": "6"}), ("paragraphs", BuildMentionTable, {"min_links": 2})],
+    [
+        ("pages", BuildEntityVocab, {"vocab_size": "6"}),
+        ("paragraphs", BuildMentionTable, {"min_links": 2}),
+        ("paragraphs", BuildSequences, {"max_words": 100}),
+    ],
 )
 def test_a_changed_bit_in_a_part_is_noticed(
     everything: RunAll, tmp_path: Path, table: str, reader: type[Stage], parameters: dict[str, object]
@@ -450,26 +428,27 @@ def test_a_changed_bit_in_a_part_is_noticed(
         stage.clone(reader, **parameters).run()
 
 
-def test_a_changed_bit_is_noticed_by_the_sequences(everything: RunAll, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("reader", "parameters", "message"),
+    [
+        (BuildEntityVocab, {"entity_vocab": "other.tsv"}, "none of its 4 entities is a page of .*; is it another"),
+        (BuildEntityVocab, {"min_count": 1000}, "no entity is left, all were dropped: .*entities:below_min_count"),
+        (BuildSequences, {"held_out": 1}, r"--held-out 1.0: all \d+ sequences are held out"),
+    ],
+)  # fmt: skip
+def test_what_leaves_nothing_is_refused(
+    everything: RunAll,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reader: type[Stage],
+    parameters: dict[str, object],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     stage = copied(everything, tmp_path)
-    part = Path(stage.clone(ExtractPages).folder) / "paragraphs/block-00000.parquet"
-    content = bytearray(part.read_bytes())
-    content[len(content) // 3] ^= 1
-    part.write_bytes(content)
-    with pytest.raises(ValueError, match=rf"{part}: not readable as Parquet.*run its stage again"):
-        stage.clone(BuildSequences, max_words=100).run()
-
-
-def test_no_entity_is_left(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path)
-    with pytest.raises(ValueError, match=r"no entity is left, all were dropped: .*entities:below_min_count"):
-        stage.clone(BuildEntityVocab, min_count=1000).run()
-
-
-def test_everything_held_out(everything: RunAll, tmp_path: Path) -> None:
-    stage = copied(everything, tmp_path)
-    with pytest.raises(ValueError, match=r"--held-out 1.0: all \d+ sequences are held out"):
-        stage.clone(BuildSequences, held_out=1).run()
+    (tmp_path / "other.tsv").write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
+    with pytest.raises(ValueError, match=message):
+        stage.clone(reader, **parameters).run()
 
 
 def failing(text: str, language: str) -> list[tuple[int, int]]:
@@ -665,36 +644,6 @@ def test_held_out_figures_stand_beside_the_mention_table_s_answers(with_held_out
     assert "known entity seen 1000 or more" in page
 
 
-def test_a_linker_of_ones_own_is_asked_in_place_of_the_pretrained_model(with_held_out: RunAll) -> None:
-    """The chain's own export, given as if it were one, says the same; and no pretraining is needed."""
-    own, export = with_held_out.clone(EvaluateLinking), with_held_out.clone(ExportHuggingFace)
-    stage = with_held_out.clone(EvaluateLinking, linker=str(Path(export.folder) / "model"))
-    assert {*stage.requires()} == {"BuildDocuments", "BuildMentionTable", "BuildContexts"}
-    assert stage.hash8 != own.hash8
-    run_in_process(stage)
-    of_model, of_linker = (
-        {entry.path: (Path(each.folder) / entry.path).read_bytes() for entry in each.manifest().files}
-        for each in (own, stage)
-    )
-    scores = [json.loads(each.pop("scores.json")) for each in (of_model, of_linker)]
-    assert [each.pop("linker", None) for each in scores] == [None, "model"]
-    assert scores[0] == scores[1]
-    assert of_model == of_linker
-    assert len(of_model) == 6
-    report = with_held_out.clone(Report, linker=stage.linker)
-    content, compared = report.content(), report.compared()
-    for text in (report.page(content, compared), render_tables(content, compared)):
-        assert "the trained linker" in text
-        assert "A tiny model has learnt next to nothing" not in text
-
-
-def test_a_folder_without_a_model_is_no_linker(tmp_path: Path) -> None:
-    for name in ("config.json", "model.safetensors"):
-        with pytest.raises(ValueError, match=rf"^--linker .*: no {name} there; wanted what FineTune --task"):
-            EvaluateLinking(linker=str(tmp_path), workdir=str(tmp_path)).check()
-        (tmp_path / name).touch()
-
-
 def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -> None:
     folder = everything.clone(BuildMentionTable).folder
     table = MentionTable(folder)
@@ -726,9 +675,7 @@ def test_sentences_dropped_for_their_length_can_stop_a_run(tmp_path: Path) -> No
     stage = BuildSequences(dump=str(dump), workdir=str(tmp_path), processes=1, max_dropped_sentences=0)
     for below in stage.requires().values():
         run_in_process(below)
-    with pytest.raises(
-        ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences 0 allows"
-    ):
+    with pytest.raises(ValueError, match=r"sentences .* were dropped .*too_short.* --max-dropped-sentences"):
         stage.run()
     assert not stage.output().exists()
 

@@ -17,13 +17,9 @@ def test_a_storm_ends_with_the_bytes_of_a_calm_run() -> None:
     if subprocess.run(namespaces, capture_output=True, check=False).returncode:
         pytest.skip("mount namespaces are not permitted here")
     options = {
-        "disturbances": len(KINDS),
-        "pause": 3,
-        "dump": DATA / "wiki-40.xml",
-        "block-size": 4096,
-        "seed": 1286,
-        "minutes": 10,
-    }
+        "disturbances": len(KINDS), "pause": 3, "dump": DATA / "wiki-40.xml", "block-size": 4096,
+        "seed": 1286, "minutes": 10,
+    }  # fmt: skip
     words = [f"--{name}={value}" for name, value in options.items()]
     command = [sys.executable, "-m", "tests.support.storm", *words, "--stages", "BuildSequences"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=1200)

@@ -9,19 +9,19 @@ from typing import Any
 import luigi
 import pytest
 
-from tasks.finetuning import epochs, finetune, results
+from tasks.finetuning import epochs, results
 from tasks.finetuning.finetune import changed
 from tasks.finetuning.paper import fine_tuning
 from tasks.finetuning.registry import TASKS
 from tasks.ner import task as ner
-from tests.support.fine_tuned import EXAMPLES, QUICK
+from tests.support.fine_tuned import QUICK, finetune
 from tests.support.grid import experiments, run_here
 from workflows import FineTune, FineTuneGrid, Tune, TunedFineTune
 from workflows.engines import workers as cells
 from workflows.stages.tuning import BEST, TRIALS
 
 LISTS = ("learning_rates", "batch_sizes", "epoch_counts")
-GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "1,2"}
+GRID = {"learning_rates": "1e-3,1e-5", "batch_sizes": "8,64", "epoch_counts": "2"}
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,12 @@ def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
     stage.run()
     scores = []
     for number, setting in enumerate(stage.settings()):
-        metrics = finetune.finetune(
-            stage.task, EXAMPLES / stage.task, Path(stage.given_weights()), Path(stage.given_weights()),
-            tmp_path / str(number), variant="luke", preset="tiny", seed=3, device="cpu", profile="fixed",
-            progress=False, allow_no_predictions=True, changes={**setting, "patience": 2},
-        )  # fmt: skip
+        given = dict.fromkeys(("weights", "tokenizer"), stage.given_weights()) | {
+            "task": stage.task,
+            "seed": 3,
+        }
+        hyperparameters = changed(QUICK, {**setting, "patience": 2})
+        metrics = finetune(tmp_path, tmp_path / str(number), hyperparameters, **given)
         scores.append(metrics["dev"]["f1"])
     rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
     assert [row["setting"] for row in rows] == stage.settings()
@@ -114,21 +115,32 @@ def fail_for(rates: tuple[float, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(epochs.EpochTraining, "train", fail)
 
 
-def test_settings_that_fail_are_listed(tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fail_for((1e-3,), monkeypatch)
-    stage = tune(tmp_path, toml)
-    stage.run()
+def test_settings_that_fail_are_listed_and_tried_again(
+    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_for((1e-3,), patch)
+        stage = tune(tmp_path, toml)
+        stage.run()
+        assert stage.complete(), "for this run"
     rows = [json.loads(line) for line in (Path(stage.folder) / TRIALS).read_text().splitlines()]
-    assert [row.get("failed") for row in rows] == ["too little memory"] * 4 + [None] * 4
+    assert [row.get("failed") for row in rows] == ["too little memory"] * 2 + [None] * 2
     assert json.loads((Path(stage.folder) / BEST).read_text())["setting"]["learning_rate"] == 1e-5
-    assert (stage.manifest().rows, stage.manifest().drops) == ({"finished": 4}, {"failed": 4})
+    assert (stage.manifest().rows, stage.manifest().drops) == ({"finished": 2}, {"failed": 2})
+    luigi.Task.clear_instance_cache()
+    again = tune(tmp_path, toml)
+    assert not again.complete()
+    again.run()
+    assert again.manifest().rows == {"finished": 4}
+    luigi.Task.clear_instance_cache()
+    assert tune(tmp_path, toml).complete()
 
 
 def test_a_search_without_any_result_fails(
     tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fail_for((1e-3, 1e-5), monkeypatch)
-    with pytest.raises(ValueError, match="all 8 fine-tunings failed, the first: too little memory"):
+    with pytest.raises(ValueError, match="all 4 fine-tunings failed, the first: too little memory"):
         tune(tmp_path, toml).run()
 
 
@@ -179,23 +191,6 @@ def test_a_search_that_fails_stops_only_its_own_cells(
     ]
 
 
-def test_settings_that_failed_are_tried_again(
-    tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        fail_for((1e-3,), patch)
-        stage = tune(tmp_path, toml)
-        stage.run()
-        assert stage.complete(), "for this run"
-    luigi.Task.clear_instance_cache()
-    again = tune(tmp_path, toml)
-    assert not again.complete()
-    again.run()
-    assert again.manifest().rows == {"finished": 8}
-    luigi.Task.clear_instance_cache()
-    assert tune(tmp_path, toml).complete()
-
-
 def test_a_search_that_finds_nothing_right_fails(
     tmp_path: Path, toml: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,12 +212,9 @@ def test_early_stopping(monkeypatch: pytest.MonkeyPatch, toml: str, tmp_path: Pa
     for patience, trained, kept in ((0, 8, 8), (1, 3, 2), (2, 4, 2), (3, 8, 8)):
         scores = iter(given)
         monkeypatch.setattr(epochs, "score", lambda run, split, found: {"f1": next(scores)})  # noqa: B023
-        monkeypatch.setitem(ner.PRESETS, "tiny", replace(QUICK, batch_size=1000, epochs=8))
-        metrics = finetune.finetune(
-            "ner", EXAMPLES / "ner", weights, weights, tmp_path / str(patience), variant="roberta", preset="tiny",
-            seed=1, device="cpu", profile="fixed", progress=False, allow_no_predictions=True,
-            changes={"patience": patience},
-        )  # fmt: skip
+        hyperparameters = replace(QUICK, batch_size=1000, epochs=8, patience=patience)
+        start = {"weights": weights, "tokenizer": weights, "variant": "roberta"}
+        metrics = finetune(tmp_path, tmp_path / str(patience), hyperparameters, **start)
         assert (len(metrics["epochs"]), metrics["kept_epoch"]) == (trained, kept), patience
         history = (tmp_path / str(patience) / "training.jsonl").read_text().splitlines()
         assert len(history) == trained

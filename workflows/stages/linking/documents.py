@@ -74,6 +74,10 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
+        if self.global_linking and not self.model:
+            raise ValueError(
+                "--global-linking: says how a model answers; give --model with it, or leave it out"
+            )
         if self.ner:
             check_model(
                 "--ner", self.ner, "that of a FineTune of ner, or of its export with entities", is_ner=True
@@ -112,9 +116,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
 
 
 class BuildDocuments(DocumentSettings, CorpusStage):
-    """Pages of the dump as annotated documents: `train.jsonl`, to fine-tune a linker on, and `held_out.jsonl`, of pages
-    that pretraining never sees.
-    """
+    """Pages of the dump as annotated documents: `train.jsonl`, and `held_out.jsonl`, of pages that no training sees."""
 
     FOLDER = "documents"
 

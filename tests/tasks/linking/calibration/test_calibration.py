@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from scipy.optimize import minimize
 
 pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
 
-from model.files import save_model
-from model.luke.heads import LukeForPretraining
 from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.records import Record
 from tasks.linking.__main__ import main
 from tasks.linking.calibration.calibration import (
@@ -25,7 +21,6 @@ from tasks.linking.calibration.calibration import (
     best_threshold,
     calibrate,
     fit_discount,
-    fit_uncommon,
     fit_weights,
 )
 from tasks.linking.calibration.outcomes import Outcomes, Row
@@ -37,11 +32,10 @@ from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
 from tasks.linking.model.entity_model import load_model
 from tests.support.contexts import write_context_table
-from tests.support.fine_tuned import CONFIG
+from tests.support.linking import pages_of, write_model
 from tests.support.mentions import write_mentions
 from tests.support.oracle_tables import Pages
 from tests.support.properties import given, st
-from tests.tasks.linker_training.test_training import pages_of
 
 # Outcomes that are drawn
 
@@ -51,7 +45,7 @@ Values = tuple[float, float, float, float, float, float]  # weights, unknown off
 
 def drawn(values: Values, count: int = 4000) -> Outcomes:
     """Mentions whose pages are drawn with the probabilities of these values."""
-    certainty, generator, rows = Certainty(*values[:4], 0.0, *values[4:]), np.random.default_rng(1), []
+    certainty, generator, rows = Certainty(*values), np.random.default_rng(1), []
     for _ in range(count):
         size = int(generator.integers(1, 6))
         counts = np.sort(generator.integers(1, 30, size))[::-1]
@@ -84,12 +78,8 @@ def loss(outcomes: Outcomes, certainty: Certainty) -> float:
     found = 0.0
     for number, size in enumerate(outcomes.sizes):
         columns = (
-            outcomes.shares,
-            outcomes.is_unknown,
-            outcomes.log_priors,
-            outcomes.contexts,
-            outcomes.coherence,
-        )
+            outcomes.shares, outcomes.is_unknown, outcomes.log_priors, outcomes.contexts, outcomes.coherence,
+        )  # fmt: skip
         shares, is_unknown, *counted = (each[number, :size] for each in columns)
         logits = np.log(shares) - scores_of(Certainty(), counted, 0.0, is_unknown)
         scores = scores_of(certainty, counted, logits, is_unknown)
@@ -165,57 +155,6 @@ def test_where_there_is_nothing_to_choose_weight_and_temperature_stay(small: Lin
     assert fit["right_among_candidates"] == 1
 
 
-def outcomes_of_texts(offset: float, count: int = 4000) -> Outcomes:
-    """Mentions whose pages are drawn by their priors and this offset, and whose logits tell a little of them."""
-    generator, rows, gain = np.random.default_rng(0), [], 1.5
-    for _ in range(count):
-        size = int(generator.integers(1, 6))
-        priors = np.sort(generator.dirichlet(np.ones(size)))[::-1]
-        right = int(generator.choice(size, p=shares_of(np.log(priors) + offset * (np.arange(size) > 0))))
-        logits = gain * (generator.normal(size=size) + gain * (np.arange(size) == right))
-        items = tuple(Candidate(str(n), None, float(prior)) for n, prior in enumerate(priors))
-        shares = shares_of(np.log(priors) + logits)
-        nothing = np.zeros(size), np.zeros(size), [False] * size
-        rows.append(Row(str(right), Candidates(EXACT, items), shares, *nothing))
-    return Outcomes.of(rows)
-
-
-@pytest.mark.parametrize("offset", [-1.0, 0.0, 1.5])
-def test_texts_without_titles_tell_how_often_other_pages_are_meant(offset: float) -> None:
-    found = outcomes_of_texts(offset)
-    texts = replace(found, is_right=np.zeros_like(found.is_right), is_known=np.zeros_like(found.is_known))
-    for temperature in (1.0, 2.0):  # by which the logarithms of the shares are divided
-        warmer = replace(texts, shares=np.where(texts.shares > 0, texts.shares**temperature, 0.0))
-        assert fit_uncommon(warmer, temperature, 0.0, 1.0) == pytest.approx(offset, abs=0.15)
-    # What is expected stays where there are no choices, and nearly so where there is one.
-    one, none = (texts.only(each) for each in (np.arange(len(texts.sizes)) < 1, texts.sizes == 1))
-    for expected in (-2.0, 0.0, 2.0):
-        assert fit_uncommon(none, 1.0, expected, 1.0) == pytest.approx(expected, abs=1e-3)
-        assert fit_uncommon(one, 1.0, expected, 1.0) == pytest.approx(expected, abs=1.0)
-        assert fit_uncommon(texts, 1.0, expected, 1.0) == pytest.approx(offset, abs=0.15)
-
-
-@given(st.lists(st.tuples(st.floats(0.01, 0.99), st.floats(0.01, 0.99)), min_size=1, max_size=30))
-def test_the_offset_is_that_of_loops(rows: list[tuple[float, float]]) -> None:
-    """The likelihood of two candidates each, mention by mention, on a grid."""
-    candidates = [(Candidate("A", None, prior), Candidate("B", None, 1 - prior)) for prior, _ in rows]
-    outcomes = Outcomes.of(
-        [
-            Row(None, Candidates(EXACT, items), [share, 1 - share], np.zeros(2), np.zeros(2), [False] * 2)
-            for items, (_, share) in zip(candidates, rows, strict=True)
-        ]
-    )
-
-    def loss_of(value: float) -> float:
-        found = value**2 / 2
-        for prior, share in rows:
-            odds = np.exp(value)
-            found -= float(np.log(share + (1 - share) * odds) - np.log(prior + (1 - prior) * odds))
-        return found
-
-    assert loss_of(fit_uncommon(outcomes, 1.0, 0.0, 1.0)) <= min(map(loss_of, np.linspace(-5, 5, 41))) + 1e-3
-
-
 @given(
     st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.75, 0.9]), st.booleans()), min_size=1),
     st.integers(0, 9),
@@ -284,9 +223,7 @@ def test_pages_whose_words_the_contexts_have_are_refused(small: Linker, tmp_path
         linker = replace(small, contexts=contexts)
         calibrate(linker, [document])
         if is_read:
-            with pytest.raises(
-                ValueError, match=r"here: 'A' is a page that .* has read; give pages that are held"
-            ):
+            with pytest.raises(ValueError, match=r"here: 'A' is a page that .* has read; give pages that"):
                 calibrate(linker, [document], own_links=True)
         else:
             calibrate(linker, [document], own_links=True)
@@ -315,8 +252,7 @@ def test_what_is_left_out_of_documents_is_counted(
     main([*map(str, asked), "--on-error", "skip"])
     out, err = capsys.readouterr()
     fit = json.loads(out)["fit"]
-    counts = ("mentions_left_out", "documents_left_out", "like_mentions_left_out", "like_documents_left_out")
-    assert [fit[name] for name in counts] == [1, 2, 0, 0]
+    assert [fit[name] for name in ("mentions_left_out", "documents_left_out")] == [1, 2]
     assert f"left out: {gold}:3: mentions[0]: start, end spans 0 to 9" in err
     assert f"(the first at {gold}:1)" in err
 
@@ -337,44 +273,8 @@ def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
     assert fit["expected_calibration_error"] == pytest.approx(1 - sure[0])
     assert fit["expected_calibration_error_of_all"] == pytest.approx((3 * (1 - sure[0]) + 2 * sure[1]) / 5)
     assert calibrate(small, [page("A")], min_probability=0.25)[0].min_probability == 0.25
-    with pytest.raises(
-        ValueError, match="none of 2 mentions has its page among its candidates; give documents"
-    ):
+    with pytest.raises(ValueError, match="none of 2 mentions has its page among its candidates; give"):
         calibrate(small, [page("D", None)])
-
-
-def test_texts_that_are_to_be_linked_change_the_offset_alone(
-    small: Linker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Their titles have no part in it; and the command reads them from a file."""
-    contexts = write_context_table(tmp_path / "contexts", {"A": {"z": 1.0}, "B": {"a": 1.0}})
-    linker, pages = replace(small, contexts=contexts), [page("A", "A", "A", "B", "B")]
-    plain, before = calibrate(linker, pages)
-    adapted, fit = calibrate(linker, pages, like=[page(*[None] * 5)] * 3)
-    assert adapted.uncommon_offset != 0.0 == plain.uncommon_offset
-    assert replace(adapted, uncommon_offset=0.0) == plain
-    assert [(each["like"], each["like_mentions"]) for each in (before, fit)] == [(0, 0), (3, 15)]
-    assert calibrate(linker, pages, like=[page("B", "B", "B", "C", "C")] * 3)[0] == adapted
-    assert calibrate(linker, pages, like=pages)[0].uncommon_offset == pytest.approx(0.0, abs=0.02)
-    lacking = page("A", "A", "A", None, "No such"), page("A", "A", "A")
-    assert len({calibrate(linker, [each], like=pages)[0].uncommon_offset for each in lacking}) == 1
-    with pytest.raises(
-        ValueError, match=r"--like: no mention of its 1 documents has several candidates; give more"
-    ):
-        calibrate(linker, pages, like=[page()])
-    with pytest.raises(
-        ValueError, match="--like: counts alone do not read a text; give --model or --contexts"
-    ):
-        calibrate(small, pages, like=pages)
-    for name, documents in (
-        ("gold", pages),
-        ("like", [replace(page(*[None] * 5), id=str(n)) for n in range(3)]),
-    ):
-        (tmp_path / name).write_text("".join(json.dumps(to_json(each)) + "\n" for each in documents))
-    asked = ["--documents", "gold", "--mentions", "mentions", "--contexts", "contexts", "--like", "like"]
-    words = [word if word.startswith("--") else str(tmp_path / word) for word in asked]
-    main(["calibrate", *words, "--output", str(tmp_path / "calibration.json")])
-    assert json.loads(capsys.readouterr().out)["uncommon_offset"] == adapted.uncommon_offset
 
 
 # By a model, and by the command
@@ -387,11 +287,7 @@ def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", LeftOut())[:1]
     (folder / "documents.jsonl").write_text(json.dumps(to_json(document)))
     table = write_mentions(folder / "mentions", pages_of([document]))
-    train_tokenizer([document.text], folder / "tokenizer", CONFIG.vocab_size)
-    words = WordTokenizer.load(folder / "tokenizer").vocab_size
-    torch.manual_seed(0)
-    config = replace(CONFIG, vocab_size=words, entity_vocab_size=len(table.vocab), initializer_range=0.3)
-    save_model(folder / "weights", LukeForPretraining(config).eval())
+    write_model(folder, [document.text], len(table.vocab), initializer_range=0.3)
     return folder
 
 
@@ -438,23 +334,26 @@ def test_calibrate_writes_what_link_reads(
     model = ["--model", str(work / "weights"), "--tokenizer", str(work / "tokenizer"), "--device", "cpu"]
     path = tmp_path / "calibration.json"
     asked = ["calibrate", "--documents", gold, "--mentions", table, "--output", str(path)]
-    main([*asked, "--local", *model])
+    main([*asked, *model])
     values: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert values == json.loads(path.read_text())
     assert values["made_for"]["mode"] == "local"
     link = ["link", gold, "--mentions", table, "--calibration", str(path)]
-    main([*link, "--local", *model, "--min-probability", "1"])
+    main([*link, *model, "--min-probability", "1"])
     sure = json.loads(capsys.readouterr().out)["mentions"]
-    main([*link, "--local", *model])
+    main([*link, *model])
     answers = json.loads(capsys.readouterr().out)["mentions"]
     assert {each["title"] for each in sure} == {None} != {each["title"] for each in answers}
     assert [each["probability"] for each in sure] == [each["probability"] for each in answers]
-    for wrong, message in ((["--local"], "made for model"), (model, "made for mode local, used with global")):
+    for wrong, message in (
+        ([], "made for model"),
+        ([*model, "--global"], "made for mode local, used with global"),
+    ):
         with pytest.raises(SystemExit, match=rf"calibration.json: {message}"):
             main([*link, *wrong])
     with pytest.raises(SystemExit, match=r"--output .*: a folder; give a file in it$"):
         main([*asked[:-1], str(tmp_path)])
     # The same bytes again.
     before = path.read_bytes()
-    main([*asked, "--local", *model])
+    main([*asked, *model])
     assert path.read_bytes() == before

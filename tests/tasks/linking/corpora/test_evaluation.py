@@ -6,29 +6,24 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
-from model.files import save_model
-from model.luke.heads import LukeForPretraining
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
 from pipeline import storage
-from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.linking.__main__ import main
 from tasks.linking.corpora import evaluation
 from tasks.linking.corpora.evaluation import Questions, sample, told_apart
 from tasks.linking.documents.document import Document
 from tasks.linking.documents.reading import read_documents
-from tasks.linking.linker import Linker, with_certainty
+from tasks.linking.linker import Linker
+from tasks.linking.open import LinkerSettings, open_linker, with_certainty
 from tests.support import ROOT
 from tests.support.contexts import write_context_table
-from tests.support.fine_tuned import CONFIG
+from tests.support.linking import SENTENCES, write_model
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
-from workflows import EvaluateLinking, ExportHuggingFace, Pretrain
-from workflows.report.linking import linked_texts, linking_figures
 
 Row = dict[str, Any]
 ASKED = ("A", "C")  # of three held-out pages, by the hashes of their ids
@@ -41,15 +36,14 @@ GOLD = [
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made(tmp_path_factory.mktemp("evaluation"))
+
+
+def made(folder: Path) -> Path:
     """A mention table, a random model of its entities, the dump's pages and other documents as gold ones."""
-    folder = tmp_path_factory.mktemp("evaluation")
     write_mentions(folder / "mentions", small_pages(ARTICLES), size=4)
     write_context_table(folder / "contexts", {"A": {"and": 1.0}, "B": {"met": 1.0, "saw": 2.0}})
-    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, folder / "tokenizer", CONFIG.vocab_size)
-    words = len(json.loads((folder / "tokenizer/vocab.json").read_text()))
-    torch.manual_seed(0)
-    config = replace(CONFIG, vocab_size=words, entity_vocab_size=4)
-    save_model(folder / "model", LukeForPretraining(config).eval())
+    write_model(folder, SENTENCES, 4)
     pages = [
         row("ABC"[number], text, [(start, start + size, title) for start, size, title in links])
         for number, (text, links) in enumerate(ARTICLES)
@@ -80,8 +74,12 @@ def read(path: Path) -> list[Row]:
 
 @pytest.fixture
 def linker(work: Path) -> Linker:
-    words = WordTokenizer.load(work / "tokenizer")
-    return evaluation.open_linker(work / "mentions", work / "contexts", work / "model", words, device="cpu")
+    return opened(work)
+
+
+def opened(work: Path) -> Linker:
+    parts = {name: str(work / name) for name in ("mentions", "contexts", "tokenizer")}
+    return open_linker(LinkerSettings(**parts, model=str(work / "weights"), device="cpu"))
 
 
 Command = Callable[..., str]
@@ -104,12 +102,12 @@ def asked(work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, 
 def ways(work: Path) -> dict[str, list[str | Path]]:
     """What the commands are told for each method."""
     contexts: list[str | Path] = ["--contexts", work / "contexts"]
-    model = ["--model", work / "model", "--tokenizer", work / "tokenizer", "--device", "cpu", *contexts]
-    return dict(zip(evaluation.METHODS, ([], contexts, [*model, "--local"], model), strict=True))
+    model = ["--model", work / "weights", "--tokenizer", work / "tokenizer", "--device", "cpu", *contexts]
+    return dict(zip(evaluation.METHODS, ([], contexts, model, [*model, "--global"]), strict=True))
 
 
 def test_as_the_commands(work: Path, linker: Linker, tmp_path: Path, command: Command) -> None:
-    result = evaluation.build(str(tmp_path), linker, work / "model", asked(work, gold="gold"))
+    result = evaluation.build(str(tmp_path), linker, asked(work, gold="gold"))
     gold, table = work / "gold.jsonl", ["--mentions", work / "mentions"]
     [found] = json.loads((tmp_path / "scores.json").read_text())["sets"]
     assert (found["name"], found["documents"]) == ("gold.jsonl", len(GOLD))
@@ -134,11 +132,11 @@ def test_pages_are_linked_as_if_the_dump_had_never_had_them(
     work: Path, linker: Linker, tmp_path: Path
 ) -> None:
     """The links of a page's own count nowhere; ids that two sets have are told apart."""
-    evaluation.build(str(tmp_path), linker, work / "model", asked(work, "held_out", "gold"))
+    evaluation.build(str(tmp_path), linker, asked(work, "held_out", "gold"))
     pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
     assert (pages["name"], pages["documents"], pages["of"]) == ("held-out pages", 2, 2)
     prior = replace(linker, model=None, contexts=None)
-    calibrated = with_certainty(prior, None, tmp_path / "calibration/prior.json", 0.0)
+    calibrated = with_certainty(prior, tmp_path / "calibration/prior.json", 0.0)
     by_hand = evaluation.score_files(
         *write_answers(work, calibrated, tmp_path / "by_hand"), linker.finder, own_links=True
     )
@@ -156,7 +154,7 @@ def test_pages_are_linked_as_if_the_dump_had_never_had_them(
     assert gold["documents"] == len(GOLD)
     write(tmp_path / "alone.jsonl", [each for each in read(work / "held_out.jsonl") if each["id"] == "B"])
     questions = Questions(tmp_path / "alone.jsonl", None, 9, leaves_out_pages=False)
-    evaluation.build(str(tmp_path / "alone"), linker, work / "model", questions)
+    evaluation.build(str(tmp_path / "alone"), linker, questions)
     [alone] = json.loads((tmp_path / "alone/scores.json").read_text())["sets"]
     counts = alone["methods"]["prior"]["mentions"]
     assert 0 < counts["in_knowledge_base"] < counts["gold"]  # no other page links to "None"
@@ -166,7 +164,7 @@ def test_other_held_out_pages_calibrate_as_the_command(
     work: Path, linker: Linker, tmp_path: Path, command: Command
 ) -> None:
     """The file of each method is what `calibrate` writes of the pages that are not asked."""
-    evaluation.build(str(tmp_path), linker, work / "model", asked(work, "held_out", "gold"))
+    evaluation.build(str(tmp_path), linker, asked(work, "held_out", "gold"))
     choosing = [each for each in read(work / "held_out.jsonl") if each["id"] not in ASKED]
     assert json.loads((tmp_path / "scores.json").read_text())["calibrated_by"] == len(choosing) == 1
     write(tmp_path / "choosing.jsonl", choosing)
@@ -184,14 +182,14 @@ def test_with_its_calibration_link_answers_as_the_stage(
 ) -> None:
     """One that is there is taken over, here with values far from any default."""
     questions, gold = asked(work, "held_out", "gold"), work / "gold.jsonl"
-    evaluation.build(str(tmp_path / "before"), linker, work / "model", questions)
+    evaluation.build(str(tmp_path / "before"), linker, questions)
     values = {"prior_weight": 0.1, "context_weight": 20.0, "temperature": 3.0, "discount": 0.3}
     for method in evaluation.METHODS:
         content = json.loads((tmp_path / f"before/calibration/{method}.json").read_text())
         path = tmp_path / f"after/calibration/{method}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**content, **values, "min_probability": 0.9}))
-    evaluation.build(str(tmp_path / "after"), linker, work / "model", questions)
+    evaluation.build(str(tmp_path / "after"), linker, questions)
     before, after = (
         json.loads((tmp_path / name / "scores.json").read_text())["sets"][1]["methods"]
         for name in ("before", "after")
@@ -212,7 +210,7 @@ def test_pages_that_tell_nothing_calibrate_nothing(work: Path, linker: Linker, t
     pages[1]["mentions"] = [each for each in pages[1]["mentions"] if each["title"] == "None"]
     write(tmp_path / "held_out.jsonl", pages)
     questions = Questions(tmp_path / "held_out.jsonl", None, 9, leaves_out_pages=False)
-    result = evaluation.build(str(tmp_path / "linking"), linker, work / "model", questions)
+    result = evaluation.build(str(tmp_path / "linking"), linker, questions)
     assert pages[1]["mentions"]
     assert json.loads((tmp_path / "linking/scores.json").read_text())["calibrated_by"] == 0
     assert [entry.path for entry in result.files] == ["answers.jsonl", "documents.jsonl", "scores.json"]
@@ -224,30 +222,9 @@ def test_pages_that_contexts_have_read_choose_nothing_and_are_counted(
     """As in a damaged dump, where a page of the same title was not held out."""
     contexts = write_context_table(tmp_path / "contexts", {"A": {"and": 1.0}}, held_out=0.0)
     by_read = replace(linker, contexts=contexts)
-    result = evaluation.build(str(tmp_path / "linking"), by_read, work / "model", asked(work, "held_out"))
+    result = evaluation.build(str(tmp_path / "linking"), by_read, asked(work, "held_out"))
     assert result.drops == {"documents:in_contexts": 1}
     assert json.loads((tmp_path / "linking/scores.json").read_text())["calibrated_by"] == 0
-
-
-def test_the_report_shows_what_was_scored(work: Path, linker: Linker, tmp_path: Path) -> None:
-    """Also where a file of the user's is called as the dump's pages are."""
-    gold = tmp_path / "held-out pages"
-    gold.write_text(json.dumps(row("alone", "Ann or none", [(0, 3, "A"), (7, 11, "None")])))
-    questions = asked(work, "held_out")._replace(gold=gold)
-    evaluation.build(str(tmp_path / "linking"), linker, work / "model", questions)
-    folders = {"EvaluateLinking": tmp_path / "linking", "BuildMentionTable": work / "mentions"}
-    stages: Any = {name: SimpleNamespace(folder=str(folder)) for name, folder in folders.items()}
-    figures, texts = linking_figures(stages), linked_texts(stages)
-    assert figures
-    assert texts
-    for of_dump, scores in zip((True, False), figures["sets"], strict=True):
-        shown = [each["mentions"] for each in texts["documents"] if (each["id"] != "alone") == of_dump]
-        known = [mention for mentions in shown for mention in mentions if not mention["lacks"]]
-        right = sum(mention["kind"] == "right" for mention in known)
-        overall = scores["methods"]["global"]["disambiguation"]["overall"]
-        assert (len(known), right) == (overall["mentions"], round(overall["accuracy"] * overall["mentions"]))
-        assert scores["of_dump"] == of_dump
-    assert texts["documents"][0]["id"] == "alone"
 
 
 def write_answers(work: Path, linker: Linker, path: Path) -> tuple[Path, Path]:
@@ -268,7 +245,7 @@ def test_answers_that_are_there_are_taken_over(
     """Stopped after any number of answers and begun again, the bytes are those of an unbroken run."""
     monkeypatch.setattr(evaluation, "AT_ONCE", 2)
     questions = asked(work, "held_out", "gold")
-    whole = evaluation.build(str(tmp_path / "whole"), linker, work / "model", questions)
+    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
     answered: list[int] = []
     chosen: list[int] = []
     answer, calibrate = evaluation.answer, evaluation.calibrate
@@ -289,8 +266,8 @@ def test_answers_that_are_there_are_taken_over(
         chosen.clear()
         folder = str(tmp_path / f"stopped-{number}")
         with pytest.raises(KeyboardInterrupt):
-            evaluation.build(folder, linker, work / "model", questions, progress=stop)
-        assert evaluation.build(folder, linker, work / "model", questions) == whole
+            evaluation.build(folder, linker, questions, progress=stop)
+        assert evaluation.build(folder, linker, questions) == whole
         assert (len(chosen), len(answered)) == (methods, methods * sum(parts))
     for name in ("answers.jsonl", "documents.jsonl", "scores.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped-3" / name).read_bytes()
@@ -303,24 +280,20 @@ def test_answers_to_other_documents_are_not_taken_over(
 ) -> None:
     """Those that code has left which answers fewer documents together do not stand for more."""
     questions = asked(work, "held_out")
-    whole = evaluation.build(str(tmp_path / "whole"), linker, work / "model", questions)
+    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
     monkeypatch.setattr(evaluation, "AT_ONCE", 1)
     stop = iter([None] * (len(evaluation.METHODS) + 2))
     with pytest.raises(StopIteration):
         evaluation.build(
-            str(tmp_path / "stopped"),
-            linker,
-            work / "model",
-            questions,
-            progress=lambda done, total: next(stop),
+            str(tmp_path / "stopped"), linker, questions, progress=lambda done, total: next(stop)
         )
     monkeypatch.undo()
-    assert evaluation.build(str(tmp_path / "stopped"), linker, work / "model", questions) == whole
+    assert evaluation.build(str(tmp_path / "stopped"), linker, questions) == whole
 
 
 def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: Path) -> None:
     questions = asked(work, "held_out", "gold", most=1, leaves_out_pages=True)
-    result = evaluation.build(str(tmp_path), linker, work / "model", questions)
+    result = evaluation.build(str(tmp_path), linker, questions)
     pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
     assert (pages["documents"], pages["of"], gold["documents"], gold["of"]) == (1, 2, 1, 1)
     assert read(tmp_path / "documents.jsonl")[1]["id"] == "note"
@@ -328,11 +301,9 @@ def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: 
     (tmp_path / "pages").mkdir()
     write(tmp_path / "pages/gold.jsonl", [each for each in read(work / "gold.jsonl") if each["id"] != "note"])
     path = tmp_path / "pages/gold.jsonl"
-    with pytest.raises(
-        ValueError, match=r"^--linking-gold .*gold.jsonl: the ids of all 2 documents are titles"
-    ):
-        evaluation.build(str(tmp_path), linker, work / "model", questions._replace(gold=path))
-    result = evaluation.build(str(tmp_path / "nothing"), linker, work / "model", asked(work))
+    with pytest.raises(ValueError, match=r"^--linking-gold .*gold.jsonl: the ids of all 2 documents are"):
+        evaluation.build(str(tmp_path), linker, questions._replace(gold=path))
+    result = evaluation.build(str(tmp_path / "nothing"), linker, asked(work))
     assert json.loads((tmp_path / "nothing/scores.json").read_text()) == {"calibrated_by": 0, "sets": []}
     assert result.rows == {"documents": 0, "mentions": 0}
 
@@ -353,44 +324,6 @@ def test_ids_are_told_apart(work: Path) -> None:
     a, taken, _ = read_documents(work / "gold.jsonl")
     found = told_apart([a, taken, replace(a, id="A (x)")], {"A"}, "x")
     assert [each.id for each in found] == ["A (x) (x)", "note", "A (x)"]
-
-
-def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
-    """The same documents in another format, or further blanks, are no other evaluation; another title is."""
-    first = read(work / "gold.jsonl")
-    hashes = []
-    for number, rows in enumerate((first, first, [*first[1:], row("A", "Ann", [(0, 3, "B")])])):
-        path = tmp_path / str(number) / "gold.jsonl"
-        path.parent.mkdir()
-        path.write_text(json.dumps(rows) if number == 1 else "\n".join(map(json.dumps, rows)))
-        hashes.append(EvaluateLinking(linking_gold=str(path), workdir=str(tmp_path)).hash8)
-    assert hashes[0] == hashes[1] != hashes[2]
-    assert EvaluateLinking(workdir=str(tmp_path)).hash8 not in hashes
-    with pytest.raises(ValueError, match=r"^--linking-gold .*no\.jsonl: cannot be read \(No such file"):
-        EvaluateLinking(linking_gold=str(tmp_path / "no.jsonl")).check()
-    (tmp_path / "bad.jsonl").write_text('{"text": "Ann", "mentions": [{"start": 0, "end": 9}]}')
-    with pytest.raises(ValueError, match=r"^--linking-gold .*bad\.jsonl:1: .* spans 0 to 9"):
-        EvaluateLinking(linking_gold=str(tmp_path / "bad.jsonl")).check()
-
-
-def test_pages_are_left_out_of_given_documents_alone(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"^--leave-out-pages: of --linking-gold, which names no file; give one"
-    ):
-        EvaluateLinking(leave_out_pages=True, workdir=str(tmp_path)).check()
-
-
-def test_a_model_that_cannot_be_exported_is_asked_as_it_was_pretrained(tmp_path: Path) -> None:
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text('entity_head = "paper"')
-    given = {"workdir": str(tmp_path), "base_model": "scratch", "tokenizer": str(tmp_path)}
-    assert isinstance(EvaluateLinking(**given).model_stage(), ExportHuggingFace)
-    assert isinstance(EvaluateLinking(**given, recipe=str(recipe)).model_stage(), Pretrain)
-
-
-def test_a_demo_is_asked_less() -> None:
-    assert [EvaluateLinking(preset=name).most_documents() for name in ("tiny", "base")] == [20, 200]
-    assert EvaluateLinking(linking_documents=7).most_documents() == 7
 
 
 def test_the_example_names_whole_words() -> None:

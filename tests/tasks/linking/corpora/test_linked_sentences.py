@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 import regex
 
+pytest.importorskip("sentencex", reason="sentences are found with sentencex")
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
 from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.sentences import split
 from tasks.linking.corpora import linked_sentences as corpus

@@ -8,45 +8,44 @@ from typing import Any
 import pytest
 import torch
 
-from model.files import save_model
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
 from model.hf.export import export
-from model.luke.heads import LukeForPretraining
 from pipeline import storage
-from pipeline.sequences.tokenizer_training import train_tokenizer
 from pipeline.storage.blocks import Block
 from pipeline.storage.failures import PageGate
 from tasks.linking.__main__ import main
-from tasks.linking.corpora.linking import DocumentLinker, Settings
-from tests.support.fine_tuned import CONFIG, fine_tuned
+from tasks.linking.corpora.linking import DocumentLinker
+from tasks.linking.open import LinkerSettings
+from tests.support.fine_tuned import fine_tuned
+from tests.support.linking import SENTENCES, write_model
 from tests.support.mentions import ARTICLES, small_pages, write_mentions
 
 TEXTS = ["Ann met Bob.", "Bob, Ann and ab.", "None is here", "ab saw Ann", "Ann ann Bob ab Ann"]
 
 
-@pytest.mark.parametrize("local", [False, True])
-def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], local: bool) -> None:
+@pytest.mark.parametrize("is_global", [False, True])
+def test_as_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], is_global: bool) -> None:
     mentions, documents = tmp_path / "mentions", tmp_path / "texts/a.jsonl"
     write_mentions(mentions, small_pages(ARTICLES), size=4).vocab.write(str(mentions / "vocabulary"))
-    train_tokenizer(["Ann met Bob and Ann, @ #."] * 4, tmp_path / "tokenizer", CONFIG.vocab_size)
-    words = len(json.loads((tmp_path / "tokenizer/vocab.json").read_text()))
-    torch.manual_seed(0)
-    config = type(CONFIG)(**{**vars(CONFIG), "vocab_size": words, "entity_vocab_size": 4})
-    save_model(tmp_path / "pretrain", LukeForPretraining(config).eval())
+    write_model(tmp_path, SENTENCES, 4)
     model = tmp_path / "export/model"
     vocabulary = mentions / "vocabulary/entity_vocab.json"
-    export(tmp_path / "pretrain", model, tokenizer=tmp_path / "tokenizer", entity_vocab=vocabulary)
+    export(tmp_path / "weights", model, tokenizer=tmp_path / "tokenizer", entity_vocab=vocabulary)
     documents.parent.mkdir()
     lines = [json.dumps({"id": number, "text": text}) for number, text in enumerate(TEXTS)]
     documents.write_text("\n".join(lines))
 
     command = ["link", str(documents), "--mentions", str(mentions), "--model", str(model), "--device", "cpu"]
-    main([*command, *["--local"] * local])
+    main([*command, *["--global"] * is_global])
     answers = [json.loads(line)["mentions"] for line in capsys.readouterr().out.splitlines()]
     links = [[each["probability"] * each["link_probability"] for each in answer] for answer in answers]
     probabilities = [link for answer in links for link in answer]
     least = (min(probabilities) + max(probabilities)) / 2
     assert min(probabilities) < least
-    rows, result = linked(documents, mentions, tmp_path, model=str(model), local=local, min_probability=least)
+    rows, result = linked(
+        documents, mentions, tmp_path, model=str(model), is_global=is_global, min_probability=least
+    )
     assert rows == [
         [
             (each["start"], each["end"], each["title"])
@@ -62,9 +61,11 @@ def linked(
     documents: Path, mentions: Path, folder: Path, **changes: Any
 ) -> tuple[list[list[tuple[int, int, str]]], storage.Result]:
     """The links of each paragraph that the stage's work finds in a file, and what it counts."""
-    settings = Settings(str(documents.parent), str(mentions), "", "", "", False, 0.0, 0.01)
+    settings = LinkerSettings(str(mentions), finds_all=True, device="cpu", min_probability=0.0)
     threads = torch.get_num_threads()
-    work = DocumentLinker(asdict(replace(settings, **changes)))
+    work = DocumentLinker(
+        {"documents": str(documents.parent), "settings": asdict(replace(settings, **changes))}
+    )
     gate = PageGate(str(folder / "gate"), ())
     result = work(Block(0, str(documents), 0, 1 << 20), str(folder / "linked"), gate)
     gate.close()

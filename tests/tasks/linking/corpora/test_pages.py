@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
 from pipeline import schemas, storage
 from pipeline.lookup.held_out import is_held_out, page_hash
 from pipeline.lookup.targets import Targets

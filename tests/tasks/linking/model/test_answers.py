@@ -170,7 +170,6 @@ class ByForce:
             if logits is not None:
                 behind = len(VOCABULARY) + [*self.of_title].index(each.title) if row is None else row
                 score += logits[behind] + (self.certainty.unknown_offset if row is None else 0.0)
-            score += self.certainty.uncommon_offset if place else 0.0
             scores.append(score)
         shares = np.exp(scores)
         return shares / shares.sum()
@@ -229,7 +228,6 @@ NAMES = st.tuples(
         context_weight=st.just(2.0),
         coherence_weight=st.just(3.0),
         unknown_offset=st.sampled_from([-1.0, 0.0]),
-        uncommon_offset=st.sampled_from([-1.0, 0.0, 2.0]),
     ),
     st.booleans(),
     st.sampled_from([1, 60, 4096]),
@@ -270,7 +268,7 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
     asked = Asked(TEXT, mentions, [candidates("B", "C", "E")] * len(mentions))
     expected = ByForce(theirs, model, asked, Certainty()).run(is_global=True)
     for tokens in (1, 4096):
-        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [asked])
+        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [asked], is_global=True)
         agree(found, expected)
 
 
@@ -281,8 +279,8 @@ def test_the_chosen_entity_changes_what_is_said_of_others(model: EntityModel) ->
     [local], [found] = (disambiguate(model, [asked], is_global=each) for each in (False, True))
     assert not np.allclose(local[1], found[1], atol=1e-3)
     assert local[0].tolist() == found[0].tolist() == [1.0]
-    assert disambiguate(model, []) == []
-    assert disambiguate(model, [Asked("", [], [])]) == [[]]
+    assert disambiguate(model, [], is_global=True) == []
+    assert disambiguate(model, [Asked("", [], [])], is_global=True) == [[]]
 
 
 # Loading
@@ -297,14 +295,10 @@ def test_our_own_folder_answers_as_its_ids_say(tmp_path: Path, folder: Path, tab
     ours = load_model(tmp_path / "ours", table, words, device="cpu")
     assert [ours.row_of(Candidate("x", number, 1.0)) for number in (3, None)] == [3, -1]
     save_model(tmp_path / "larger", LukeForPretraining(replace(TINY, vocab_size=50265, entity_vocab_size=9)))
-    with pytest.raises(
-        ValueError, match=r"larger: the model has 9 entities, the vocabulary of .* 4; give the"
-    ):
+    with pytest.raises(ValueError, match=r"larger: the model has 9 entities, the vocabulary of .* 4; give"):
         load_model(tmp_path / "larger", table, words)
     save_model(tmp_path / "fewer_words", LukeForPretraining(TINY))
-    with pytest.raises(
-        ValueError, match=r"the model has 60 words, the tokenizer 50,265; give the model's own"
-    ):
+    with pytest.raises(ValueError, match=r"the model has 60 words, the tokenizer 50,265; give the model's"):
         load_model(tmp_path / "fewer_words", table, words)
     inputs = {"BuildMentionTable": "0" * 64, "BuildSequences": ""}
     storage.write_manifest(str(tmp_path / "ours"), storage.Manifest("Pretrain", 1, {}, inputs, ()))
@@ -324,13 +318,10 @@ def test_titles_of_another_vocabulary_go_through_redirects(model: EntityModel) -
         ({"[PAD]": 0, "[UNK]": 1, "A": 2, "B": 3}, r"wanted \[MASK\] among them"),
         ({"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 3}, "has 3 entities, the model 8 rows"),
         ({**VOCABULARY, "F": 99}, "has 8 entities, the model 8 rows; .* a row for each"),
-        (
-            {"[MASK]": 0, "[PAD]": 1, "[UNK]": 2, "en:A": 3},
-            "has none of the titles of .* of the same language",
-        ),
+        ({"[MASK]": 0, "[PAD]": 1, "[UNK]": 2, "en:A": 3}, "has none of the titles of .* of the same language"),
         ({}, "neither a folder of Pretrain nor a LUKE with its entity_vocab.json"),
     ],
-)
+)  # fmt: skip
 def test_vocabularies_that_do_not_fit_are_refused(
     tmp_path: Path, folder: Path, table: MentionTable, vocabulary: dict[str, int], message: str
 ) -> None:

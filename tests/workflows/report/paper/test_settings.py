@@ -65,7 +65,6 @@ def test_presets_of_the_paper_differ_in_nothing() -> None:
     ("preset", "flags", "wanted"),
     [
         ("small", {}, "begin as what their titles say."),
-        ("small", {"entity_start": "contexts"}, "begin as what their titles and the words around them say."),
         ("small", {"entity_start": "random"}, "begin at random."),
         ("tiny", {}, "begin at random."),
     ],

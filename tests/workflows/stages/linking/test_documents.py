@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,9 @@ from tasks.linking.__main__ import main
 from tasks.linking.certainty import Certainty, write_certainty
 from tasks.linking.corpora import linking
 from tasks.linking.corpora.documents import plan_blocks, read_block
-from tasks.linking.corpora.linking import DocumentLinker, Settings, cut_paragraphs, open_linker, page_number
+from tasks.linking.corpora.linking import DocumentLinker, cut_paragraphs, page_number
 from tasks.linking.linker import basis_of
+from tasks.linking.open import LinkerSettings, open_linker
 from tests.support import DATA
 from tests.support.contexts import write_context_table
 from tests.support.mentions import Table, pages_of_dump, write_mentions
@@ -40,7 +41,7 @@ from tests.support.stages import run_in_process
 from workflows import BuildSequences, ExtractPages, LinkDocuments
 from workflows.stages.linking.documents import check_model
 
-Run = dict[str, list[dict[str, Any]]]
+SETTINGS = LinkerSettings("", finds_all=True, device="cpu", min_probability=0.0)  # as the stage has them
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +98,9 @@ def link(
     rejected: float = 0.001,
     **changes: Any,
 ) -> storage.Result:
-    settings = replace(Settings(str(documents), str(mentions), "", "", "", False, 0.0, 0.01), **changes)
+    settings = replace(SETTINGS, mentions=str(mentions), **changes)
     run = Here(DocumentLinker, folder)
-    return linking.build(run, str(folder), settings, block_bytes=size, max_rejected=rejected)
+    return linking.build(run, str(folder), str(documents), settings, block_bytes=size, max_rejected=rejected)
 
 
 def rows(folder: Path, result: storage.Result, table: str) -> list[dict[str, Any]]:
@@ -151,9 +152,9 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     contexts = write_context_table(tmp_path / "contexts", {"Elsewhere": words}).folder
     folder, calibration = write_lines(tmp_path / "texts", documents), tmp_path / "calibration.json"
     given = ["--mentions", str(mentions), "--contexts", contexts]
-    linker = open_linker(Settings(str(folder), str(mentions), "", contexts, "", False, 0.0, 0.01))
+    linker = open_linker(replace(SETTINGS, mentions=str(mentions), contexts=contexts))
     certainty = Certainty(context_weight=40.0, temperature=2.0, min_probability=0.9)
-    write_certainty(calibration, certainty, basis_of(linker, None), {})
+    write_certainty(calibration, certainty, basis_of(linker), {})
     command = ["link", *given, "--calibration", str(calibration), str(folder / "a.jsonl")]
     main([*command, "--min-probability", "0.3"])
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -168,26 +169,18 @@ def test_contexts_and_calibrations_have_the_say_that_they_have_in_link(
     everything = link(folder, mentions, tmp_path / "everything", **chosen)
     assert result.drops["links:below_min_probability"] == everything.rows["links"] - result.rows["links"] > 0
 
-    with pytest.raises(
-        ValueError, match=r"calibration\.json: made for contexts \w+, used with none; calibrate"
-    ):
+    with pytest.raises(ValueError, match=r"calibration\.json: made for contexts \w+, used with none"):
         link(folder, mentions, tmp_path / "other", calibration=str(calibration))
     stage = {"documents": str(folder), "mentions": str(mentions), "workdir": str(tmp_path / "work")}
     stages = [LinkDocuments(**stage, **some) for some in ({}, {"contexts": contexts}, chosen)]
     assert len({each.folder for each in stages}) == 3
     run_in_process(chosen_stage := LinkDocuments(**stage, **chosen, processes=1))
     assert chosen_stage.manifest().rows == everything.rows
-    with pytest.raises(
-        ValueError, match=r"--contexts .*: made by BuildMentionTable; wanted the folder of BuildContexts"
-    ):
+    with pytest.raises(ValueError, match=r"--contexts .*: made by BuildMentionTable; wanted the folder of"):
         LinkDocuments(**stage, contexts=str(mentions)).check()
-    with pytest.raises(
-        ValueError, match=r"^--contexts nowhere/manifest\.json: not there; this is no finished"
-    ):
+    with pytest.raises(ValueError, match=r"^--contexts nowhere/manifest\.json: not there; this is no"):
         LinkDocuments(**stage, contexts="nowhere").check()
-    with pytest.raises(
-        ValueError, match=r"--calibration nowhere: no such file; wanted one that calibrate wrote"
-    ):
+    with pytest.raises(ValueError, match=r"--calibration nowhere: no such file; wanted one that calibrate"):
         LinkDocuments(**stage, calibration="nowhere").check()
 
 
@@ -236,9 +229,7 @@ def test_a_broken_line_is_named_and_counted(
     assert [row["title"] for row in rows(folder, result, "pages")] == [str(number) for number in range(9)]
 
     (tmp_path / "texts/a.jsonl").write_bytes(b"\n".join([good[0], b"", line, line]))
-    with pytest.raises(
-        ValueError, match=r"2 of 3 pages .* were dropped .* --max-rejected .*; the first: a\.jsonl:3"
-    ):
+    with pytest.raises(ValueError, match=r"2 of 3 pages .* were dropped .* --max-rejected .*; the"):
         link(tmp_path / "texts", wiki[0], tmp_path / "again")
 
 
@@ -253,14 +244,12 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"notes\.parquet: a broken table"):
         link(folder, wiki[0], tmp_path / "linked")
     pq.write_table(pa.table({"id": [1], "texts": ["x"]}), folder / "notes.parquet")
-    with pytest.raises(
-        ValueError, match=r"notes\.parquet: no column 'text'; wanted a table with id and text"
-    ):
+    with pytest.raises(ValueError, match=r"notes\.parquet: no column 'text'; wanted a table with id and"):
         link(folder, wiki[0], tmp_path / "linked")
     with pytest.raises(ValueError, match="--documents: names no folder"):
         LinkDocuments(workdir=str(tmp_path)).check()
-    with pytest.raises(ValueError, match="--local: says how a model answers; give --model with it"):
-        LinkDocuments(documents=str(folder), local=True, workdir=str(tmp_path)).check()
+    with pytest.raises(ValueError, match="--global-linking: says how a model answers; give --model with it"):
+        LinkDocuments(documents=str(folder), global_linking=True, workdir=str(tmp_path)).check()
     with pytest.raises(ValueError, match="--language: only --ner asks for sentences; give both"):
         LinkDocuments(documents=str(folder), language="de", workdir=str(tmp_path)).check()
     with pytest.raises(ValueError, match=r"--ner .*/no: no config\.json there; wanted that of a FineTune"):
@@ -274,26 +263,18 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
         ("ner", {"model_type": "luke", "architectures": ["LukeForEntitySpanClassification"]}, ""),
         ("ner", {"task": "entity_typing", "model": {}}, "was fine-tuned for entity_typing"),
         ("ner", {"model_type": "luke", "architectures": ["LukeForMaskedLM"]}, "was not fine-tuned"),
+        ("ner", {"model_type": "roberta", "architectures": ["RobertaModel"]}, "is a roberta, which has no entities"),
+        ("model", {"model_type": "bert", "architectures": ["BertModel"]}, "is a bert, which has no entities"),
+        ("model", {"hidden_size": 8}, ""),
+        ("model", {"model_type": "luke", "architectures": ["LukeForMaskedLM"]}, ""),
+        ("model", {"task": "ner", "model": {}}, "was fine-tuned for ner"),
         (
-            "ner",
-            {"model_type": "roberta", "architectures": ["RobertaModel"]},
-            "is a roberta, which has no entities",
-        ),
-        (
-            "linker",
-            {"model_type": "bert", "architectures": ["BertModel"]},
-            "is a bert, which has no entities",
-        ),
-        ("linker", {"hidden_size": 8}, ""),
-        ("linker", {"model_type": "luke", "architectures": ["LukeForMaskedLM"]}, ""),
-        ("linker", {"task": "ner", "model": {}}, "was fine-tuned for ner"),
-        (
-            "linker",
+            "model",
             {"model_type": "luke", "architectures": ["LukeForEntityClassification"]},
             "was fine-tuned for LukeForEntityClassification",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_model_for_something_else_is_refused_before_the_work(
     tmp_path: Path, flag: str, config: dict[str, Any], found: str
 ) -> None:
@@ -367,12 +348,10 @@ def test_two_processes_go_on_where_one_stopped(wiki: Any, tmp_path: Path) -> Non
     whole = link(folder, mentions, tmp_path / "whole", size=4096)
     target, key = Path(stage.folder), storage.digest(stage.identity())
     storage.clear_if_changed(str(target), key)
-    settings = {"documents": str(folder), "mentions": str(mentions)}
-    settings |= dict.fromkeys(["model", "contexts", "calibration"], "") | {"local": False}
+    settings = {"documents": str(folder), "settings": asdict(replace(SETTINGS, mentions=str(mentions)))}
     [first, *others] = plan_blocks([str(folder / "a.jsonl")], 4096)
     assert len(others) > 1
-    probabilities = {"min_probability": 0.0, "min_link_probability": 0.01}
-    [done] = Here(DocumentLinker, target)("", [first], settings | probabilities).values()
+    [done] = Here(DocumentLinker, target)("", [first], settings).values()
     storage.commit_block(str(target), key, 0, done)
     (target / "paragraphs/block-00001.parquet").write_bytes(b"half")
     written = {each.path: (target / each.path).stat().st_mtime_ns for each in done.files}
@@ -443,7 +422,5 @@ def test_beside_a_dump_or_instead(wiki: Any, tmp_path: Path) -> None:
     assert beside.texts() == ([dump, own], 7, "--dump demo")
     assert instead.texts() == ([own], 3, f"--annotated {linked.folder}")
     assert len({plain.folder, beside.folder, instead.folder}) == 3
-    with pytest.raises(
-        ValueError, match=r"--annotated .*: made by ExtractPages; wanted the folder of LinkDocuments"
-    ):
+    with pytest.raises(ValueError, match=r"--annotated .*: made by ExtractPages; wanted the folder of"):
         _ = BuildSequences(workdir=str(tmp_path), annotated=plain.clone(ExtractPages).folder).hash8

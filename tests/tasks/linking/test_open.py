@@ -1,0 +1,89 @@
+"""A linker is put together in one place, which names each part that does not fit the others."""
+
+import ast
+from pathlib import Path
+
+import pytest
+import torch
+
+pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-trie")
+
+from model.files import save_model
+from model.luke.heads import LukeForPretraining
+from tasks.linking.certainty import Certainty, write_certainty
+from tasks.linking.linker import basis_of
+from tasks.linking.open import LinkerSettings, open_linker
+from tests.support import ROOT
+from tests.support.contexts import write_context_table
+from tests.support.fine_tuned import CONFIG, fine_tuned
+from tests.support.mentions import ARTICLES, small_pages, write_mentions
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A mention table, contexts of its dump and of another, a model without tokenizer, one of types, calibrations."""
+    folder = fine_tuned(tmp_path_factory.mktemp("parts"), ("entity_typing",))
+    write_mentions(folder / "mentions", small_pages(ARTICLES), size=4)
+    for name in ("contexts", "others"):
+        write_context_table(folder / name, {"A": {"ab": 1.0}})
+    manifest = folder / "others/manifest.json"
+    manifest.write_text(manifest.read_text().replace('"en"', '"de"'))
+    torch.manual_seed(0)
+    save_model(folder / "pretrain", LukeForPretraining(CONFIG))
+    linker = open_linker(LinkerSettings(str(folder / "mentions"), contexts=str(folder / "contexts")))
+    write_certainty(folder / "calibration.json", Certainty(min_probability=0.5), basis_of(linker), {})
+    (folder / "text").write_text("{")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"language": "en"}, "--language: only --ner DIR asks for sentences; give both"),
+        ({"mentions": "nowhere"}, "nowhere/manifest.json: not there"),
+        ({"contexts": "others"}, "others: language de, but .*mentions has en; give the contexts of"),
+        ({"contexts": "mentions"}, "made by BuildMentionTable; wanted the folder of BuildContexts"),
+        ({"model": "nowhere"}, "nowhere: neither a folder of Pretrain nor a LUKE with"),
+        ({"model": "mentions"}, "mentions: neither a folder of Pretrain nor a LUKE with"),
+        ({"model": "pretrain"}, "pretrain.*found no vocab.json.*; or give --tokenizer, that of its run"),
+        ({"model": "pretrain", "tokenizer": "tokenizer"}, "the model has 6 entities, the vocabulary of .* 4"),
+        ({"ner": "entity_typing-luke"}, "--ner .*entity_typing-luke: no model of ner"),
+        ({"ner": "nowhere"}, "nowhere/config.json: no such file"),
+        ({"calibration": "nowhere"}, "nowhere: no such file; expected a file that python -m tasks"),
+        ({"calibration": "text"}, "text:1: not JSON"),
+        ({"calibration": "calibration.json"}, "calibration.json: made for contexts .*, used with none"),
+    ],
+)
+def test_a_part_that_does_not_fit_is_named(folder: Path, parts: dict[str, str], message: str) -> None:
+    paths = {name: part if name == "language" else str(folder / part) for name, part in parts.items()}
+    with pytest.raises(ValueError, match=message) as raised:
+        open_linker(LinkerSettings(**{"mentions": str(folder / "mentions"), **paths}, device="cpu"))
+    assert "\n" not in str(raised.value)
+
+
+def test_the_threshold_of_a_calibration_is_that_of_given_mentions(folder: Path) -> None:
+    parts = {name: str(folder / name) for name in ("mentions", "contexts")}
+    parts["calibration"] = str(folder / "calibration.json")
+    found = open_linker(LinkerSettings(**parts))
+    assert (found.certainty.min_probability, found.min_found) == (0.5, 0.0)
+    found = open_linker(LinkerSettings(**parts, min_probability=0.25))
+    assert (found.certainty.min_probability, found.min_found) == (0.25, 0.25)
+
+
+def test_no_other_place_puts_a_linker_together() -> None:
+    """The commands, LinkDocuments and EvaluateLinking are those who open one."""
+    callers: dict[str, set[str]] = {"Linker": set(), "open_linker": set()}
+    for path in [*(ROOT / "tasks").rglob("*.py"), *(ROOT / "workflows").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            if name in callers:
+                callers[name].add(str(path.relative_to(ROOT)))
+    assert callers == {
+        "Linker": {"tasks/linking/open.py"},
+        "open_linker": {
+            "tasks/linking/commands/calibrate.py",
+            "tasks/linking/commands/link.py",
+            "tasks/linking/corpora/linking.py",
+            "workflows/stages/linking/evaluation.py",
+        },
+    }
