@@ -1,10 +1,4 @@
-"""Speed, memory and quality of the project beside others.
+"""Benchmarks that measure the project beside others; README.md says what each one counts.
 
-README.md  each benchmark: its command, and what is counted
-corpus     from the dump to the shards
-model      training
-tasks      fine-tuning and what it reads, linking
-evidence   what entities are worth
-harness    what all share
-results    dated results
+A script runs its workloads in processes of their own; `harness` has what all scripts share.
 """
