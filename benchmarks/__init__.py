@@ -1,4 +1,6 @@
-"""Benchmarks that measure the project beside others; README.md says what each one counts.
+"""Benchmarks that measure the project beside others, or ask a model what it knows.
 
-A script runs its workloads in processes of their own; `harness` has what all scripts share.
+corpus, model, tasks, evidence  the scripts, with the workloads that they run in processes of their own
+harness                         the parts that all scripts share
+README.md, results              what each one counts, and what came out
 """

@@ -1,1 +1,6 @@
-"""From the dump to the shards, and what a reader finds wrong in the text."""
+"""From the dump to the shards, and what a reader finds wrong in the text.
+
+extract, extract_workloads, dumps  dump to Parquet, and the dumps that are made for it
+corpus, stages, costs              time and memory of the stages, and costs.toml
+text_quality, faults               holes, and sentences and links that are cut
+"""

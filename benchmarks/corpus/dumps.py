@@ -63,9 +63,8 @@ def real_dump(path: Path) -> Dump:
 def almost_empty(source: Path, folder: Path) -> Dump:
     """Make the head of a dump with one real redirect and one line of article: all that it costs is start-up."""
     head, pages, tail = _split(source)
-    redirect, article = (
-        next(page for page in pages if (b"<redirect " in page) is is_one) for is_one in (True, False)
-    )
+    redirect = next(page for page in pages if b"<redirect " in page)
+    article = next(page for page in pages if b"<redirect " not in page)
     xml = head + redirect + _TEXT.sub(rb"\1A page with a [[link]].\2", article) + tail
     path = folder / f"{EMPTY}.xml.bz2"
     path.write_bytes(bz2.compress(xml))

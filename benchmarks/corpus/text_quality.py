@@ -38,9 +38,8 @@ def count_page(
         counts["sentences"] += len(spans)
         counts["cut before a small letter"] += sum(text[start].islower() for start, _ in spans[1:])
         counts["links"] += len(links)
-        counts["lost links"] += sum(
-            not any(a <= start and end <= b for a, b in spans) for start, end in links
-        )
+        whole = [any(a <= start and end <= b for a, b in spans) for start, end in links]
+        counts["lost links"] += whole.count(False)
     first = next((text for heading, text, _ in rows if not heading and _WORD.search(text)), None)
     if first is not None and has_first:
         counts["first paragraphs"] += 1

@@ -168,9 +168,7 @@ class Probe:
         return is_right(asked, weighted(asked, own, weights)).astype(np.float64), weights, count
 
 
-def methods(
-    probe: Probe, bags: Sequence[Scores], models: Sequence[Scores]
-) -> tuple[dict[str, Floats], list[Record]]:
+def methods(probe: Probe, bags: list[Scores], models: list[Scores]) -> tuple[dict[str, Floats], list[Record]]:
     """Return by method which of the asked are right (a mean over models), and a row of each choice of weights."""
     bag = max(bags, key=lambda each: probe.weighed(each)[2])
     right, choices = dict[str, Floats](), list[Record]()

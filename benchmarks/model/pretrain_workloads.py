@@ -13,7 +13,7 @@ from benchmarks.harness.workloads import Record, serve
 from benchmarks.model import workloads as step_workloads
 from benchmarks.model.workloads import OURS, THEIRS, Sample, our_step, their_step
 from model.data.shards import Corpus
-from model.luke.config import LukeConfig, preset
+from model.luke.config import preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader, MicroBatch
 from model.pretraining.phases import moved, prepare
@@ -41,7 +41,8 @@ def train(
     torch.manual_seed(0)
     own, where = Recipe(**{**vars(PAPER_RECIPE), **recipe}), torch.device(device)
     loader = Loader(Corpus(Path(sequences)), own, profile="fixed", seed=SEED, entities=True)
-    config = config_of(size, who, loader.corpus.facts.entity_vocab_size)
+    entities = max(preset(size).entity_vocab_size, loader.corpus.facts.entity_vocab_size)
+    config = replace(step_workloads.make_config(size, VARIANT[who], DROPOUT), entity_vocab_size=entities)
     if compare:
         module: Any = step_workloads.same_weights(config, [VARIANT[who]])[VARIANT[who]][0].to(where)
     else:
@@ -62,12 +63,6 @@ def train(
     found |= {"flops": [training_flops(config, work) for work in works], "matrix_flops": rate}
     found |= {"micro_batches": len(first), "loss": loss, "loaded_mb": loaded}
     return found | {"peak_mb": step_workloads.peak(device)}
-
-
-def config_of(size: str, who: str, entities: int = 0) -> LukeConfig:
-    """Return the preset, with its own number of entities or, where these are more, `entities`."""
-    config = step_workloads.make_config(size, VARIANT[who], DROPOUT)
-    return replace(config, entity_vocab_size=max(preset(size).entity_vocab_size, entities))
 
 
 @torch.no_grad()

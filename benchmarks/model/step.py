@@ -7,7 +7,6 @@ A step is forward, both losses and backward; the optimiser is left out. README.m
 """
 
 import argparse
-import re
 from collections.abc import Iterable
 
 from benchmarks.harness.options import Options, count
@@ -68,7 +67,7 @@ def measure(options: argparse.Namespace, common: Record) -> Record:
     """Measure speed in one process, memory in one for each variant; a failure is a note."""
     from benchmarks.model.workloads import variants
 
-    names = [name for name in variants() if re.search(options.variants, name)]
+    names = variants()
     more = {"rounds": options.rounds, "dropouts": options.dropout, "names": names}
     found = {"rows": [], "kernels": {}} | run(MODULE, "speed", common | more)
     each = [{"name": name, "dropout": dropout} for dropout in options.dropout for name in names]
@@ -83,7 +82,6 @@ def main() -> None:
     add("--size", default="base", help="preset (default: %(default)s)")
     add("--batch-size", type=count, default=8)
     add("--dropout", type=float, nargs="+", default=[0.1, 0.0])
-    add("--variants", default="", help="a regular expression: only the variants that it is found in")
     parser.set_defaults(rounds=5)
     options = parser.read()
     if options.quick:

@@ -146,9 +146,8 @@ def main() -> None:
         documents, left_out = Path(folder, "documents.jsonl"), LeftOut()
         read = read_documents(options.documents, left_out)[: 20 if options.quick else None]
         documents.write_text("".join(json.dumps(to_json(each)) + "\n" for each in read), encoding="utf-8")
-        wrong = f"{len(left_out.mentions):,} mentions with a wrong place are left out, and"
-        left = f"{len(read):,} documents; {wrong} {left_out.documents.total():,} documents.\n"
-        report.head.append(left)
+        wrong = f"{len(left_out.mentions):,} mentions with a wrong place and {left_out.documents.total():,} documents"
+        report.head.append(f"{len(read):,} documents; {wrong} are left out.\n")
         measure(options, report, documents)
     report.finish()
 

@@ -146,8 +146,7 @@ def speed(
     first = {feature.sentence: len(feature.word_ids) for feature in features}
     words = sum(len(feature.word_ids) for feature in features)
     sizes = {"sentences": len(file.sentences), "passes": len(features), "words": words}
-    sizes["entities"] = sum(len(feature.spans) for feature in features)
-    sizes["repeated"] = words - sum(first.values())
+    sizes |= {"entities": sum(len(each.spans) for each in features), "repeated": words - sum(first.values())}
     same = differences(compare(models, file))
     return {"rows": rows, "sizes": sizes, "sentences": len(file.sentences), "same": same}
 
