@@ -1,10 +1,6 @@
-"""Speed, memory and quality of the project beside others.
+"""Benchmarks that measure the project beside others, or ask a model what it knows.
 
-README.md  each benchmark: its command, and what is counted
-corpus     from the dump to the shards
-model      training
-tasks      fine-tuning and what it reads, linking
-evidence   what entities are worth
-harness    what all share
-results    dated results
+corpus, model, tasks, evidence  the scripts, with the workloads that they run in processes of their own
+harness                         the parts that all scripts share
+README.md, results              what each one counts, and what came out
 """

@@ -15,64 +15,67 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus.corpus import Runs, driver_amounts
-from benchmarks.corpus.full_dump import DRIVER_OF
+from benchmarks.corpus.corpus import Runs
 from benchmarks.harness.workloads import Record
 from workflows.planning.costs import Cost, Sample, take_sample, work_seconds
 
-# The benchmark's drivers as `workflows.planning.plan` has them, and how many of its units one of the benchmark's has.
-_DRIVERS = {
-    "text": ("text", 1e6),
-    "sample": ("sample", 1e6),
-    "links": ("links", 1.0),
-    "titles": ("titles", 1.0),
+DRIVERS = {
+    "FetchDump": "file",
+    "ExtractPages": "file",
+    "ResolveRedirects": "titles",
+    "ResolveLinks": "links",
+    "BuildEntityVocab": "links",
+    "BuildMentionTable": "text",
+    "TrainTokenizer": "sample",
+    "BuildSequences": "text",
 }
-_FILE = ("file", 1.0)
+_SAMPLE = 100e6  # the default of --tokenizer-characters
 _ON_SPARK = ("ResolveRedirects", "ResolveLinks", "BuildEntityVocab", "BuildMentionTable")
 _MAIN, _WORKERS = ("main", "runner"), ("spark worker", "worker")
 
 
 class Measured:
-    """What a benchmark found for the smallest and the largest of the made dumps, and for the real one."""
+    """The figures of the smallest and the largest of the made dumps, and of the real one."""
 
     def __init__(self, found: Record) -> None:
         self.runs, self.processes = Runs(found["runs"]), found["processes"]
         made = [dump for dump in found["dumps"] if "-linked-" in dump["name"]]
         self.small, self.large, self.real = made[0], made[-1], found["dumps"][0]
-        self._has = driver_amounts(self.runs, [self.small, self.large, self.real])
 
     def amount(self, dump: Record, driver: str) -> float:
-        """How much of a driver a dump has, in the units of `workflows.planning`."""
-        if driver not in _DRIVERS:
-            return float(dump["file_bytes"])
-        return _DRIVERS[driver][1] * self._has[dump["name"]][driver]
-
-    def figure(self, dump: Record, stage: str, name: str) -> float:
-        return self.runs.median(dump["name"], stage, name) or 0.0
+        """Return how much of a driver a dump has."""
+        stages = self.runs.of(dump["name"])[0]["stages"]
+        pages, titles = stages["ExtractPages"], stages["ResolveRedirects"]["rows"]["titles"]
+        has = {"file": dump["file_bytes"], "text": pages["text_bytes"], "links": pages["rows"]["links"]}
+        has |= {"sample": min(pages["text_bytes"], _SAMPLE), "titles": titles}
+        return float(has[driver])
 
     def line(self, stage: str, name: str, amounts: Callable[[Record], float]) -> tuple[float, float]:
-        """Where the line of a figure over some amount begins, and how much it rises for one."""
-        first, last = (self.figure(dump, stage, name) for dump in (self.small, self.large))
+        """Return where the line of a figure over some amount begins, and how much it rises for one."""
+        made = [self.runs.median(dump["name"], stage, name) or 0.0 for dump in (self.small, self.large)]
+        first, last = made
         begin, end = amounts(self.small), amounts(self.large)
         rise = max(0.0, (last - first) / (end - begin)) if end > begin else 0.0
         return max(0.0, first - rise * begin), rise
 
     def cost(self, stage: str, driver: str) -> Cost:
-        """What a stage costs by its driver."""
+        """Return the cost of a stage by its driver."""
 
         def amounts(dump: Record) -> float:
             return self.amount(dump, driver)
 
         def saved(name: str, start: float, rise: float) -> float:
-            """What the real dump took less than the line says, where Java has other settings for it."""
-            less = start + rise * amounts(self.real) - self.figure(self.real, stage, name)
+            """Return what the real dump took less than the line says, where Java has other settings for it."""
+            less = (
+                start + rise * amounts(self.real) - (self.runs.median(self.real["name"], stage, name) or 0.0)
+            )
             return round(max(0.0, less), 1) if stage in _ON_SPARK else 0.0
 
         start, seconds = self.line(stage, "cpu_seconds", amounts)
         begin, wall = self.line(stage, "seconds", amounts)
         figures, end = self.runs.of(self.large["name"])[0]["stages"][stage], amounts(self.large)
         return Cost(
-            driver=_DRIVERS.get(driver, _FILE)[0],
+            driver=driver,
             start=round(start, 1),
             begin=round(begin, 1),
             saved_start=saved("cpu_seconds", start, seconds),
@@ -87,21 +90,18 @@ class Measured:
 
 
 def costs(found: Record, sample: Sample) -> dict[str, Cost]:
-    """What each stage costs, by a benchmark's record and a sample of its dump."""
+    """Return the cost of each stage, by a benchmark's record and a sample of its dump."""
     measured = Measured(found)
-    result = {stage: measured.cost(stage, driver) for stage, driver in DRIVER_OF.items()}
+    result = {stage: measured.cost(stage, driver) for stage, driver in DRIVERS.items()}
     # How long pages take to extract depends on what is in them: the sample tells.
-    start, sampled = measured.line(
-        "ExtractPages", "cpu_seconds", lambda dump: sample.of(dump["file_bytes"]).seconds
-    )
-    result["ExtractPages"] = replace(
-        result["ExtractPages"], start=round(start, 1), seconds=0.0, sampled=_short(sampled)
-    )
-    return result
+    extract = "ExtractPages"
+    seconds = measured.line(extract, "cpu_seconds", lambda dump: sample.of(dump["file_bytes"]).seconds)
+    changes = {"start": round(seconds[0], 1), "seconds": 0.0, "sampled": _short(seconds[1])}
+    return {**result, extract: replace(result[extract], **changes)}
 
 
 def _alone(wall: float, work: float, processes: int) -> float:
-    """The share of the work that one process does alone: wall = work * (alone + (1 - alone) / processes)."""
+    """Return the share that one process does alone: wall = work * (alone + (1 - alone) / processes)."""
     share = (wall / work - 1 / processes) / (1 - 1 / processes) if work and processes > 1 else 1.0
     return round(min(1.0, max(0.0, share)), 2)
 
@@ -111,16 +111,15 @@ def _short(value: float) -> float:
 
 
 def tables(work: float, sample: Sample, stages: dict[str, Cost]) -> str:
-    """The text of costs.toml."""
+    """Return the text of costs.toml."""
 
     def table(name: str, values: dict[str, Any]) -> str:
         lines = (f"{key} = {json.dumps(value)}\n" for key, value in values.items() if value)
         return f"\n[{name}]\n{''.join(lines)}"
 
     dump = {name: round(value, 3) for name, value in asdict(sample).items()}
-    return f"work_seconds = {work:.3g}\n" + "".join(
-        [table("dump", dump), *(table(f"stages.{stage}", asdict(cost)) for stage, cost in stages.items())]
-    )
+    found = [table("dump", dump), *(table(f"stages.{stage}", asdict(cost)) for stage, cost in stages.items())]
+    return f"work_seconds = {work:.3g}\n{''.join(found)}"
 
 
 def main() -> None:

@@ -32,10 +32,7 @@ _TEXT = re.compile(rb"(<text[^>]*>).*(</text>)", re.DOTALL)
 
 @dataclass(frozen=True)
 class Dump:
-    """A dump file: its name within a run, bytes of uncompressed XML, and pages of every kind.
-
-    `copies` is how often each page of the source stands in it, `layout` "one stream" or "multistream".
-    """
+    """A dump file: its name within a run, uncompressed XML, pages of every kind, copies of each, and its layout."""
 
     name: str
     path: Path
@@ -46,17 +43,17 @@ class Dump:
 
     @property
     def megabytes(self) -> float:
-        """10^6 bytes of uncompressed XML."""
+        """Return 10^6 bytes of uncompressed XML."""
         return self.xml_bytes / 1e6
 
     def describe(self) -> dict[str, Any]:
-        """The dump without its place on this machine."""
+        """Return the dump without its place on this machine."""
         facts = {key: value for key, value in asdict(self).items() if key != "path"}
         return {**facts, "file_bytes": self.path.stat().st_size, "sha256": file_sha256(str(self.path))}
 
 
 def real_dump(path: Path) -> Dump:
-    """A dump as it lies there; it is read once, whole, to count."""
+    """Return a dump as it lies there; it is read once, whole, to count."""
     if not path.is_file():
         raise SystemExit(f"--data: no {path.name} in {path.parent}; its README.md describes it")
     xml = bz2.decompress(path.read_bytes())
@@ -64,7 +61,7 @@ def real_dump(path: Path) -> Dump:
 
 
 def almost_empty(source: Path, folder: Path) -> Dump:
-    """The head of a dump with one real redirect and one line of article: all that it costs is start-up."""
+    """Make the head of a dump with one real redirect and one line of article: all that it costs is start-up."""
     head, pages, tail = _split(source)
     redirect = next(page for page in pages if b"<redirect " in page)
     article = next(page for page in pages if b"<redirect " not in page)
@@ -77,7 +74,7 @@ def almost_empty(source: Path, folder: Path) -> Dump:
 def repeated(
     source: Path, folder: Path, copies: int, *, linked: bool = False, multistream: bool = False
 ) -> Dump:
-    """A dump with every page of the source `copies` times.
+    """Make a dump with every page of the source `copies` times.
 
     Copy n of a page has the title `<title> (copy n)`. With `linked` its links' targets have that ending, too, and its
     redirect's: titles, redirects, entities, missing pages, and the names that unpiped links show grow as the dump
@@ -99,7 +96,7 @@ def repeated(
 
 
 def _copies(pages: list[bytes], copies: int, linked: bool) -> Iterator[bytes]:
-    """Every page of every copy; ids of a copy grow by a power of ten above all of them."""
+    """Yield every page of every copy; ids of a copy grow by a power of ten above all of them."""
     places = [match for page in pages if (match := _PLACES.fullmatch(page))]
     if len(places) != len(pages):
         raise ValueError("a page without <title> before <id>")
@@ -114,7 +111,7 @@ def _copies(pages: list[bytes], copies: int, linked: bool) -> Iterator[bytes]:
 
 
 def link_within(page: bytes, ending: bytes, titles: Set[bytes]) -> bytes:
-    """A page's XML with the ending behind the targets of its links and of its redirect."""
+    """Return a page's XML with the ending behind the targets of its links and of its redirect."""
 
     def changed(match: re.Match[bytes]) -> bytes:
         stays = b":" in match[1] and match[1].replace(b"_", b" ").strip() not in titles
@@ -125,7 +122,7 @@ def link_within(page: bytes, ending: bytes, titles: Set[bytes]) -> bytes:
 
 
 def articles(path: str | Path, site: SiteInfo, *, allow_truncated: bool = False) -> Iterator[Page]:
-    """The pages of a dump that are no redirects."""
+    """Yield the pages of a dump that are no redirects."""
     for block in plan_blocks([str(path)], 16 << 20):
         for page in read_pages(block, site, Counter(), allow_truncated=allow_truncated):
             if isinstance(page, Page) and not page.redirect:
@@ -133,7 +130,7 @@ def articles(path: str | Path, site: SiteInfo, *, allow_truncated: bool = False)
 
 
 def _split(source: Path) -> tuple[bytes, list[bytes], bytes]:
-    """The XML before the first page, each page, and the XML behind the last."""
+    """Return the XML before the first page, each page, and the XML behind the last."""
     xml = bz2.decompress(source.read_bytes())
     pages = list(_PAGE.finditer(xml))
     if not pages:

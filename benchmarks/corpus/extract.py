@@ -1,4 +1,4 @@
-"""How fast `ExtractPages` is, beside other programs, in one run.
+"""How fast `ExtractPages` is, beside wikipedia2vec, in one run.
 
 Speed is 10^6 bytes of uncompressed XML a CPU second, from bz2 to what the program writes. README.md says what is
 measured and how.
@@ -7,90 +7,54 @@ measured and how.
 import argparse
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import chain, product
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 
 from benchmarks.corpus import dumps
-from benchmarks.corpus import extract_report as tables
 from benchmarks.corpus.dumps import EMPTY, LARGE, SMALL, Dump
-from benchmarks.corpus.extract_report import (
-    BZ2,
-    COPIES,
-    MWPARSERFROMHELL,
-    ORACLE,
-    OURS,
-    PHASES,
-    WIKIEXTRACTOR,
-    WIKIPEDIA2VEC,
-)
 from benchmarks.harness.measure import Measurement, adopt_orphans, measure
 from benchmarks.harness.options import Options
-from benchmarks.harness.report import Report, progress
+from benchmarks.harness.report import Number, Report, divide, equal_outputs, median, progress
 from benchmarks.harness.workloads import Record, command, environment
 
-PACKAGES = ("apache-beam", "marisa-trie", "mwparserfromhell", "psutil", "pyarrow")
+PACKAGES = ("apache-beam", "marisa-trie", "psutil", "pyarrow")
 TIMEOUT_SECONDS = 3600
+COPIES = (5, 20, 80)
+OURS = {f"ExtractPages --processes {count}": count for count in (1, 2)}
+WIKIPEDIA2VEC = {f"wikipedia2vec build-dump-db --pool-size {count}": count for count in (1, 2)}
+PAIRS = tuple(zip(WIKIPEDIA2VEC, OURS, strict=True))  # in the order of a round: theirs and ours in turn
+# What has to be left when the start-up is taken off, as a share of the start-up: less is noise. Wall time is noisier.
+LEAST_WORK = {"cpu": 0.25, "wall": 1.0}
 HEAD = f"""MB are 10^6 bytes; MB/s are MB of uncompressed XML a CPU second (user and system, all processes). Start-up is
 what the same command takes on the dump `{EMPTY}`. Medians over the runs of one interleaved session.
 """
 
 
-@dataclass(frozen=True)
-class Contestant:
-    """A program; `command` gives its words for a dump and a folder to write to, or None where it is absent."""
-
-    name: str
-    command: Callable[[Dump, str], list[str] | None]
-    is_peer: bool = False
-
-
-def contestants(peers: Path | None) -> list[Contestant]:
-    """All of them, in the order in which a round runs them: others and ours in turn."""
-
-    def ours(name: str, workload: str, *, blocks: bool = False, **arguments: Any) -> Contestant:
-        def words(dump: Dump, folder: str) -> list[str]:
-            more = {"folder": folder, "block_bytes": block_bytes(dump)} if blocks else {}
-            given = {"dump": str(dump.path), **arguments, **more}
-            return command("corpus.extract_workloads", workload, given)
-
-        return Contestant(name, words)
-
-    def wikipedia2vec(pool_size: int) -> Contestant:
-        def words(dump: Dump, folder: str) -> list[str] | None:
-            options = ["build-dump-db", "--pool-size", str(pool_size), str(dump.path), f"{folder}/dump.db"]
-            return [str(peers.with_name("wikipedia2vec")), *options] if peers else None
-
-        return Contestant(WIKIPEDIA2VEC[pool_size], words, is_peer=True)
-
-    def wikiextractor(dump: Dump, folder: str) -> list[str] | None:
-        options = ["--json", "--processes", "1", "-o", f"{folder}/out", "--links", str(dump.path)]
-        return [str(peers), "-m", "wikiextractor.WikiExtractor", *options] if peers else None
-
-    return [
-        wikipedia2vec(1),
-        ours(OURS[1], "extract_pages", blocks=True, processes=1),
-        wikipedia2vec(2),
-        ours(OURS[2], "extract_pages", blocks=True, processes=2),
-        ours(MWPARSERFROMHELL, "plain_mwparserfromhell"),
-        ours(PHASES, "phases", blocks=True),
-        ours(ORACLE, "oracle"),
-        Contestant(WIKIEXTRACTOR, wikiextractor, is_peer=True),
-        ours(BZ2, "decompress"),
-    ]
+def words_of(program: str, dump: Dump, folder: str, peers: Path | None) -> list[str]:
+    """Return the command of a program for a dump and a folder to write to."""
+    if count := OURS.get(program):
+        given = {
+            "dump": str(dump.path),
+            "folder": folder,
+            "block_bytes": block_bytes(dump),
+            "processes": count,
+        }
+        return command("corpus.extract_workloads", "extract_pages", given)
+    options = ["build-dump-db", "--pool-size", str(WIKIPEDIA2VEC[program])]
+    return [f"{peers.parent if peers else ''}/wikipedia2vec", *options, str(dump.path), f"{folder}/dump.db"]
 
 
 def block_bytes(dump: Dump) -> int:
-    """What `--block-size auto` gives dumps of up to 128 MiB; two blocks of the almost empty one, for two workers."""
+    """Return what `--block-size auto` gives dumps of up to 128 MiB; of the almost empty one a block a worker."""
     return -(-dump.path.stat().st_size // 2) if dump.name == EMPTY else 2 << 20
 
 
 def dumps_to_measure(data: Path, scratch: Path, *, quick: bool) -> list[Dump]:
-    """The almost empty dump, the real ones, and copies of the small one; `quick`: the small one alone."""
+    """Return the almost empty dump, the real ones, and copies of the small one; `quick`: the small one alone."""
     source = data / f"{SMALL}.xml.bz2"
     found = [dumps.real_dump(source)]
     if not quick:
@@ -100,53 +64,43 @@ def dumps_to_measure(data: Path, scratch: Path, *, quick: bool) -> list[Dump]:
     return [dumps.almost_empty(source, scratch), *found]
 
 
-def wanted(contestant: Contestant, dump: Dump) -> bool:
-    """Whether the contestant runs on the dump."""
-    if contestant.name in OURS.values():
-        return True
-    if dump.copies > 1:
-        return dump.copies == COPIES[0] and dump.layout == "one stream" and contestant.name != ORACLE
-    return dump.name != EMPTY or contestant.name not in (PHASES, ORACLE)
+def repetitions(program: str, dump: Dump, most: int) -> int:
+    """Return how often a program runs: wikipedia2vec on few copies, and on large copies ours once."""
+    if dump.copies > 1 and program not in OURS:
+        return most if dump.copies == COPIES[0] and dump.layout == "one stream" else 0
+    return 1 if dump.copies > COPIES[0] else most
 
 
-def repetitions(contestant: Contestant, dump: Dump, most: int) -> int:
-    """Large copies run once, and so do the slow yardsticks on a large dump."""
-    slow = contestant.name in (MWPARSERFROMHELL, ORACLE) and dump.megabytes > 50
-    return 1 if slow or dump.copies > COPIES[0] else most
-
-
-def run(contestant: Contestant, dump: Dump, scratch: Path) -> Record:
-    """Measure a contestant on a dump once; what ours wrote is counted and hashed outside of the measurement."""
-    own, output = environment(threads=1, ours=not contestant.is_peer), {}
+def run(program: str, dump: Dump, scratch: Path, peers: Path | None) -> Record:
+    """Measure a program on a dump once; what ours wrote is counted and hashed outside of the measurement."""
+    own, output = environment(threads=1, ours=program not in WIKIPEDIA2VEC), {}
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        words, result = contestant.command(dump, folder), Measurement(failure="absent: no --peers")
-        if words:
-            result = measure(words, own, timeout=TIMEOUT_SECONDS)
-        if not result.failure and contestant.name in OURS.values():
+        result = Measurement(failure="absent: no --peers")
+        if peers or program not in WIKIPEDIA2VEC:
+            result = measure(words_of(program, dump, folder, peers), own, timeout=TIMEOUT_SECONDS)
+        if not result.failure and program in OURS:
             output = read_output(Path(folder))
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     measured = {name: value for name, value in asdict(result).items() if name != "moments"}
     measured |= {"worker_rss_mb": result.worker_rss_mb(), "output_bytes": size, "output": output}
-    return {"dump": dump.name, "program": contestant.name, **measured}
+    return {"dump": dump.name, "program": program, **measured}
 
 
-def run_all(
-    measured: Sequence[Dump], entrants: Sequence[Contestant], most: int, scratch: Path
-) -> Iterator[Record]:
-    """Every contestant in turn, round after round; start-up is measured anew in each round of a small dump."""
+def run_all(measured: Sequence[Dump], most: int, scratch: Path, peers: Path | None) -> Iterator[Record]:
+    """Run every program in turn, round after round; start-up is measured anew in each round of a small dump."""
     empty, *others = measured
     for dump, repetition in product(others, range(1, most + 1)):
         of_round = [empty, dump] if dump.copies <= COPIES[0] else [dump]
-        for each, entrant in product(of_round, entrants):
-            if wanted(entrant, each) and repetition <= repetitions(entrant, each, most):
-                record = run(entrant, each, scratch)
+        for each, program in product(of_round, chain(*PAIRS)):
+            if repetition <= repetitions(program, each, most):
+                record = run(program, each, scratch, peers)
                 told = record["failure"] or f"{record['cpu_seconds']:.2f} CPU s"
-                progress(f"{each.name} {repetition} {entrant.name}: {told}")
+                progress(f"{each.name} {repetition} {program}: {told}")
                 yield {"repetition": repetition, **record}
 
 
 def read_output(folder: Path) -> Record:
-    """Rows of each table, and one SHA-256 over the names and contents of all Parquet files."""
+    """Return the rows of each table, and one SHA-256 over the names and contents of all Parquet files."""
     rows: dict[str, int] = {}
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.parquet")):
@@ -157,21 +111,91 @@ def read_output(folder: Path) -> Record:
     return {"rows": rows, "sha256": digest.hexdigest()}
 
 
+class Results:
+    """Medians over the repetitions of every program on every dump."""
+
+    def __init__(self, measured: Iterable[Dump], records: Sequence[Record]) -> None:
+        self.dumps = {dump.name: dump for dump in measured}
+        self.records = records
+
+    def runs(self, dump: str, *names: str) -> list[Record]:
+        return [r for r in self.records if r["dump"] == dump and r["program"] in names]
+
+    def median(self, dump: str, program: str, figure: str) -> Number:
+        """Return None where the program has no successful run."""
+        return median(record[figure] for record in self.runs(dump, program) if not record["failure"])
+
+    def seconds(self, dump: str, program: str, kind: str = "cpu", *, net: bool = False) -> Number:
+        """Return CPU or wall seconds; net: less the start-up, where enough is left to mean anything."""
+        seconds = self.median(dump, program, f"{kind}_seconds")
+        start_up = self.seconds(EMPTY, program, kind) if net else 0.0
+        if seconds is None or start_up is None or seconds - start_up < LEAST_WORK[kind] * start_up:
+            return None
+        return seconds - start_up
+
+    def speed(self, dump: str, program: str, *, net: bool = False) -> Number:
+        """Return MB of XML a CPU second."""
+        return divide(self.dumps[dump].megabytes, self.seconds(dump, program, net=net))
+
+
+def medians(results: Results) -> list[Record]:
+    """Return a row for every program on every dump."""
+    rows = []
+    for dump, program in product(results.dumps, chain(*PAIRS)):
+        if not (runs := results.runs(dump, program)):
+            continue
+        good = [record for record in runs if not record["failure"]]
+        times = [record["cpu_seconds"] for record in good]
+        row = {"dump": dump, "program": program, "runs": len(good)}
+        row["CPU s"] = results.seconds(dump, program)
+        row["spread"] = divide(max(times) - min(times), median(times)) if len(times) > 1 else None
+        row["wall s"] = results.seconds(dump, program, "wall")
+        row["MB/s"] = results.speed(dump, program)
+        row["MB/s less start-up"] = results.speed(dump, program, net=True) if dump != EMPTY else None
+        row["worker RSS MB"] = results.median(dump, program, "worker_rss_mb")
+        row["all PSS MB"] = results.median(dump, program, "tree_pss_mb")
+        row["others' cores"] = results.median(dump, program, "other_cores")
+        failures = dict.fromkeys(record["failure"] for record in runs if record["failure"])
+        rows.append({**row, "failure": "; ".join(failures)})
+    return rows
+
+
+def ratios(results: Results) -> list[Record]:
+    """Set ours against the others, with and without each one's start-up, and two processes against one."""
+    rows: list[Record] = []
+    for dump in [name for name in results.dumps if name != EMPTY]:
+        found = [
+            (f"MB/s: {a} / {b}", *(divide(*(results.speed(dump, x, net=n) for x in (a, b))) for n in (0, 1)))
+            for b, a in PAIRS
+        ]
+        walls = [divide(*(results.seconds(dump, own, "wall", net=n) for own in OURS)) for n in (0, 1)]
+        for what, gross, net in [*found, ("wall seconds: 1 process / 2 processes", *walls)]:
+            if gross is not None or net is not None:
+                rows.append({"ratio": what, "dump": dump, "with start-up": gross, "less start-up": net})
+    return rows
+
+
+def checks(results: Results) -> list[Record]:
+    """Check that equal input gave equal bytes, with 1 and 2 processes, and repeated pages as many times the rows."""
+    outputs = {name: [run["output"] for run in results.runs(name, *OURS)] for name in results.dumps}
+    found = [{"name": dump.name, "copies": dump.copies} for dump in results.dumps.values()]
+    return equal_outputs(found, outputs, SMALL)
+
+
 def fill(report: Report, options: argparse.Namespace, scratch: Path) -> None:
     """Measure everything, and add the tables that follow."""
-    rounds = 1 if options.quick else options.rounds
     measured = dumps_to_measure(options.data, scratch, quick=options.quick)
-    records = list(run_all(measured, contestants(options.peers), rounds, scratch))
-    results = tables.Results(measured, records)
-    for table in (tables.targets, tables.medians, tables.phases, tables.ratios, tables.checks):
+    records = list(run_all(measured, options.rounds, scratch, options.peers))
+    results = Results(measured, records)
+    for table in (medians, ratios, checks):
         report.add(table.__name__.capitalize(), table(results))
     report.add("Dumps", [dump.describe() for dump in measured])
     report.measured["measurements"] = records
 
 
 def main() -> None:
-    parser = Options("corpus.extract", __doc__, quick=f"{SMALL} only, once: for trying, not for results")
-    parser.take("dumps", "peers", "rounds", "scratch")
+    shared = ("data", "peers", "rounds", "scratch")
+    parser = Options("corpus.extract", __doc__, *shared, quick=f"{SMALL} only, once: not for results")
     options = parser.read()
     report = Report("Extraction", options, PACKAGES, options.peers)  # before orphans come here, too
     report.head.append(HEAD)

@@ -1,8 +1,7 @@
 """The stages from the dump to the shards, run as a user runs them, with the figures of each.
 
-Three commands: `luigi --module workflows BuildMentionTable` makes all tables, `... TrainTokenizer` a tokenizer, and
-`... BuildSequences` the shards, with the tokenizer that is given. A stage's own `run.json` says how long it took, and
-its time of change when it ended; what the processes held and worked in between is sampled from outside.
+A stage's own `run.json` says how long it took, and its time of change when it ended; what the processes held and
+worked in between is sampled from outside.
 """
 
 import json
@@ -28,6 +27,7 @@ class Stage(NamedTuple):
     writes: str = ""
 
 
+_PARAGRAPHS = "ExtractPages.paragraphs"
 STAGES = {
     "FetchDump": Stage("dump"),
     "ExtractPages": Stage("pages", "ExtractPages.pages_read", "pages paragraphs redirects rejected"),
@@ -35,10 +35,10 @@ STAGES = {
     "ResolveLinks": Stage("links", "ExtractPages.links ResolveRedirects.titles", "links"),
     "BuildEntityVocab": Stage("entity_vocab", "ResolveLinks.links", "entities aliases"),
     "BuildMentionTable": Stage(
-        "mentions", "ExtractPages.paragraphs ResolveLinks.links", "mentions page_names targets"
+        "mentions", f"{_PARAGRAPHS} ResolveLinks.links", "mentions page_names targets"
     ),
-    "TrainTokenizer": Stage("tokenizer", "ExtractPages.paragraphs", "word_types"),
-    "BuildSequences": Stage("sequences", "ExtractPages.paragraphs", "sequences held_out"),
+    "TrainTokenizer": Stage("tokenizer", _PARAGRAPHS, "word_types"),
+    "BuildSequences": Stage("sequences", _PARAGRAPHS, "sequences held_out"),
 }
 ALL = "all"
 SCRATCH = ".scratch"  # where Spark sets aside, in the work directory
@@ -51,7 +51,7 @@ _SAMPLING_SHARE = 0.04
 def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *of_spark: str, processes: int) -> Record:
     """Run all stages in an empty work directory: the figures of each and of all, or the failure.
 
-    Flags `of_spark` are for what runs on Spark.
+    The flags `of_spark` are for the commands that run on Spark.
     """
     flags = ["--dump", str(dump.path), "--workdir", str(workdir)]
     flags += ["--preset", "base", "--processes", str(processes)]
@@ -75,24 +75,18 @@ def run_stages(dump: Dump, workdir: Path, tokenizer: Path, *of_spark: str, proce
         "bytes": sum(path.stat().st_size for path in workdir.rglob("*") if path.is_file()),
     }
     failure = "; ".join(result.failure for result in results if result.failure)
-    record: Record = {"dump": dump.name, "failure": failure}
-    record |= {"other_cores": max(result.other_cores for result in results), "stages": {ALL: whole}}
+    stages = {ALL: whole}
     if not failure:
-        record["stages"] |= stage_records(workdir, [result.moments for result in results], whole["seconds"])
-    return record
-
-
-def stage_folder(workdir: Path, stage: str) -> Path:
-    """The folder of the only run of a stage in a work directory."""
-    found = sorted(workdir.glob(f"{STAGES[stage].folder}-*/manifest.json"))
-    if len(found) != 1:
-        raise ValueError(f"{workdir}: {len(found)} finished folders of {stage}; wanted one")
-    return found[0].parent
+        stages |= stage_records(workdir, [result.moments for result in results], whole["seconds"])
+    others = max(result.other_cores for result in results)
+    return {"dump": dump.name, "failure": failure, "other_cores": others, "stages": stages}
 
 
 def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: float) -> dict[str, Record]:
-    """The figures of each stage, in the order of the stages; `whole`: the seconds of all."""
-    folders = {stage: stage_folder(workdir, stage) for stage in STAGES}
+    """Return the figures of each stage, in the order of the stages; `whole`: the seconds of all."""
+    folders = {
+        name: next(workdir.glob(f"{stage.folder}-*/manifest.json")).parent for name, stage in STAGES.items()
+    }
     manifests = {stage: json.loads((path / "manifest.json").read_bytes()) for stage, path in folders.items()}
     records = {}
     for stage, folder in folders.items():
@@ -113,7 +107,7 @@ def stage_records(workdir: Path, commands: Sequence[Sequence[Moment]], whole: fl
 
 
 def rows_of(stage: str, manifests: Mapping[str, Record]) -> Record:
-    """Rows that a stage reads and writes; None where its input is no table."""
+    """Return the rows that a stage reads and writes; None where its input is no table."""
     read = []
     for source, name in (word.split(".") for word in STAGES[stage].reads.split()):
         counts = manifests[source].get("facts", {}) | manifests[source]["rows"]
@@ -123,7 +117,7 @@ def rows_of(stage: str, manifests: Mapping[str, Record]) -> Record:
 
 
 def within(commands: Sequence[Sequence[Moment]], begin: float, end: float) -> Record:
-    """Memory and CPU seconds between two points of time; what no look fell into is None."""
+    """Return memory and CPU seconds between two points of time; what no look fell into is None."""
     moments = [moment for command in commands for moment in command if begin <= moment.time <= end]
     sizes = {role: [moment.rss_mb.get(role) or 0.0 for moment in moments] for role in ROLES}
     cpu = sum(cpu_at(command, end) - cpu_at(command, begin) for command in commands if command)
@@ -136,6 +130,6 @@ def within(commands: Sequence[Sequence[Moment]], begin: float, end: float) -> Re
 
 
 def cpu_at(moments: Sequence[Moment], when: float) -> float:
-    """CPU seconds that a command had taken at a time, between the two looks around it in proportion."""
+    """Return the CPU seconds that a command had taken at a time, in proportion between the two looks around it."""
     taken = np.maximum.accumulate([moment.cpu_seconds for moment in moments])
     return float(np.interp(when, [moment.time for moment in moments], taken, left=0.0))

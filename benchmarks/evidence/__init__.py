@@ -1,11 +1,5 @@
-"""What pretrained entities are worth: probes that docs/explanation/evidence.md describes.
+"""Probes of what a pretrained model knows of held-out pages.
 
-known_entities  held-out entities that a model names right among all
-disambiguation  held-out links among the targets of their texts
-ambiguous       the mentions of these links, and a file of them
-words_around    the baseline of these: words around an entity's links
-relatedness     how alike entities are, beside what people say
-fine_tuning     what entities bring to tasks with few examples
-linking         gold mentions among their candidates
-gold_mentions   the documents of these, and the bag of words
+known_entities                held-out entities that a model names among all
+disambiguation, words_around  held-out links among the targets of their texts, beside a bag of words
 """

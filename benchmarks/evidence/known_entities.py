@@ -6,7 +6,6 @@ Entities are hidden as `model.evaluation` hides them. All known entities compete
 """
 
 import math
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from benchmarks.evidence.disambiguation import interval
-from benchmarks.harness.options import Options, absolute, count
+from benchmarks.harness.options import Options, count
 from benchmarks.harness.report import Record, Report, progress
 from model.data.held_out import HeldOut
 from model.luke.batch import IGNORED
@@ -32,19 +31,17 @@ BATCH = 32
 
 
 def beyond(held_out: HeldOut, share: float) -> HeldOut:
-    """The held-out sequences without those of the first pages, that share of all."""
+    """Return the held-out sequences without those of the first pages, that share of all."""
     pages = np.concatenate([batch.column("page_id").to_numpy() for batch in held_out.corpus.batches])
     kept = np.flatnonzero([not is_held_out(int(page), share) for page in pages])
     if not len(kept):
-        raise ValueError(
-            f"--beyond {share}: no held-out page is left; build the sequences with a larger --held-out"
-        )
+        raise ValueError(f"--beyond {share}: no held-out page is left; build with a larger --held-out")
     return replace(held_out, kept=kept)
 
 
 @torch.no_grad()
 def asked(module: LukeForPretraining, held_out: HeldOut, rounds: int) -> Record:
-    """Of each known entity that is asked for: its page, label, rank among the known, and commonest known target."""
+    """Return of each known entity that is asked for: page, label, rank among the known, commonest known target."""
     places = [(epoch, index) for epoch in range(rounds) for index in held_out.sample(len(held_out))]
     masker, corpus, found = held_out.make_masker(hides_words=False), held_out.corpus, []
     with evaluating(module):
@@ -60,7 +57,7 @@ def asked(module: LukeForPretraining, held_out: HeldOut, rounds: int) -> Record:
 
 
 def rows_of(found: Sequence[Record], training_counts: NDArray[np.int64]) -> list[Record]:
-    """By how often training annotates an entity: how many are asked, and the shares of models and of the table."""
+    """Return by how often training annotates an entity: how many are asked, and the shares of models and table."""
     first = found[0]
     seen = training_counts[first["label"]]
     rows = []
@@ -81,30 +78,25 @@ def rows_of(found: Sequence[Record], training_counts: NDArray[np.int64]) -> list
 
 
 def band(least: int, most: int | None) -> str:
-    """A band in words."""
+    """Return a band in words."""
     return f"{least:,} or more" if most is None else "never" if most == 0 else f"{least} to {most}"
 
 
-def main(arguments: list[str]) -> None:
-    """Ask all models and write the report."""
-    options = Options("evidence.known_entities", __doc__)
-    options.take("sequences", "tokenizer", "threads")
-    options.add_argument("--links", type=absolute, required=True, help="folder of ResolveLinks")
-    options.add_argument("--mentions", type=absolute, required=True, help="folder of BuildMentionTable")
-    options.add_argument("--models", type=absolute, nargs="+", required=True, help="folders of pretraining")
-    options.add_argument(
-        "--beyond", type=float, default=0.0, help="leave out the first pages, this share of all"
-    )
-    options.add_argument("--rounds", type=count, default=1, help="how often each sequence is masked")
-    chosen = options.read(arguments)
+def main() -> None:
+    shared = ("sequences", "links", "mentions", "tokenizer", "models", "threads")
+    options = Options("evidence.known_entities", __doc__, *shared)
+    add = options.add_argument
+    add("--beyond", type=float, default=0.0, help="leave out the first pages, this share of all")
+    add("--rounds", type=count, default=1, help="how often each sequence is masked")
+    chosen = options.read()
+    if not chosen.models:
+        options.error("give --models: folders of pretraining")
     torch.set_num_threads(chosen.threads)
     with tempfile.TemporaryDirectory() as folder:
-        commonest = Path(folder) / "commonest.arrow"
-        folders = {
-            name: str(getattr(chosen, name)) for name in ("sequences", "links", "mentions", "tokenizer")
-        }
-        write_commonest(str(commonest), **folders)
-        held_out = beyond(open_held_out(chosen.sequences, commonest, chosen.models[0]), chosen.beyond)
+        table = Path(folder) / "commonest.arrow"
+        names = ("sequences", "links", "mentions", "tokenizer")
+        write_commonest(str(table), **{name: str(getattr(chosen, name)) for name in names})
+        held_out = beyond(open_held_out(chosen.sequences, table, chosen.models[0]), chosen.beyond)
         found = []
         for model in chosen.models:
             progress(f"{model}")
@@ -120,4 +112,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

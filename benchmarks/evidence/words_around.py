@@ -16,26 +16,22 @@ Integers = NDArray[np.int64]
 class WordsAround:
     """The words around each entity's links in training, and around a mention, as tf-idf vectors of length 1."""
 
-    def __init__(
-        self, words: csr_matrix, places: Integers, spans: Integers, entities: int, *, sublinear: bool
-    ) -> None:
-        """Learn from texts.
-
-        Args:
-            words: how often each text has each word: (texts, words).
-            places: of each link (entity, text).
-            spans: of each word that a link spans (entity, word).
-            entities: how many there are.
-            sublinear: whether the logarithm of counts is taken.
-        """
+    def __init__(self, training: Corpus, *, sublinear: bool) -> None:
+        """Learn from sequences; `sublinear` takes the logarithm of counts."""
+        places, spans = list[tuple[int, int]](), list[tuple[int, int]]()
+        for index in range(len(training)):
+            each = training[index]
+            links = zip(each.entity_ids.tolist(), each.entity_starts, each.entity_ends, strict=True)
+            for label, start, end in links:
+                places.append((label, index))
+                spans += [(label, word) for word in each.word_ids[start:end].tolist()]
+        words, entities = words_of(training, range(len(training))), training.facts.entity_vocab_size
         self.weigh = TfidfTransformer(sublinear_tf=sublinear).fit(words)
-        around = counted(places, (entities, words.shape[0])) @ words - counted(
-            spans, (entities, words.shape[1])
-        )
-        self.entities: csr_matrix = self.weigh.transform(around)
+        around = counted(places, (entities, words.shape[0])) @ words
+        self.entities: csr_matrix = self.weigh.transform(around - counted(spans, (entities, words.shape[1])))
 
     def cosines(self, around: csr_matrix, candidates: Sequence[Integers]) -> list[Floats]:
-        """The cosine of the words of each mention's candidates with those around it: (mentions, words)."""
+        """Return the cosines of the words of each mention's candidates with those around it: (mentions, words)."""
         vectors = self.weigh.transform(around)
         return [
             np.asarray((self.entities[each] @ vectors[row].T).todense()).ravel()
@@ -43,50 +39,26 @@ class WordsAround:
         ]
 
 
-def around_links(training: Corpus, *, sublinear: bool) -> WordsAround:
-    """The words of sequences around their links."""
-    places, spans = annotations(training)
-    words = words_of(training, range(len(training)))
-    return WordsAround(words, places, spans, training.facts.entity_vocab_size, sublinear=sublinear)
-
-
 def around_mentions(corpus: Corpus, mentions: Sequence[tuple[int, int]]) -> csr_matrix:
-    """How often each word stands around mentions, which are (sequence, place in it): (mentions, words)."""
+    """Count the words around mentions, which are (sequence, place in it): (mentions, words)."""
     spans = []
     for row, (index, place) in enumerate(mentions):
         sequence = corpus[index]
         own = sequence.word_ids[sequence.entity_starts[place] : sequence.entity_ends[place]]
         spans += [(row, int(word)) for word in own]
     words = words_of(corpus, [index for index, _ in mentions])
-    return words - counted(np.array(spans), words.shape)
+    return words - counted(spans, words.shape)
 
 
 def words_of(corpus: Corpus, indices: Sequence[int]) -> csr_matrix:
-    """How often each sequence has each word: (sequences, words)."""
-    return word_counts([corpus[index].word_ids for index in indices], corpus.facts.word_vocab_size)
-
-
-def annotations(corpus: Corpus) -> tuple[Integers, Integers]:
-    """Of each annotation (label, sequence), and of each word that one spans (label, word)."""
-    places, spans = list[tuple[int, int]](), list[tuple[int, int]]()
-    for index in range(len(corpus)):
-        each = corpus[index]
-        for label, start, end in zip(
-            *(column.tolist() for column in (each.entity_ids, each.entity_starts, each.entity_ends)),
-            strict=True,
-        ):
-            places.append((label, index))
-            spans += [(label, word) for word in each.word_ids[start:end].tolist()]
-    return np.array(places), np.array(spans)
-
-
-def word_counts(texts: Sequence[Integers], words: int) -> csr_matrix:
-    """How often each text has each word: (texts, words)."""
+    """Count the words of each sequence: (sequences, words)."""
+    texts = [corpus[index].word_ids for index in indices]
     rows = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
-    return counted(np.stack([rows, np.concatenate(texts)], axis=1), (len(texts), words))
+    pairs = np.stack([rows, np.concatenate(texts)], axis=1)
+    return counted(pairs, (len(texts), corpus.facts.word_vocab_size))
 
 
-def counted(pairs: Integers, shape: tuple[int, int]) -> csr_matrix:
-    """How often each (row, column) is among the pairs (n, 2)."""
-    rows, columns = pairs.reshape(-1, 2).T
+def counted(pairs: Integers | Sequence[tuple[int, int]], shape: tuple[int, int]) -> csr_matrix:
+    """Count how often each (row, column) is among the pairs."""
+    rows, columns = np.array(pairs).reshape(-1, 2).T
     return coo_matrix((np.ones(len(rows)), (rows, columns)), shape).tocsr()

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from benchmarks.harness.workloads import ROOT, Record
 
-_PEER_PACKAGES = ("lmdb", "mwparserfromhell", "wikiextractor", "wikipedia2vec")
+_OF_PEERS = "import importlib.metadata as m, sys; print(sys.version.split()[0], m.version('wikipedia2vec'))"
 
 
 def environment_facts(packages: Iterable[str], peers: Path | None = None) -> Record:
-    """Machine, commit and load, and the versions of these packages and of those in the peers' Python."""
+    """Return machine, commit, load, and the versions of these packages and of those in the peers' Python."""
     cpu, memory = platform.processor(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     machine: Record = {"cores": os.cpu_count(), "memory GB": round(memory / 1e9, 1)}
     if sys.platform == "linux":
@@ -30,7 +30,7 @@ def environment_facts(packages: Iterable[str], peers: Path | None = None) -> Rec
     folders = ("pipeline", "model", "tasks", "workflows", "benchmarks")
     return {
         "machine": {"cpu": cpu, **machine, "system": platform.platform()},
-        "versions": versions | (_peer_versions(peers) if peers else {}),
+        "versions": versions | ({"peers": ask([str(peers), "-c", _OF_PEERS])} if peers else {}),
         "commit": ask(["git", "rev-parse", "--short=12", "HEAD"]),
         "changed": bool(ask(["git", "status", "--porcelain", "--", *folders])),
         "load before": os.getloadavg()[0],
@@ -44,20 +44,8 @@ def version(package: str) -> str:
         return "absent"
 
 
-def _peer_versions(python: Path) -> dict[str, str]:
-    lines = ask([str(python), "-m", "pip", "list", "--format=freeze"]).splitlines()
-    found = dict(line.split("==") for line in lines if "==" in line)
-    known = {f"peers: {name}": found[name] for name in _PEER_PACKAGES if name in found}
-    return {"peers: python": ask([str(python), "--version"]), **known}
-
-
-def commit() -> str:
-    """What is measured, with a + where files differ from it."""
-    return ask(["git", "describe", "--always", "--abbrev=12", "--dirty=+"])
-
-
 def ask(command: Sequence[str]) -> str:
-    """What a command prints; "" where it fails."""
+    """Return the output of a command; "" where it fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
@@ -65,7 +53,7 @@ def ask(command: Sequence[str]) -> str:
 
 
 def describe(facts: Record, load_after: float) -> str:
-    """The facts as lines of Markdown."""
+    """Return the facts as lines of Markdown."""
 
     def listed(values: Record) -> str:
         return "; ".join(f"{key} {value}" for key, value in values.items())

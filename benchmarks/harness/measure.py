@@ -2,15 +2,15 @@
 
 import contextlib
 import ctypes
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,10 +32,9 @@ _ROLES = {
 
 @dataclass(frozen=True)
 class Moment:
-    """A command's processes at one look: seconds since the epoch, and sizes in 10^6 bytes.
+    """A look at a command's processes: seconds since the epoch, CPU seconds so far, and sizes in 10^6 bytes.
 
-    `cpu_seconds` is what they and their ended children have taken so far, `pss_mb` the sum of their proportional
-    sizes, `rss_mb` the largest resident size by role, `scratch_mb` what lies in their folder for scratch.
+    `pss_mb` is the sum of proportional sizes, `rss_mb` the largest resident size by role, `scratch_mb` the folder's.
     """
 
     time: float
@@ -47,17 +46,11 @@ class Moment:
 
 @dataclass
 class Measurement:
-    """What a command took; sizes in 10^6 bytes.
+    """The costs of a command; sizes in 10^6 bytes.
 
-    Attributes:
-        failure: why it failed; "" where it did not.
-        cpu_seconds: user and system time of all its processes.
-        wall_seconds: from its start to its end.
-        other_cores: how many processors were busy with something else, on average: the noise.
-        tree_pss_mb: the largest sum of the processes' proportional sizes.
-        rss_mb: the largest resident size that a process of a role ever had, by the kernel's high-water mark.
-        answer: the last line of its output where that is a JSON object.
-        moments: each look at its processes.
+    `cpu_seconds` are user and system time of all its processes, `other_cores` the processors that were busy with
+    something else, on average. `tree_pss_mb` is the largest sum of proportional sizes, `rss_mb` the largest resident
+    size that a process of a role ever had, by the kernel's high-water mark. `moments` are the looks at its processes.
     """
 
     failure: str = ""
@@ -66,11 +59,10 @@ class Measurement:
     other_cores: float = 0.0
     tree_pss_mb: float = 0.0
     rss_mb: dict[str, float] = field(default_factory=dict)
-    answer: dict[str, Any] = field(default_factory=dict)
     moments: list[Moment] = field(default_factory=list, repr=False)
 
     def worker_rss_mb(self) -> float:
-        """The largest process that does the work: a Beam worker, the runner where it works in memory, or any."""
+        """Return the largest process that works: a Beam worker, the runner where it works in memory, or any."""
         sizes = self.rss_mb
         return sizes.get("worker") or sizes.get("runner") or max(sizes.values(), default=0.0)
 
@@ -82,13 +74,9 @@ def adopt_orphans() -> None:
 
 
 def measure(
-    command: Sequence[str],
-    environment: Mapping[str, str],
-    *,
-    timeout: float,
-    sampling_share: float = 0.01,
+    command: Sequence[str], environment: Mapping[str, str], *, timeout: float, sampling_share: float = 0.01,
     scratch: Path | None = None,
-) -> Measurement:
+) -> Measurement:  # fmt: skip
     """Run a command in the project's root and measure it with all its descendants. Call `adopt_orphans` before.
 
     Looking at the processes, and at the folder `scratch`, takes `sampling_share` of a processor at most.
@@ -101,35 +89,25 @@ def measure(
             process = subprocess.Popen(command, env=dict(environment), cwd=ROOT, **files)
         except OSError as error:
             return Measurement(failure=f"cannot be started: {error.strerror}")
+        look = partial(_sample, process.pid, result.rss_mb, scratch)
         try:
-            _watch(process, result, begin, timeout, sampling_share, scratch)
-        except BaseException:
+            _watch(process, result, begin + timeout, sampling_share, look)
+        finally:
             _kill_descendants()
-            raise
         others = _busy_seconds() - busy - result.cpu_seconds
         result.other_cores = max(0.0, others / (time.perf_counter() - begin))
         result.tree_pss_mb = max((moment.pss_mb for moment in result.moments), default=0.0)
-        last = _last_line(output)
         if process.returncode and not result.failure:
             # Results hold no paths of the machine.
-            told = re.sub(r"(?<![\w<])/[^\s'\"]*/", "", _last_line(errors) or last)
+            told = re.sub(r"(?<![\w<])/[^\s'\"]*/", "", _last_line(errors) or _last_line(output))
             result.failure = f"exit status {process.returncode}: {told[:300]}"
-        with contextlib.suppress(ValueError):
-            answer = json.loads(last)
-            result.answer = answer if isinstance(answer, dict) else {}
     return result
 
 
-def _watch(
-    process: subprocess.Popen[bytes],
-    result: Measurement,
-    begin: float,
-    timeout: float,
-    share: float,
-    scratch: Path | None,
-) -> None:
+def _watch(process: Any, result: Measurement, end: float, share: float, sample: Callable[[], Moment]) -> None:
     """Look at the processes until all have ended, those that outlive the command, too; count their CPU seconds."""
-    end, look = begin + timeout, begin + _FIRST_LOOK_SECONDS
+    begin = time.perf_counter()
+    look = begin + _FIRST_LOOK_SECONDS
     while True:
         try:
             pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -143,17 +121,19 @@ def _watch(
                 result.wall_seconds, end = now - begin, now + _GRACE_SECONDS
             continue
         if now > end:
-            result.failure = result.failure if result.wall_seconds else f"not finished after {timeout:.0f} s"
+            result.failure = (
+                result.failure if result.wall_seconds else f"not finished after {end - begin:.0f} s"
+            )
             _kill_descendants()
         elif now > look and not result.wall_seconds:
-            result.moments.append(_sample(process.pid, result.rss_mb, scratch))
+            result.moments.append(sample())
             look = time.perf_counter()
             look += max(_SAMPLE_SECONDS, (look - now) / share)
         time.sleep(_WAIT_SECONDS)
 
 
 def _busy_seconds() -> float:
-    """CPU seconds that the whole machine has worked."""
+    """Return the CPU seconds that the whole machine has worked."""
     times = psutil.cpu_times()
     return float(sum(times) - times.idle - getattr(times, "iowait", 0) - getattr(times, "guest", 0))
 
@@ -185,7 +165,7 @@ def _sample(root: int, largest: dict[str, float], scratch: Path | None) -> Momen
 
 
 def folder_mb(folder: Path) -> float:
-    """What lies in a folder, in 10^6 bytes; files may go while they are counted."""
+    """Return the size of a folder in 10^6 bytes; files may go while they are counted."""
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):

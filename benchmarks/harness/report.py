@@ -1,4 +1,4 @@
-"""What follows from measurements: medians, ratios, targets, checks, and the report with its tables."""
+"""Medians, ratios and checks of measurements, and the report with its tables."""
 
 import argparse
 import datetime
@@ -17,7 +17,7 @@ Number = float | None
 
 
 def median(values: Iterable[Number]) -> Number:
-    """Of the values that are known; None where there is none."""
+    """Return the median of the values that are known; None where there is none."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
@@ -26,15 +26,8 @@ def divide(a: Number, b: Number) -> Number:
     return a / b if a is not None and b else None
 
 
-def target(what: str, found: Number, *, least: Number = None, most: Number = None, **more: Any) -> Record:
-    """What was wanted and what was found; `met` is None where it was not measured."""
-    wanted, words = (most, "at most") if least is None else (least, "at least")
-    met = None if found is None else found <= wanted if least is None else found >= wanted
-    return {"target": f"{what}, {words}", **more, "wanted": wanted, "found": found, "met": met}
-
-
 def equal_losses(rows: Iterable[Record], kind: Callable[[Record], str]) -> list[Record]:
-    """Whether rows of a kind, which share weights, batch and masks, have the same loss; a single one is no check."""
+    """Check that rows of a kind, which share weights, batch and masks, have the same loss; a single one is no check."""
     losses: dict[str, list[float]] = {}
     for row in rows:
         if row.get("loss") is not None:
@@ -47,10 +40,8 @@ def equal_losses(rows: Iterable[Record], kind: Callable[[Record], str]) -> list[
     return found
 
 
-def equal_outputs(
-    dumps: Iterable[Record], outputs: Mapping[str, Sequence[Record]], once: str
-) -> list[Record]:
-    """Whether equal input gave equal bytes, and repeated pages as many times the rows of the dump `once`.
+def equal_outputs(dumps: Iterable[Record], outputs: Mapping[str, Any], once: str) -> list[Record]:
+    """Check that equal input gave equal bytes, and repeated pages as many times the rows of the dump `once`.
 
     An output of a dump has its `sha256` and the `rows` of each table; it is empty where the run failed.
     """
@@ -69,12 +60,12 @@ def equal_outputs(
 
 
 def progress(what: str) -> None:
-    """A line for whoever waits."""
+    """Print a line for whoever waits."""
     print(f"{datetime.datetime.now():%H:%M:%S} {what}", file=sys.stderr, flush=True)
 
 
 def table(rows: Sequence[Record]) -> str:
-    """Rows as a Markdown table that can be read as it is."""
+    """Return rows as a Markdown table that can be read as it is."""
     if not rows:
         return "(nothing measured)\n"
     columns = []
@@ -94,17 +85,13 @@ def _cell(value: Any) -> str:
         return "yes" if value else "NO"
     if isinstance(value, float):
         return f"{value:.2f}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {count:,}" for key, count in value.items())
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
 class Report:
-    """What a benchmark found: sections in the order in which they are read, and all measurements behind them.
+    """The results of a benchmark: sections in the order in which they are read, and all measurements behind them.
 
-    Attributes:
-        measured: what the JSON holds beside the sections.
-        head: paragraphs before the first section.
+    `measured` is what the JSON holds beside the sections, `head` the paragraphs before the first section.
     """
 
     def __init__(
@@ -119,16 +106,16 @@ class Report:
         self.sections: dict[str, tuple[str, list[Record]]] = {}
 
     def add(self, name: str, rows: Iterable[Record], text: str = "") -> None:
-        """A section with a table below its text; a section of the same name is replaced."""
+        """Add a section with a table below its text; a section of the same name is replaced."""
         self.sections[name] = (text, list(rows))
 
     def note_failure(self, what: str, found: Record) -> None:
-        """A note where a workload failed."""
+        """Add a note where a workload failed."""
         if "failure" in found:
             self.notes.append(f"{what}: {found['failure']}")
 
     def text(self) -> str:
-        """The report for reading."""
+        """Return the report for reading."""
         facts = describe(self.environment, os.getloadavg()[0])
         parts = [f"# {self.title}, {self.date}\n", f"`{self.options.command}`\n", facts, *self.head]
         for name, (text, rows) in self.sections.items():
@@ -139,7 +126,7 @@ class Report:
         return "\n".join(parts)
 
     def write(self) -> None:
-        """The JSON, and the Markdown beside it, each whole or not at all."""
+        """Write the JSON, and the Markdown beside it, each whole or not at all."""
         record = {"date": self.date, "command": self.options.command, "environment": self.environment}
         record |= {"notes": self.notes, **self.measured, "load after": os.getloadavg()[0]}
         record |= {name.lower(): rows for name, (_, rows) in self.sections.items()}
@@ -152,7 +139,7 @@ class Report:
             aside.replace(path)
 
     def finish(self) -> None:
-        """Write and print the report; a check that failed makes the command fail, a missed target does not."""
+        """Write and print the report; a check that failed makes the command fail."""
         self.write()
         print(self.text())
         _, checks = self.sections.get("Checks", ("", []))

@@ -3,7 +3,6 @@
 Only the standard library is imported, so that what a workload measures of itself is its own.
 """
 
-import gc
 import json
 import os
 import re
@@ -19,36 +18,33 @@ Record = dict[str, Any]
 
 
 def serve(*workloads: Callable[..., Record]) -> None:
-    """In the child: do the workload that the command line names with its arguments, and print a line of JSON."""
+    """Do, in the child, the workload that the command line names with its arguments, and print a line of JSON."""
     known = {workload.__name__: workload for workload in workloads}
     print(json.dumps(known[sys.argv[1]](**json.loads(sys.argv[2]))))
 
 
 def command(module: str, workload: str, arguments: Mapping[str, Any]) -> list[str]:
-    """The words that make a module in `benchmarks` do one of its workloads."""
+    """Return the words that make a module in `benchmarks` do one of its workloads."""
     return [sys.executable, "-m", f"benchmarks.{module}", workload, json.dumps(arguments)]
 
 
 def environment(*, threads: int | None = None, ours: bool = True) -> dict[str, str]:
-    """The caller's environment without other settings of Python; `ours` has this checkout's code in front."""
+    """Return the caller's environment without its settings of Python; `ours` has this checkout's code in front."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     kept |= {"PYTHONPATH": str(ROOT)} if ours else {}
     return kept | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
 
 
 def run(
-    module: str,
-    workload: str,
-    arguments: Mapping[str, Any],
-    threads: int | None = None,
+    module: str, workload: str, arguments: Mapping[str, Any], threads: int | None = None,
     seconds: float | None = None,
-) -> Record:
-    """What a workload answers; {"failure": ...} where it did not end well, or not within so many seconds."""
+) -> Record:  # fmt: skip
+    """Return the answer of a workload; {"failure": ...} where it did not end well, or not within so many seconds."""
     return ask(command(module, workload, arguments), environment(threads=threads), seconds)
 
 
 def ask(words: Sequence[str | Path], own: Mapping[str, str], seconds: float | None = None) -> Record:
-    """The same for any command that prints a line of JSON, such as a script that another Python runs."""
+    """Return the same of any command that prints a line of JSON, such as a script that another Python runs."""
     try:
         done = subprocess.run(words, env=own, cwd=ROOT, capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -61,14 +57,14 @@ def ask(words: Sequence[str | Path], own: Mapping[str, str], seconds: float | No
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
-    """What the work gives, and its seconds by the wall's clock and by that of the processors (all threads)."""
+    """Return the work's result, and its seconds by the wall's clock and by that of the processors (all threads)."""
     begin, cpu = time.perf_counter(), time.process_time()
     value = work()
     return value, {"seconds": time.perf_counter() - begin, "cpu_seconds": time.process_time() - cpu}
 
 
 def in_turn(methods: Mapping[str, Callable[[], Any]], rounds: int) -> list[Record]:
-    """A row for each method in each round."""
+    """Return a row for each method in each round."""
     return [
         {"round": number, "variant": name, **timed(method)[1]}
         for number in range(rounds)
@@ -76,14 +72,8 @@ def in_turn(methods: Mapping[str, Callable[[], Any]], rounds: int) -> list[Recor
     ]
 
 
-def steady_collector() -> None:
-    """The garbage collector as in the workers of the pipeline."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-
-
 def kernel_size(name: str, pid: int | str = "self") -> float:
-    """A size of a process in 10^6 bytes as Linux tells it: VmRSS, or VmHWM for the largest so far; 0 elsewhere."""
+    """Return a size of a process in 10^6 bytes as Linux tells it: VmRSS, or VmHWM for the largest so far; else 0."""
     status = Path(f"/proc/{pid}/status")
     text = status.read_text(encoding="utf-8") if status.is_file() else ""
     found = re.search(rf"{name}:\s+(\d+) kB", text)

@@ -1,8 +1,6 @@
-"""Training. A module `x_workloads` is what `x` measures inside of a process of its own.
+"""Training beside transformers: on the CPU, and on one GPU.
 
-step, workloads                 a training step beside transformers'
-pretrain, pretrain_workloads    a whole run: tokens a second, loader, checkpoints
-ranks, ranks_workloads          gradients of several processes beside torch's
-gpu, gpu_workloads, gpu_tables  what `make gpu` runs on a GPU
-estimate                        what a GPU would take, counted without one
+step, workloads                 forward, losses, backward
+pretrain, pretrain_workloads    a whole step of pretraining
+gpu, gpu_workloads, gpu_tables  all of it on one GPU
 """

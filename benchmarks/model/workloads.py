@@ -1,6 +1,5 @@
-"""What `step.py` measures inside of a process of its own: steps of our models beside transformers'."""
+"""Models of both implementations, and the steps of them that `step.py` measures in a process of its own."""
 
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 
 from benchmarks.harness.workloads import Record, kernel_size, serve, timed
 from model.data.shards import Corpus
-from model.exchange.keys import from_transformers
+from model.hf.keys import from_transformers
 from model.luke.batch import Batch
 from model.luke.config import LukeConfig, preset
 from model.luke.encoder import attention_kernel
@@ -18,10 +17,11 @@ from model.luke.flat import FlatBatch, padded
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
 from model.pretraining.recipes import PAPER_RECIPE
-from model.pretraining.throughput import matrix_rate, synchronize, training_flops, work_of
+from model.pretraining.throughput import work_of
 
 ENTITIES = 500_000
-THEIRS, ATTENTIONS, LAYOUTS = "transformers", ("original", "entity-aware"), ("padded", "unpadded")
+OURS, THEIRS = "ours", "transformers"
+AWARE, ORIGINAL = "entity-aware", "original"
 
 
 @dataclass(frozen=True)
@@ -33,57 +33,48 @@ class Sample:
 
     @classmethod
     def of(cls, flat: FlatBatch, pad_id: int) -> "Sample":
-        """Both forms of a batch that lies on the CPU."""
+        """Return both forms of a batch that lies on the CPU."""
         return cls(flat, padded(flat, pad_id))
 
     def to(self, device: torch.device | str) -> "Sample":
-        """The same on another device."""
         return Sample(self.flat.to(device), self.padded.to(device))
+
+    def facts(self) -> Record:
+        """Return the real words and entities, and the places of the padded form."""
+        work, entities = work_of(self.flat.shape), self.padded.entity_ids
+        places = self.padded.word_ids.numel() + (0 if entities is None else entities.numel())
+        return {"words": work.words, "entities": work.entities, "places": places}
 
 
 Step = Callable[[Sample], Tensor]
 
 
-def variants(with_theirs: bool) -> list[str]:
-    """The rows of the benchmark: who, attention, layout."""
-    theirs = [f"{THEIRS} {attention} padded" for attention in ATTENTIONS]
-    ours = [f"ours {attention} {layout}" for attention in ATTENTIONS for layout in LAYOUTS]
-    return (theirs if with_theirs else []) + ours
+def variants() -> list[str]:
+    """Return the rows of the benchmark: who, attention, layout."""
+    theirs = [f"{THEIRS} {attention} padded" for attention in (ORIGINAL, AWARE)]
+    layouts = ("padded", "unpadded")
+    return theirs + [f"{OURS} {attention} {layout}" for attention in (ORIGINAL, AWARE) for layout in layouts]
 
 
 def make_config(size: str, variant: str, dropout: float) -> LukeConfig:
-    """The preset with the released vocabularies' sizes."""
+    """Return the preset with the released vocabularies' sizes."""
     changes = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
-    changes["use_entity_aware_attention"] = "entity-aware" in variant
+    changes["use_entity_aware_attention"] = AWARE in variant
     return replace(preset(size), entity_vocab_size=ENTITIES, **changes)
 
 
 def make_theirs(config: LukeConfig) -> nn.Module:
-    """transformers' model; eager is the only attention that it has."""
+    """Return transformers' model, with the tied table that it wants; eager is the only attention that it has."""
     import transformers
 
     values = {name: value for name, value in asdict(config).items() if name != "entity_head"}
-    return transformers.LukeForMaskedLM(transformers.LukeConfig(**values))
-
-
-class LongestLoader(Loader):
-    """A loader of the longest of the first thousands of sequences, the longest first, over and over."""
-
-    @functools.cached_property
-    def longest(self) -> list[int]:
-        """Their indices."""
-        length = {index: len(self.corpus[index].word_ids) for index in range(min(4096, len(self.corpus)))}
-        return sorted(length, key=lambda index: -length[index])
-
-    def indices(self, step: int) -> list[tuple[int, int]]:
-        """The (epoch, index) of each sequence of a step."""
-        size, length = self.recipe.batch_size, len(self.longest)
-        places = [divmod(position, length) for position in range(step * size, (step + 1) * size)]
-        return [(epoch, self.longest[place]) for epoch, place in places]
+    module = transformers.LukeForMaskedLM(transformers.LukeConfig(**values))
+    module.lm_head.decoder.weight = module.luke.embeddings.word_embeddings.weight
+    return module
 
 
 def set_dropout(module: nn.Module, dropout: float) -> None:
-    """The same dropout everywhere."""
+    """Set the same dropout everywhere."""
     for part in module.modules():
         if isinstance(part, nn.Dropout):
             part.p = dropout
@@ -92,7 +83,7 @@ def set_dropout(module: nn.Module, dropout: float) -> None:
 
 
 def their_step(module: nn.Module) -> Step:
-    """Loss of transformers' model on the padded batch."""
+    """Return the loss of transformers' model on the padded batch."""
 
     def step(sample: Sample) -> Tensor:
         batch = sample.padded
@@ -108,25 +99,19 @@ def their_step(module: nn.Module) -> Step:
     return step
 
 
-def our_step(module: LukeForPretraining, variant: str) -> Step:
-    """Loss of our model."""
+def our_step(module: LukeForPretraining, variant: str = "unpadded") -> Step:
+    """Return the loss of our model."""
     is_packed = variant.endswith("unpadded")
-
-    def step(sample: Sample) -> Tensor:
-        return sum(module(sample.flat if is_packed else sample.padded).losses.values())
-
-    return step
+    return lambda sample: sum(module(sample.flat if is_packed else sample.padded).losses.values())
 
 
-def same_weights(config: LukeConfig, names: list[str], device: str) -> dict[str, tuple[nn.Module, Step]]:
-    """Models for all variants that share one set of weights, so that they fit beside each other and agree."""
+def same_weights(config: LukeConfig, names: list[str]) -> dict[str, tuple[nn.Module, Step]]:
+    """Return models for all variants that share one set of weights, so that they fit beside each other and agree."""
     found: dict[str, tuple[nn.Module, Step]] = {}
     theirs = make_theirs(replace(config, use_entity_aware_attention=True))
-    theirs.lm_head.decoder.weight = theirs.luke.embeddings.word_embeddings.weight
-    theirs.to(device)
     state = theirs.state_dict()
     for name in names:
-        own = replace(config, use_entity_aware_attention="entity-aware" in name)
+        own = replace(config, use_entity_aware_attention=AWARE in name)
         if name.startswith(THEIRS):
             module = theirs if own.use_entity_aware_attention else make_theirs(own)
             if module is not theirs:
@@ -144,83 +129,57 @@ def same_weights(config: LukeConfig, names: list[str], device: str) -> dict[str,
     return found
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What all measurements of a run have in common; away from the CPU in bf16 and on the longest sequences."""
-
-    size: str
-    sequences: str
-    batch_size: int
-    device: str
-    threads: int
-
-    def autocast(self) -> torch.autocast:
-        return torch.autocast(self.device, torch.bfloat16, enabled=self.device != "cpu")
-
-    def batches(self) -> Iterator[Sample]:
-        """Batches of real sequences as pretraining sees them, or the longest of the first thousands."""
-        recipe = replace(PAPER_RECIPE, batch_size=self.batch_size, micro_batch_size=self.batch_size)
-        make = Loader if self.device == "cpu" else LongestLoader
-        loader = make(Corpus(Path(self.sequences)), recipe, profile="fixed", seed=0, entities=True)
-        for step in range(len(loader.corpus) // self.batch_size):
-            yield Sample.of(loader(step)[0].batch, loader.corpus.facts.pad_id).to(self.device)
-
-    def step(self, module: nn.Module, step: Step, batch: Sample) -> float:
-        """Forward, both losses, backward; the gradients are dropped, the optimiser is left out."""
-        with self.autocast():
-            loss = step(batch)
-        loss.backward()
-        synchronize(torch.device(self.device))
-        for parameter in module.parameters():
-            parameter.grad = None
-        return float(loss.detach())
+def batches(sequences: str, size: int) -> Iterator[Sample]:
+    """Yield batches of real sequences as pretraining sees them."""
+    recipe = replace(PAPER_RECIPE, batch_size=size, micro_batch_size=size)
+    loader = Loader(Corpus(Path(sequences)), recipe, profile="fixed", seed=0, entities=True)
+    for step in range(len(loader.corpus) // size):
+        yield Sample.of(loader(step)[0].batch, loader.corpus.facts.pad_id)
 
 
-def speed(*, rounds: int, dropouts: list[float], names: list[str], **common: object) -> Record:
-    """Seconds of each variant, round by round, in turn on the same batch."""
-    setting = Setting(**common)
-    torch.set_num_threads(setting.threads)
+def whole_step(module: nn.Module, step: Step, batch: Sample) -> float:
+    """Go forward, through both losses, and backward; the gradients are dropped, the optimiser is left out."""
+    loss = step(batch)
+    loss.backward()
+    for parameter in module.parameters():
+        parameter.grad = None
+    return float(loss.detach())
+
+
+def speed(
+    *, size: str, sequences: str, batch_size: int, threads: int, rounds: int, dropouts: list[float],
+    names: list[str],
+) -> Record:  # fmt: skip
+    """Measure the seconds of each variant, round by round, in turn on the same batch."""
+    torch.set_num_threads(threads)
     torch.manual_seed(0)
-    device, stream = torch.device(setting.device), setting.batches()
-    models = same_weights(make_config(setting.size, "", 0.0), names, setting.device)
+    models = same_weights(make_config(size, "", 0.0), names)
     turns = [(dropout, name, *models[name]) for dropout in dropouts for name in names]
-    rows, kernels, warm = [], {}, next(stream)
-    for dropout, name, module, step in turns:
-        set_dropout(module, dropout)
-        if isinstance(module, LukeForPretraining):
-            with setting.autocast():
-                kernels[f"{name}, dropout {dropout}"] = attention_kernel(module.luke, device)
-        for _ in range(0 if setting.device == "cpu" else 3):
-            setting.step(module, step, warm)
-    for number in range(rounds):
-        batch = next(stream)
-        work = work_of(batch.flat.shape)
-        places = batch.padded.word_ids.numel() + batch.padded.entity_ids.numel()
+    rows, kernels = [], {}
+    for number, batch in zip(range(rounds), batches(sequences, batch_size), strict=False):
         for dropout, name, module, step in turns:
             set_dropout(module, dropout)
+            if name.startswith(OURS) and not number:
+                kernels[f"{name}, dropout {dropout}"] = attention_kernel(module.luke, torch.device("cpu"))
             torch.manual_seed(number)
-            loss, seconds = timed(lambda m=module, s=step, b=batch: setting.step(m, s, b))
-            row = {"round": number, "dropout": dropout, "variant": name, "loss": loss, **seconds}
-            row |= {"words": work.words, "entities": work.entities, "places": places}
-            flops = training_flops(make_config(setting.size, name, dropout), work)
-            rows.append(row | {"flops": flops})
-    rate = matrix_rate(device, torch.float32 if setting.device == "cpu" else torch.bfloat16)
-    return {"rows": rows, "kernels": kernels, "product_flops": rate}
+            loss, seconds = timed(lambda m=module, s=step, b=batch: whole_step(m, s, b))
+            row = {"round": number, "dropout": dropout, "variant": name, "loss": loss}
+            rows.append(row | seconds | batch.facts())
+    return {"rows": rows, "kernels": kernels}
 
 
-def memory(*, name: str, dropout: float, **common: object) -> dict[str, float]:
-    """10^6 bytes of a process that has this variant alone: when the model is there, and at most in a step."""
-    setting = Setting(**common)
-    torch.set_num_threads(setting.threads)
-    config, is_theirs = make_config(setting.size, name, dropout), name.startswith(THEIRS)
-    with torch.device(setting.device):
-        module = make_theirs(config) if is_theirs else LukeForPretraining(config)
-    module.train()
-    step = their_step(module) if is_theirs else our_step(module, name)
-    batch = next(setting.batches())
-    loaded = reset_peak(setting.device)
-    setting.step(module, step, batch)
-    return {"loaded_mb": loaded, "peak_mb": peak(setting.device)}
+def memory(
+    *, size: str, sequences: str, batch_size: int, threads: int, name: str, dropout: float
+) -> dict[str, float]:
+    """Measure 10^6 bytes of a process that has this variant alone: when the model is there, and at most in a step."""
+    torch.set_num_threads(threads)
+    config = make_config(size, name, dropout)
+    module = make_theirs(config) if name.startswith(THEIRS) else LukeForPretraining(config)
+    step = their_step(module) if name.startswith(THEIRS) else our_step(module, name)
+    batch = next(batches(sequences, batch_size))
+    loaded = reset_peak("cpu")
+    whole_step(module.train(), step, batch)
+    return {"loaded_mb": loaded, "peak_mb": peak("cpu")}
 
 
 def reset_peak(device: str) -> float:
@@ -233,7 +192,7 @@ def reset_peak(device: str) -> float:
 
 
 def peak(device: str) -> float:
-    """The high-water mark in 10^6 bytes."""
+    """Return the high-water mark in 10^6 bytes."""
     return torch.cuda.max_memory_allocated() / 1e6 if device != "cpu" else kernel_size("VmHWM")
 
 

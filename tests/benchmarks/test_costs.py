@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.corpus.costs import costs, tables
-from benchmarks.corpus.full_dump import DRIVER_OF
+from benchmarks.corpus.costs import DRIVERS, costs, tables
 from workflows.planning.costs import Cost, Sample, estimate
 
 SAMPLE = Sample(file=2e6, text=5e6, links=6e4, titles=1e3, seconds=4)
@@ -20,10 +19,10 @@ def record() -> dict[str, Any]:
     for name, copies, less in (("wiki", 1, 1), ("wiki-linked-1x", 1, 0), ("wiki-linked-8x", 8, 0)):
         size = copies * 2e6
         dumps.append({"name": name, "xml_bytes": size, "file_bytes": size, "copies": copies})
-        has = {"XML": size, "text": 2.5 * size, "links": size, "titles": size / 10}
+        has = {"file": size, "text": 2.5 * size, "links": size, "titles": size / 10}
         has["sample"] = min(has["text"], 100e6)
         stages: dict[str, Any] = {}
-        for stage, driver in DRIVER_OF.items():
+        for stage, driver in DRIVERS.items():
             work = RISE * has[driver] / 1e6
             stages[stage] = {
                 "seconds": 5 - less + work * 0.75,
@@ -40,7 +39,7 @@ def record() -> dict[str, Any]:
 
 def test_costs_give_back_what_was_measured() -> None:
     found = costs(record(), SAMPLE)
-    assert set(found) == set(DRIVER_OF)
+    assert set(found) == set(DRIVERS)
     memory = {"process": 150e6, "worker": 70e6}
     saved = {"saved_start": 2, "saved_begin": 1}
     wanted = Cost("links", start=7, begin=5, **saved, seconds=RISE, alone=0.5, **memory, disk=2, scratch=1)

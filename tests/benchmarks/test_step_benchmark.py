@@ -4,23 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.harness.workloads import run
 from benchmarks.model import step as script
 from benchmarks.model import workloads
 from tests.support.flat_batches import random_flat
 from tests.support.models import TINY
 
-SETTING = workloads.Setting(size="tiny", sequences="", batch_size=1, device="cpu", threads=1)
 
-
-def row(variant: str, number: int, seconds: float, **changes: float) -> dict[str, object]:
+def row(variant: str, number: int, seconds: float, loss: float = 3.0) -> dict[str, object]:
+    kind = {"variant": variant, "round": number, "dropout": 0.0, "loss": loss, "seconds": seconds}
     cpu_seconds = 2 * seconds if variant.startswith("ours") else seconds
-    sizes = {"words": 90, "entities": 10, "places": 120, "flops": 1e12, "cpu_seconds": cpu_seconds}
-    return (
-        sizes
-        | {"variant": variant, "round": number, "dropout": 0.0, "seconds": seconds, "loss": 3.0}
-        | changes
-    )
+    return kind | {"words": 90, "entities": 10, "places": 120, "cpu_seconds": cpu_seconds}
 
 
 ROWS = [
@@ -37,22 +30,14 @@ def test_speeds_are_of_real_tokens_and_compared_by_fastest_and_median() -> None:
     assert (ours["x transformers, fastest"], ours["x transformers, median"]) == (2.5, 4.0)
 
 
-def test_targets_say_what_was_missed_and_what_was_not_measured() -> None:
+def test_memory_is_set_against_the_same_attention() -> None:
     sizes = [
         {"variant": "transformers original padded", "dropout": 0.0, "loaded_mb": 100.0, "peak_mb": 400.0},
         {"variant": "ours original unpadded", "dropout": 0.0, "loaded_mb": 100.0, "peak_mb": 320.0},
         {"variant": "ours entity-aware unpadded", "dropout": 0.0, "failure": "signal 9"},
     ]
-    rows = script.targets(script.speed_rows(ROWS), script.memory_rows(sizes))
-    found = [(line["found"], line["met"]) for line in rows]
-    assert found == [(2.5, True), (0.8, False), (None, None)]
-
-
-def test_targets_on_a_gpu() -> None:
-    rows = [row("ours original unpadded", 0, 2.0), row("ours entity-aware unpadded", 0, 3.0)]
-    ratio, share = script.gpu_targets(rows, 1e12)
-    assert (ratio["found"], ratio["met"]) == (1.5, False)
-    assert (share["found"], share["met"]) == (0.5, True)
+    found = [line["share of transformers' peak"] for line in script.memory_rows(sizes)]
+    assert found == [1.0, 0.8, None]
 
 
 def test_models_that_disagree_fail_the_check() -> None:
@@ -63,22 +48,17 @@ def test_models_that_disagree_fail_the_check() -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_variants_share_weights_and_agree(dropout: float) -> None:
-    names = workloads.variants(with_theirs=True)
+    names = workloads.variants()
     config = replace(TINY, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    models = workloads.same_weights(config, names, "cpu")
+    models = workloads.same_weights(config, names)
     batch = workloads.Sample.of(random_flat([(9, 2), (13, 5), (4, 1)], TINY), TINY.pad_token_id)
     tables = {next(module.parameters()).data_ptr() for module, _ in models.values()}
     assert (len(models), len(tables)) == (6, 1)
     losses = {}
     for name, (module, step) in models.items():
         workloads.set_dropout(module, dropout)
-        losses[name] = SETTING.step(module, step, batch)
+        losses[name] = workloads.whole_step(module, step, batch)
         assert all(parameter.grad is None for parameter in module.parameters())
-    for attention in workloads.ATTENTIONS:
+    for attention in (workloads.ORIGINAL, workloads.AWARE):
         found = {round(loss, 4) for name, loss in losses.items() if f" {attention} " in name}
         assert (len(found) == 1) == (dropout == 0)
-
-
-def test_a_workload_that_fails_says_why() -> None:
-    found = run(script.MODULE, "memory", {"nothing": 1})
-    assert "required" in found["failure"]
