@@ -248,12 +248,8 @@ REFUSED = [
         {"masked_words": 0, "masked_entities": 0},
         "masked_word_share and masked_entity_share are 0: there is nothing",
     ),
-    ({"entity_start": "zero"}, "entity_start is 'zero', but must be one of auto, contexts, titles, random"),
+    ({"entity_start": "zero"}, "entity_start is 'zero', but must be one of auto, titles, random"),
     ({"entity_start": "titles"}, "entity_start is 'titles', but without a base model words say nothing yet"),
-    (
-        {"entity_start": "contexts"},
-        "entity_start is 'contexts', but without a base model words say nothing yet",
-    ),
     ({"precision": "fp8"}, "precision is 'fp8', but must be one of auto, float32, bf16"),
 ]
 
@@ -430,7 +426,6 @@ def test_no_flag_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("start", "profile", "wanted"),
     [
-        ("contexts", "fixed", "contexts"),
         ("titles", "fixed", "titles"),
         ("random", "fixed", "random"),
         ("auto", "fixed", "titles"),
@@ -454,7 +449,7 @@ def test_how_entities_start_reaches_the_model(
     corpus = Corpus(sequences)
     module, _ = build_model(corpus.facts, choose("tiny", base_model=options["base_model"]), seed=1)
     if wanted != "random":
-        begin_with_words(module, corpus, wanted)
+        begin_with_words(module, corpus)
     assert all(torch.equal(tensor, found[0][name]) for name, tensor in module.state_dict().items())
     record = json.loads((tmp_path / "out" / "pretraining.json").read_text())
     assert record["recipe"]["entity_start"] == wanted, "as it was resolved"

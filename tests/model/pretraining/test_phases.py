@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from model.data.held_out import HeldOut
+from model.hf.load import read_pretrained
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
 from model.pretraining import phases as watch
-from model.pretraining.evaluation import evaluate, read_pretrained
+from model.pretraining.evaluation import evaluate
 from model.pretraining.phases import prepare
 from model.pretraining.recipes import RECIPES
 from model.training.metrics_log import read_lines

@@ -11,15 +11,7 @@ from torch import nn
 from model.luke.batch import IGNORED
 from model.luke.heads import LukeForPretraining
 from model.pretraining import ranking as scoring
-from model.pretraining.ranking import (
-    Answers,
-    Scores,
-    above_own,
-    candidate_logits,
-    entity_figures,
-    score,
-    word_figures,
-)
+from model.pretraining.ranking import Answers, Scores, above_own, entity_figures, score, word_figures
 from tests.support.models import TINY
 
 
@@ -61,20 +53,6 @@ def test_scores_equal_sorted_full_logits(
     assert found.ranks_among_known.tolist() == known.tolist()
     assert found.losses == pytest.approx(losses, rel=1e-5)
     assert len(set(found.ranks.tolist())) > 3, "the ranks differ"
-
-
-def test_logits_of_candidates_are_those_of_the_whole_head(module: LukeForPretraining) -> None:
-    """A state may have no candidates, and a candidate may be there twice."""
-    head, table = head_of(module, "entity")
-    states = torch.randn(4, TINY.hidden_size)
-    candidates = [np.array(each, np.int64) for each in ([3, 11, 3], [], [5], [0, 4])]
-    found = candidate_logits(head, states, table, candidates)
-    with torch.no_grad():
-        logits = head(states, table)
-    assert [len(each) for each in found] == [3, 0, 1, 2]
-    for row, rows in enumerate(candidates):
-        np.testing.assert_allclose(found[row], logits[row, rows], atol=1e-6)
-    assert candidate_logits(head, states[:0], table, []) == []
 
 
 def test_ties_share_the_best_rank_and_no_number_has_the_worst() -> None:

@@ -26,7 +26,7 @@ from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.configuration import Configuration, choose
 from model.pretraining.loader import Loader, MicroBatch, Step
 from model.pretraining.phases import PhaseTraining, Settings, moved
-from model.pretraining.recipes import PAPER_RECIPE, RECIPES, TITLES, Phase
+from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
 from model.pretraining.start import begin_with_words, build_model
 from model.training.checkpoints import hold
 from model.training.metrics_log import read_lines
@@ -164,7 +164,7 @@ def test_a_resumed_run_does_not_begin_its_entities_again(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
-    options: dict[str, Any] = {"base_model": str(tmp_path / "base"), "entity_start": "contexts"}
+    options: dict[str, Any] = {"base_model": str(tmp_path / "base"), "entity_start": "titles"}
     run(sequences, tmp_path / "whole", **options)
     undo = interrupt_at(monkeypatch, 5)
     with pytest.raises(KeyboardInterrupt):
@@ -561,7 +561,7 @@ def begun(sequences: Path, configuration: Configuration) -> dict[str, torch.Tens
     corpus = Corpus(sequences)
     module, _ = build_model(corpus.facts, configuration, seed=1)
     if configuration.entities:
-        begin_with_words(module, corpus, TITLES)
+        begin_with_words(module, corpus)
     return module.state_dict()
 
 

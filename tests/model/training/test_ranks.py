@@ -105,11 +105,11 @@ def finish(processes: list[ForkServerProcess]) -> list[int]:
     return [forked.end(process) for process in processes]
 
 
-@pytest.mark.parametrize("start_of_entities", ["random", "contexts"])
+@pytest.mark.parametrize("start_of_entities", ["random", "titles"])
 def test_two_processes_equal_one(sequences: Path, tmp_path: Path, start_of_entities: str) -> None:
     """Also around a base model, where entities begin with words and are alone asked for: a process may have none."""
     changes: dict[str, object] = {}
-    if start_of_entities == "contexts":
+    if start_of_entities == "titles":
         words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
         changes = {"base_model": str(tmp_path / "base"), "masked_word_share": 0.0, "predicts_unknown": False}
         changes["entity_start"] = start_of_entities
