@@ -40,29 +40,25 @@ class Architecture:
     """A fine-tuned model of transformers: its linear layer's name, how many states it takes in, its bias.
 
     The states are [h_entity], [h_head; h_tail], [h_first; h_last; h_entity], and each word's. `task` is what its
-    tokenizer calls the classification of entities; those have a pooler, too. `pipeline` is the hub's word for it.
+    tokenizer calls the classification of entities; those have a pooler, too.
     """
 
     layer: str
     states: int
     bias: bool
-    pipeline: str
     task: str | None = None
 
 
 ARCHITECTURES = {
-    "LukeForEntityClassification": Architecture(
-        "classifier", 1, bias=True, pipeline="text-classification", task="entity_classification"
-    ),
+    "LukeForEntityClassification": Architecture("classifier", 1, bias=True, task="entity_classification"),
     "LukeForEntityPairClassification": Architecture(
-        "classifier", 2, bias=False, pipeline="text-classification", task="entity_pair_classification"
+        "classifier", 2, bias=False, task="entity_pair_classification"
     ),
     "LukeForEntitySpanClassification": Architecture(
-        "classifier", 3, bias=True, pipeline="token-classification", task="entity_span_classification"
+        "classifier", 3, bias=True, task="entity_span_classification"
     ),
-    "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True, pipeline="question-answering"),
+    "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True),
 }
-
 
 # What RoBERTa and BERT have of a LUKE: no entities, and one query.
 WORDS_ALONE = re.compile(r"luke\.(embeddings|encoder)\.(?!.*\.(w2e|e2w|e2e)_query\.)")

@@ -184,7 +184,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
-    VERSION = 6
+    VERSION = 7
 
     lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 
