@@ -49,7 +49,7 @@ def model_scores(
         seed=SEED,
         word_share=0.0,
         entity_share=1.0,
-        hides_unknown=False,
+        masks_unknown=False,
     )
     of_sequence: dict[int, list[int]] = {}
     for number, mention in enumerate(mentions):
@@ -63,7 +63,7 @@ def model_scores(
             chosen = indices[first : first + batch_size]
             masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen]
             batch = collate(masked, max_mention_words=facts.max_mention_words, entities=True)
-            states, labels = module.asked(batch.to(device))[ENTITY_LOSS]
+            states, labels = module.masked_states(batch.to(device))[ENTITY_LOSS]
             rows, counter = dict[int, int](), itertools.count()
             for index, each in zip(chosen, masked, strict=True):
                 hidden = np.flatnonzero(each.entity_labels != IGNORED).tolist()

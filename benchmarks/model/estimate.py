@@ -134,7 +134,7 @@ def count(config: LukeConfig, tokens: int) -> dict[str, list[float]]:
         mark(module, counts)
         with counts:
             with torch.autocast("cpu", torch.bfloat16):
-                asked = module.asked(FlatBatch(numbers, shape))
+                asked = module.masked_states(FlatBatch(numbers, shape))
                 counts.part = "heads"
                 losses = [loss(*module.heads[name], *of) for name, of in asked.items()]
             counts.part = "backward"

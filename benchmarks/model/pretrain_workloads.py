@@ -18,7 +18,7 @@ from model.data.shards import Corpus
 from model.luke.config import LukeConfig, preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader, MicroBatch
-from model.pretraining.phases import moved, prepare
+from model.pretraining.phases import prepare, to_device
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
 from model.pretraining.start import is_word_side
 from model.pretraining.throughput import Work, matrix_rate, synchronize, training_flops, work_of
@@ -120,7 +120,7 @@ class Loop:
 
     def ours(self, part: MicroBatch) -> dict[str, Tensor]:
         """Each loss is a sum over the whole step's labels by their count."""
-        batch = moved(part.batch, self.module, self.device)
+        batch = to_device(part.batch, self.module, self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16"):
             found: dict[str, Tensor] = self.module(batch, part.totals).losses
         return found

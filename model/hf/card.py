@@ -1,4 +1,4 @@
-"""The model card of an export, README.md: what the model is, from what it was made, and a program that asks it."""
+"""The model card of an export, README.md: what the model is, from what it was made, and a program that uses it."""
 
 import html
 import json
@@ -27,13 +27,13 @@ def program(architecture: str, name: str, *, is_bert: bool, has_entities: bool =
     code = TEXTS["load"].format(name=name)
     if architecture not in (MASKED, QUESTIONS) and (is_bert or not has_entities):
         return f"```python\n{code}```\n\n{TEXTS['bert' if has_entities else 'words']}"
-    more, asked = "", dict(TEXTS["asked"][architecture])
+    more, example = "", dict(TEXTS["examples"][architecture])
     if architecture == MASKED:
         more = "entities = tokenizer.entity_vocab\n"
         if is_bert:
             code, more = f"import json\n{code}", TEXTS["by_hand"]
-            asked["given"] = asked["given"].partition(", entity_spans")[0]
-    return f"```python\n{code}{TEXTS['ask'].format(more=more, **asked)}```\n"
+            example["given"] = example["given"].partition(", entity_spans")[0]
+    return f"```python\n{code}{TEXTS['use'].format(more=more, **example)}```\n"
 
 
 def model_card(
@@ -107,7 +107,7 @@ def fine_tuned_card(
     names = [name for name in ("precision", "recall", "f1", "exact_match") if name in scores.get("dev", {})]
     rows = [(name, *(scores[split].get(name, "") for split in splits)) for name in names]
     settings = {name: values[name] for name in ("task", "variant", "preset", "profile", "seed")}
-    return f"""{metadata({"pipeline_tag": TEXTS["asked"][architecture]["pipeline"], "metrics": names})}
+    return f"""{metadata({"pipeline_tag": TEXTS["examples"][architecture]["pipeline"], "metrics": names})}
 # LUKE, fine-tuned: {escape(values["task"].replace("_", " "))}
 
 LUKE ({TEXTS["paper"]}), loaded with transformers' {name}. Labels: {escape(", ".join(values["labels"])) or "none"}.

@@ -91,9 +91,7 @@ def load_fine_tuned(path: str) -> FineTuned:
     values, folder = read_transformers(path)
     name = (values.get("architectures") or ["none"])[0]
     if name not in ARCHITECTURES:
-        hint = "; a pretrained model is fine-tuned before it is asked" * name.endswith(
-            ("ForMaskedLM", "Model")
-        )
+        hint = "; a pretrained model has to be fine-tuned first" * name.endswith(("ForMaskedLM", "Model"))
         raise ValueError(f"{path}: architecture {name!r}, wanted one of {', '.join(ARCHITECTURES)}{hint}")
     config = keys.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=1
@@ -113,7 +111,7 @@ def load_fine_tuned(path: str) -> FineTuned:
 
 
 def read_temperature(values: Mapping[str, Any], source: str) -> float:
-    """What config.json says of probabilities; 1 where it says nothing."""
+    """The temperature of probabilities in config.json; 1 where there is none."""
     temperature = values.get(TEMPERATURE, 1.0)
     if type(temperature) not in (int, float) or not 0 < temperature < math.inf:
         raise ValueError(f"{source}: {TEMPERATURE} is {temperature!r}; wanted a number above 0")

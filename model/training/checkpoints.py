@@ -213,8 +213,8 @@ def refuse_other_run(path: Path, found: Mapping[str, Any], wanted: Mapping[str, 
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
             raise ValueError(
-                f"{path}: {name} is {old.get(name)!r} in this checkpoint, but {new.get(name)!r} is asked "
-                "for; ask for the same again, or remove the checkpoints to start anew"
+                f"{path}: {name} is {old.get(name)!r} in this checkpoint, but {new.get(name)!r} is "
+                "wanted; give the same value again, or remove the checkpoints to start anew"
             )
 
 
@@ -230,7 +230,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def environment(ranks: int, device: str | torch.device) -> dict[str, Any]:
-    """What the last bit of a result may depend on besides the run's own values."""
+    """The machine and versions, on which the last bit of a result may depend besides the run's own values."""
     kind = torch.device(device)
     return {
         "processes": ranks,
@@ -246,7 +246,7 @@ def environment(ranks: int, device: str | torch.device) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The model of the CPU, empty where the system does not say it."""
+    """The model of the CPU, empty where the system has no name for it."""
     facts = Path("/proc/cpuinfo")
     text = facts.read_text(encoding="utf-8", errors="replace") if facts.is_file() else ""
     found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)

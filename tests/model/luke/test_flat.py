@@ -258,7 +258,7 @@ def kept_bytes(layers: int) -> tuple[int, int]:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         with torch.autocast("cpu", torch.bfloat16):
-            asked = module.asked(batch)
+            asked = module.masked_states(batch)
         del asked
     return sum(tensor.untyped_storage().nbytes() for tensor in kept.values()), tokens * width
 

@@ -12,7 +12,7 @@ from model.data.held_out import HeldOut
 from model.hf.load import read_pretrained
 from model.luke.config import PRESETS
 from model.luke.heads import LukeForPretraining
-from model.pretraining import phases as watch
+from model.pretraining import phases
 from model.pretraining.evaluation import evaluate
 from model.pretraining.phases import prepare
 from model.pretraining.recipes import RECIPES
@@ -44,7 +44,7 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(sequences)
         return evaluate(*arguments, sequences=sequences, **named)
 
-    monkeypatch.setattr(watch, "evaluate", watched)
+    monkeypatch.setattr(phases, "evaluate", watched)
     return seen
 
 

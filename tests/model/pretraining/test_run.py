@@ -25,7 +25,7 @@ from model.luke.config import PRESETS
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.configuration import Configuration, choose
 from model.pretraining.loader import Loader, MicroBatch, Step
-from model.pretraining.phases import PhaseTraining, Settings, moved
+from model.pretraining.phases import Execution, PhaseTraining, to_device
 from model.pretraining.recipes import PAPER_RECIPE, RECIPES, Phase
 from model.pretraining.start import begin_with_words, build_model
 from model.training.checkpoints import hold
@@ -208,13 +208,13 @@ def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PhaseTraining, "finish_step", finish)
-    settings = Settings(workers=workers)
+    execution = Execution(workers=workers)
     for _ in range(13):
         with pytest.raises(KeyboardInterrupt):
-            run(sequences, tmp_path / "broken", precision=precision, settings=settings)
+            run(sequences, tmp_path / "broken", precision=precision, execution=execution)
     assert done == list(range(1, 14))
     monkeypatch.setattr(PhaseTraining, "finish_step", original)
-    run(sequences, tmp_path / "broken", precision=precision, settings=settings)
+    run(sequences, tmp_path / "broken", precision=precision, execution=execution)
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
 
 
@@ -249,7 +249,7 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
     """A line of figures stands at every third step, so the figures of half a line are in the checkpoint."""
     monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, log_every=3, checkpoint_every=100))
     run(sequences, tmp_path / "whole")
-    settings = Settings(workers=workers)
+    execution = Execution(workers=workers)
     original = PhaseTraining.finish_step
     came: list[int] = []
     previous = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
@@ -263,10 +263,10 @@ def test_stopped_by_sigterm_between_checkpoints_and_lines(
         monkeypatch.setattr(PhaseTraining, "finish_step", finish)
         for step in (4, 8):
             with pytest.raises(Stopped, match=f"stopped by SIGTERM after step {step}; the same call goes on"):
-                run(sequences, tmp_path / "broken", settings=settings)
+                run(sequences, tmp_path / "broken", execution=execution)
         assert came == [signal.SIGTERM] * 2  # with its usual effect, once the checkpoint is there
         monkeypatch.setattr(PhaseTraining, "finish_step", original)
-        run(sequences, tmp_path / "broken", settings=settings)
+        run(sequences, tmp_path / "broken", execution=execution)
     finally:
         signal.signal(signal.SIGTERM, previous)
     assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
@@ -277,7 +277,7 @@ import sys
 from pathlib import Path
 from model.luke.config import PRESETS
 from model.pretraining.recipes import RECIPES
-from model.pretraining.phases import PhaseTraining, Settings
+from model.pretraining.phases import PhaseTraining, Execution
 from tests.support.models import TINY
 from tests.support.pretraining import SHORT, run
 PRESETS["tiny"], RECIPES["tiny"] = TINY, SHORT
@@ -287,7 +287,7 @@ def first_loss(self, part):
     Path(sys.argv[4]).touch()
     return loss(self, part)
 PhaseTraining.loss = first_loss
-run(Path(sys.argv[1]), Path(sys.argv[2]), settings=Settings(workers=int(sys.argv[3])))
+run(Path(sys.argv[1]), Path(sys.argv[2]), execution=Execution(workers=int(sys.argv[3])))
 """
 
 
@@ -326,7 +326,7 @@ def test_signals_from_outside_at_random_moments(
 @pytest.mark.usefixtures("short")
 def test_batches_are_prepared_beside_a_gpu() -> None:
     found = [
-        Settings(workers).workers_on(torch.device(name))
+        Execution(workers).workers_on(torch.device(name))
         for name in ("cpu", "cuda:1")
         for workers in (None, 0, 5)
     ]
@@ -336,7 +336,7 @@ def test_batches_are_prepared_beside_a_gpu() -> None:
 @pytest.mark.usefixtures("short")
 def test_workers_change_no_bit(sequences: Path, tmp_path: Path) -> None:
     for workers in (0, 1, 3):
-        run(sequences, tmp_path / str(workers), settings=Settings(workers=workers))
+        run(sequences, tmp_path / str(workers), execution=Execution(workers=workers))
     assert contents(tmp_path / "0") == contents(tmp_path / "1") == contents(tmp_path / "3")
 
 
@@ -374,7 +374,7 @@ def test_checkpoints_by_the_clock_and_how_many_are_kept(
     monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=100))
     undo = interrupt_at(monkeypatch, 6)
     with pytest.raises(KeyboardInterrupt):
-        run(sequences, tmp_path, settings=Settings(checkpoint_minutes=1e-9, checkpoints_kept=3))
+        run(sequences, tmp_path, execution=Execution(checkpoint_minutes=1e-9, checkpoints_kept=3))
     undo()
     kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
     assert kept == [".lock", "step-00000004", "step-00000005", "step-00000006"]
@@ -696,7 +696,7 @@ def test_ids_are_looked_at_before_they_are_moved(name: str, rows: int) -> None:
     getattr(batch, name)[3] = rows
     # On the meta device there are no values: looked at there they would be another error.
     with pytest.raises(ValueError, match=rf"{name} of shape .* has {rows} at \[3\], wanted 0 to {rows - 1}"):
-        moved(batch, LukeForPretraining(TINY), torch.device("meta"))
+        to_device(batch, LukeForPretraining(TINY), torch.device("meta"))
 
 
 @pytest.mark.usefixtures("short")
@@ -866,7 +866,7 @@ def test_the_paper_s_loss_is_the_mean_of_micro_batches_means(sequences: Path, co
     for loader, mine in zip(loaders, parts, strict=True):
         training = PhaseTraining.__new__(PhaseTraining)
         training.loader, training.ranks = loader, Together()
-        for part in training.counted(mine):
+        for part in training.with_totals(mine):
             found.append(module(part.batch, part.totals).losses)
             literal.append(module(part.batch).losses)
     for name in ("masked_word", "masked_entity"):
