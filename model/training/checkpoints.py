@@ -213,8 +213,8 @@ def refuse_other_run(path: Path, found: Mapping[str, Any], wanted: Mapping[str, 
     for name in sorted(old.keys() | new.keys()):
         if old.get(name) != new.get(name):
             raise ValueError(
-                f"{path}: {name} is {old.get(name)!r} in this checkpoint, but {new.get(name)!r} is "
-                "wanted; give the same value again, or remove the checkpoints to start anew"
+                f"{path}: {name} is {old.get(name)!r} in this checkpoint, but {new.get(name)!r} is asked "
+                "for; ask for the same again, or remove the checkpoints to start anew"
             )
 
 

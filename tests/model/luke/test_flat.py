@@ -215,6 +215,7 @@ def test_more_words_than_positions_are_refused() -> None:
         LukeForPretraining(TINY)(batch)
 
 
+@pytest.mark.slow
 def test_twenty_shapes_are_compiled_at_most_twice_again(
     monkeypatch: pytest.MonkeyPatch, count_graphs: Callable[[], int]
 ) -> None:
