@@ -21,6 +21,7 @@ setup(
         ]
     ),
     package_data={
+        "model.hf": ["card.toml"],
         "model.luke": ["presets.toml"],
         "model.pretraining": ["recipes.toml"],
         "pipeline.jobs": ["spark_conf/*"],

@@ -18,7 +18,7 @@ CONFIG, WEIGHTS, INDEX, OLD_WEIGHTS = (
     "model.safetensors.index.json",
     "pytorch_model.bin",
 )
-# Beside a pretrained model: what it was trained with, its held-out figures, and what it says of some mentions.
+# Beside a pretrained model: its configuration, its held-out figures, and its predictions for some mentions.
 PRETRAINING, EVALUATION, ANSWERS = "pretraining.json", "evaluation.jsonl", "answers.jsonl"
 
 
@@ -62,12 +62,12 @@ def read_optional(path: Path) -> dict[str, Any]:
 
 
 def pretrained_words(folder: Path) -> int | None:
-    """The words of the longest sequence that a model was pretrained on; None where its folder does not tell.
+    """The words of the longest sequence that a model was pretrained on; None where its folder has no record of it.
 
     In a longer input it has seen no entity, though its words may have positions there.
     """
-    told = read_optional(folder / PRETRAINING).get("max_words")
-    return told if isinstance(told, int) and told > 2 else None
+    words = read_optional(folder / PRETRAINING).get("max_words")
+    return words if isinstance(words, int) and words > 2 else None
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -123,7 +123,7 @@ def read_old_tensors(path: Path) -> dict[str, Tensor]:
 
 
 class Configuration(Protocol):
-    """What config.json holds."""
+    """The content of config.json."""
 
     def to_json(self) -> str: ...
 

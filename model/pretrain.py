@@ -15,7 +15,7 @@ from typing import Any
 
 from model.data.masking import PROFILES
 from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Flag, choose
-from model.pretraining.phases import Settings
+from model.pretraining.phases import Execution
 from model.pretraining.recipes import AUTO, RECIPES, SCRATCH
 from model.pretraining.run import DEFAULTS, pretrain
 from model.training.precision import PRECISIONS
@@ -24,7 +24,7 @@ COMPUTING = ("tokens_per_batch", "precision", "gradient_checkpointing", "compile
 
 
 def reader(flag: Flag) -> Callable[[str], Any]:
-    """What makes the flag's value, or a list of several, of a text."""
+    """Return a function that reads the flag's value, or a list of several, from a text."""
     convert: Any = flag.kind if isinstance(flag.kind, type) else str
     kind = {int: "a whole number", float: "a number"}.get(convert, "a word")
 
@@ -42,7 +42,7 @@ def reader(flag: Flag) -> Callable[[str], Any]:
 
 
 def add_computing(add: Callable[..., Any]) -> None:
-    """The options that say how a run is carried out: on what, in what precision, and what is written beside it."""
+    """Add the options of a run's device, precision and files, which are no part of the recipe."""
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     add(
         "--tokens-per-batch",
@@ -75,7 +75,6 @@ def add_computing(add: Callable[..., Any]) -> None:
         default=30.0,
         help="minutes between checkpoints, at most (default: 30)",
     )
-    add("--checkpoints-kept", type=int, default=2, help="how many are kept (default: %(default)s)")
     add(
         "--tracker",
         default="",
@@ -108,8 +107,8 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     add("--seed", type=int, default=42, help="of weights, order, masks and dropout (default: %(default)s)")
     add_computing(add)
     options = parser.parse_args(arguments)
-    if (options.workers or 0) < 0 or options.checkpoints_kept < 1:
-        parser.error("--workers: 0 or more; --checkpoints-kept: 1 or more")
+    if (options.workers or 0) < 0:
+        parser.error("--workers: wanted 0 or more")
     if idle := [name for name in ENTITY_FLAGS if getattr(options, name) is not None and not options.entities]:
         parser.error(
             f"--{idle[0].replace('_', '-')}: means nothing with --no-entities; leave one of them out"
@@ -118,19 +117,21 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Pretrain as the command line says; prints the last figures as JSON."""
+    """Pretrain with the options of the command line; print the last figures as JSON."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     options = vars(read_options(arguments))
-    settings = Settings(**{name: options.pop(name) for name in asdict(DEFAULTS)})
-    said = {name: options.pop(name) for name in (*FLAGS, *COMPUTING)}
-    flags = {name: value for name, value in said.items() if value is not None}
+    execution = Execution(**{name: options.pop(name) for name in asdict(DEFAULTS)})
+    given = {name: options.pop(name) for name in (*FLAGS, *COMPUTING)}
+    flags = {name: value for name, value in given.items() if value is not None}
     of_configuration = {name: options.pop(name) for name in ("base_model", "entities")}
     try:
         configuration = choose(
             options.pop("preset"), file=options.pop("recipe"), flags=flags, **of_configuration
         )
         places = options.pop("sequences"), options.pop("output")
-        figures = pretrain(*places, configuration, **options, progress=sys.stderr.isatty(), settings=settings)
+        figures = pretrain(
+            *places, configuration, **options, progress=sys.stderr.isatty(), execution=execution
+        )
     except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -50,6 +50,7 @@ LONG = tuple(
         "workflows/stages/test_data_formats",
         "pipeline/jobs/test_supervisor",
         "benchmarks/test_gpu_benchmark",
+        "model/pretraining/test_resuming",
         "model/pretraining/test_run",
         "house/test_documentation",
     )

@@ -79,7 +79,7 @@ def model_scores(
 ) -> Scores:
     """Return the logit of each candidate where all known entities of a sequence are hidden."""
     facts = corpus.facts
-    hiding = {"word_share": 0.0, "entity_share": 1.0, "hides_unknown": False}
+    hiding = {"word_share": 0.0, "entity_share": 1.0, "masks_unknown": False}
     masker = Masker(facts, corpus.word_starts, profile="fixed", seed=SEED, **hiding)  # type: ignore[arg-type]
     of_sequence: dict[int, list[int]] = {}
     for number, mention in enumerate(mentions):
@@ -91,7 +91,7 @@ def model_scores(
             chosen = indices[first : first + batch_size]
             masked = [masker.mask(corpus[index], epoch=0, index=index) for index in chosen]
             batch = collate(masked, max_mention_words=facts.max_mention_words, entities=True)
-            states, labels = module.asked(batch.to(table.weight.device))[ENTITY_LOSS]
+            states, labels = module.masked_states(batch.to(table.weight.device))[ENTITY_LOSS]
             rows, counter = dict[int, int](), itertools.count()
             for index, each in zip(chosen, masked, strict=True):
                 hidden = np.flatnonzero(each.entity_labels != IGNORED).tolist()

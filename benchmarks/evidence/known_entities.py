@@ -43,7 +43,7 @@ def beyond(held_out: HeldOut, share: float) -> HeldOut:
 def asked(module: LukeForPretraining, held_out: HeldOut, rounds: int) -> Record:
     """Return of each known entity that is asked for: page, label, rank among the known, commonest known target."""
     places = [(epoch, index) for epoch in range(rounds) for index in held_out.sample(len(held_out))]
-    masker, corpus, found = held_out.make_masker(hides_words=False), held_out.corpus, []
+    masker, corpus, found = held_out.make_masker(masks_words=False), held_out.corpus, []
     with evaluating(module):
         for first in range(0, len(places), BATCH):
             chosen = places[first : first + BATCH]

@@ -16,7 +16,7 @@ from model.data.shards import Corpus
 from model.luke.config import preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader, MicroBatch
-from model.pretraining.phases import moved, prepare
+from model.pretraining.phases import to_device, prepare
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
 from model.pretraining.throughput import Work, matrix_rate, synchronize, training_flops, work_of
 from model.training.loop import fit
@@ -98,7 +98,7 @@ class Loop:
 
     def ours(self, part: MicroBatch) -> dict[str, Tensor]:
         """Return each loss as a sum over the whole step's labels by their count."""
-        batch = moved(part.batch, self.module, self.device)
+        batch = to_device(part.batch, self.module, self.device)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.recipe.precision == "bf16"):
             found: dict[str, Tensor] = self.module(batch, part.totals).losses
         return found

@@ -1,4 +1,4 @@
-"""What held-out evaluation sees: the sequences of pages that pretraining never saw, and two baselines' answers.
+"""The data of held-out evaluation: sequences of pages that pretraining never saw, and two baselines' predictions.
 
 The commonest labels of the mentions' texts come from a file that is made beside the mention table (an Arrow IPC
 stream, a row a sequence), so that a machine with nothing but the sequences can evaluate.
@@ -66,9 +66,9 @@ class HeldOut:
     def __len__(self) -> int:
         return len(self.corpus) if self.kept is None else len(self.kept)
 
-    def make_masker(self, *, hides_words: bool = True) -> Masker:
+    def make_masker(self, *, masks_words: bool = True) -> Masker:
         """Masks that are the same at every evaluation."""
-        share = MASKED_SHARE if hides_words else 0.0
+        share = MASKED_SHARE if masks_words else 0.0
         return Masker(
             self.corpus.facts, self.corpus.word_starts, profile=PROFILE, seed=SEED, word_share=share
         )
@@ -120,6 +120,6 @@ def read_commonest(path: Path, corpus: Corpus) -> Commonest:
 
 
 def list_lengths(batches: list[pa.RecordBatch], column: str) -> Integers:
-    """How many values each row of a list column has."""
+    """The number of values in each row of a list column."""
     lengths = [np.diff(batch.column(column).offsets.to_numpy()) for batch in batches]
     return np.concatenate(lengths) if lengths else np.zeros(0, dtype=np.int64)

@@ -19,7 +19,7 @@ MASK_STREAM = 1
 
 @dataclass(frozen=True)
 class MaskedSequence:
-    """A sequence with [CLS] and [SEP] added, spans shifted, some words and entities hidden."""
+    """A sequence with [CLS] and [SEP] added, spans shifted, some words and entities masked."""
 
     word_ids: Integers
     word_labels: Integers
@@ -30,10 +30,10 @@ class MaskedSequence:
 
 
 class Masker:
-    """Hides `word_share` of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
+    """Masks `word_share` of the words and `entity_share` of the entities of sequences (section 3.3 of the paper).
 
-    At least one of each is hidden, where there is one; at 0 none is. Without `hides_unknown`, no [UNK] entity is.
-    Profile "fixed" hides whole words and never puts a special token in a word's place; "paper" hides
+    At least one of each is masked, where there is one; none at a share of 0. Without `masks_unknown` no [UNK] is.
+    Profile "fixed" masks whole words and never replaces a word by a special token; "paper" masks
     sub-words and draws a random one from all ids after [PAD], as the authors' code did.
     """
 
@@ -46,7 +46,7 @@ class Masker:
         seed: int,
         word_share: float = MASKED_SHARE,
         entity_share: float = MASKED_SHARE,
-        hides_unknown: bool = True,
+        masks_unknown: bool = True,
     ) -> None:
         if profile not in PROFILES:
             raise ValueError(f"profile {profile!r} is unknown; use one of {', '.join(PROFILES)}")
@@ -54,7 +54,7 @@ class Masker:
         self.seed = seed
         self.word_share = word_share
         self.entity_share = entity_share
-        self.hides_unknown = hides_unknown
+        self.masks_unknown = masks_unknown
         self.word_starts = word_starts if profile == "fixed" else np.ones_like(word_starts)
         first = 0 if profile == "fixed" else facts.pad_id + 1
         excluded = facts.special_ids if profile == "fixed" else ()
@@ -68,7 +68,7 @@ class Masker:
             sequence.entity_ids.astype(np.int64),
             generator,
             self.entity_share,
-            hides_unknown=self.hides_unknown,
+            masks_unknown=self.masks_unknown,
         )
         ignored = [IGNORED]
         return MaskedSequence(
@@ -100,12 +100,12 @@ class Masker:
 
 
 def masked_count(length: int, share: float) -> int:
-    """How many of `length` words or entities are hidden: that share, but at least one."""
+    """The number of `length` words or entities that are masked: that share, but at least one."""
     return max(1, round(length * share))
 
 
 def choose_words(lengths: Integers, order: Integers, budget: int) -> Integers:
-    """The words to hide: taken in this order, those that fit into what is left of the budget (in tokens).
+    """The words to mask: taken in this order, those that fit into what is left of the budget (in tokens).
 
     When no word fits, the shortest one is taken though it is over the budget (of equals the first in the
     order).
@@ -125,10 +125,10 @@ def choose_words(lengths: Integers, order: Integers, budget: int) -> Integers:
 
 
 def mask_entities(
-    entity_ids: Integers, generator: np.random.Generator, share: float, *, hides_unknown: bool = True
+    entity_ids: Integers, generator: np.random.Generator, share: float, *, masks_unknown: bool = True
 ) -> tuple[Integers, Integers]:
-    """Entities after masking (always [MASK]) and their labels; an [UNK] entity may be a label where `hides_unknown`."""
-    places = np.arange(len(entity_ids)) if hides_unknown else np.flatnonzero(entity_ids != UNKNOWN_ENTITY)
+    """Entities after masking (always [MASK]) and their labels; an [UNK] entity may be a label where `masks_unknown`."""
+    places = np.arange(len(entity_ids)) if masks_unknown else np.flatnonzero(entity_ids != UNKNOWN_ENTITY)
     is_chosen = np.zeros(len(entity_ids), dtype=bool)
     if len(places) and share:
         is_chosen[generator.permutation(places)[: masked_count(len(places), share)]] = True

@@ -28,7 +28,7 @@ Numbers = NDArray[Any]
 
 @dataclass(frozen=True)
 class SequenceFacts:
-    """What the manifest says about the sequences: vocabulary sizes, special word ids and limits."""
+    """The facts of the manifest: vocabulary sizes, special word ids and limits."""
 
     word_vocab_size: int
     entity_vocab_size: int
@@ -36,10 +36,8 @@ class SequenceFacts:
     sep_id: int
     pad_id: int
     mask_id: int
-    unk_id: int
     special_ids: tuple[int, ...]
     max_words: int
-    max_entities: int
     max_mention_words: int
 
 
@@ -55,11 +53,11 @@ class AnnotatedSequence:
 
 
 class Corpus:
-    """All sequences of a folder by their index; nothing but what is asked for is read from disk.
+    """All sequences of a folder by their index; nothing else is read from disk.
 
     `part` is "sequences", what pretraining sees, or "held_out", which may be empty. `fingerprint` is the
     SHA-256 of the manifest, which holds that of every file. A pickled corpus is its folder's name: it is
-    opened anew where it is unpickled. Raises ValueError for files that are not what the manifest says.
+    opened anew where it is unpickled. Raises ValueError for files that differ from the manifest.
     """
 
     def __init__(self, folder: Path, part: str = SEEN) -> None:
@@ -99,7 +97,7 @@ class Corpus:
         path = self.folder / "title_words.arrow"
         if path.name not in self.listed:
             raise ValueError(
-                f"{self.folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}, or say --entity-start random"
+                f"{self.folder / 'manifest.json'}: {path.name} is not listed; {REMEDY}, or give --entity-start random"
             )
         batches = open_batches(path)
         if missing := [
@@ -151,7 +149,7 @@ class Corpus:
 
 
 def count_entities(corpus: Corpus, chosen: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """How often each entity of the vocabulary is annotated, (entity_vocab_size,); one block is read at a time.
+    """The number of annotations of each entity of the vocabulary, (entity_vocab_size,); one block is read at a time.
 
     Of the `chosen` sequences alone, which are rising indices (None: of all).
     """
@@ -173,7 +171,7 @@ def count_entities(corpus: Corpus, chosen: NDArray[np.int64] | None = None) -> N
 
 
 def count_known(corpus: Corpus) -> NDArray[np.int64]:
-    """How many known entities, not [UNK], each sequence has, (sequences,); one block is read at a time."""
+    """The number of known entities, not [UNK], in each sequence, (sequences,); one block is read at a time."""
     counts = [np.zeros(0, dtype=np.int64)]
     for batch in corpus.batches:
         column = batch.column("entity_ids")

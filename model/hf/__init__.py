@@ -7,6 +7,6 @@ tokenizers  tokenizers' files
 export      a pretrained model to transformers' folder
 fine_tuned  a fine-tuned model to it, and back
 card        the model card
+card.toml   its words, and programs that use a model
 compare     outputs here and there
-push        a folder to the hub
 """

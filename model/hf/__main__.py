@@ -1,4 +1,4 @@
-"""Folders of transformers: `python -m model.hf check DIR`, `export SOURCE OUTPUT`, `push DIR REPO`."""
+"""Folders of transformers: `python -m model.hf check DIR` and `python -m model.hf export SOURCE OUTPUT`."""
 
 import argparse
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line: `check`, `export` and `push`."""
+    """The command line: `check` and `export`."""
     parser = argparse.ArgumentParser(prog="python -m model.hf", description="Exchange with transformers.")
     commands = parser.add_subparsers(dest="command", required=True)
     check = commands.add_parser(
@@ -16,59 +16,34 @@ def make_parser() -> argparse.ArgumentParser:
     )
     check.add_argument("folder", type=Path, metavar="DIR", help="folder of transformers")
     export = commands.add_parser("export", help="write a folder that transformers' LukeForMaskedLM loads")
-    export.add_argument("source", type=Path, help="folder of a pretrained LUKE")
-    export.add_argument("output", type=Path, help="folder to write")
-    export.add_argument(
-        "--tokenizer",
-        type=Path,
-        required=True,
-        help="folder of the tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (vocab.txt)",
-    )
-    export.add_argument("--entity-vocab", type=Path, required=True, help="entity_vocab.json or .tsv")
-    export.add_argument("--lite", action="store_true", help="keep only the special entities")
-    export.add_argument(
-        "--statistics", type=Path, help="statistics.json of the sequences, for the model card"
-    )
-    push = commands.add_parser("push", help="send a folder that export wrote to the Hugging Face hub")
-    push.add_argument("folder", type=Path, metavar="DIR", help="folder of transformers, with its card")
-    push.add_argument(
-        "repo", metavar="REPO", help="OWNER/NAME at Hugging Face; made if it does not exist yet"
-    )
-    push.add_argument(
-        "--card",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a value of the card's head, as license=apache-2.0",
-    )
-    push.add_argument("--private", action="store_true", help="a new model is not shown to others")
-    push.add_argument("--dry-run", action="store_true", help="send nothing, only print what would be sent")
+    add = export.add_argument
+    add("source", type=Path, help="folder of a pretrained LUKE")
+    add("output", type=Path, help="folder to write")
+    words = "folder of the tokenizer: RoBERTa's (vocab.json, merges.txt) or BERT's (vocab.txt)"
+    add("--tokenizer", type=Path, required=True, help=words)
+    add("--entity-vocab", type=Path, required=True, help="entity_vocab.json or .tsv")
+    add("--lite", action="store_true", help="keep only the special entities")
+    add("--statistics", type=Path, help="statistics.json of the sequences, for the model card")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line says; 1 where models differ, 2 for what cannot be read or sent.
+    """Do what the command line says; 1 where models differ, 2 for a folder that cannot be read or written.
 
     3: the encoders are equal, and a head was not compared.
     """
     options = vars(make_parser().parse_args(arguments))
-    command = options.pop("command")
     try:
-        if command == "check":
+        if options.pop("command") == "check":
             from model.hf.compare import check_and_print
 
             return check_and_print(**options)
-        if command == "push":
-            from model.hf.push import push as send
-
-            send(**options)
-            return 0
         from model.hf.card import read_figures
-        from model.hf.export import export as run_export
+        from model.hf.export import export
 
         statistics = options.pop("statistics")
-        run_export(**options, figures=read_figures(statistics) if statistics else {})
-    except ValueError as error:
+        export(**options, figures=read_figures(statistics) if statistics else {})
+    except (ValueError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0

@@ -25,7 +25,7 @@ def check_and_print(folder: Path) -> int:
     """Print the largest difference of each output; 0 where all are within 1e-4, 3 for an encoder alone, else 1."""
     from transformers.utils import logging as transformers_logging
 
-    transformers_logging.set_verbosity_error()  # what it would say of absent keys is said below
+    transformers_logging.set_verbosity_error()  # absent keys are printed below
     transformers_logging.disable_progress_bar()
     differences, absent, left_out = check(folder)
     for name, difference in differences.items():
@@ -78,7 +78,7 @@ def read_comparable(folder: Path, values: Mapping[str, Any]) -> tuple[LukeConfig
 def our_outputs(
     config: LukeConfig, weights: Mapping[str, Tensor], batch: Batch, source: str
 ) -> dict[str, Tensor]:
-    """What the model of this project computes, by name."""
+    """The outputs of this project's model by name."""
     module = LukeForPretraining(config).eval()
     encoder = {key: tensor for key, tensor in weights.items() if key.startswith("luke.")}
     load_encoder(
@@ -108,7 +108,7 @@ def our_outputs(
 def their_outputs(
     folder: Path, model_type: str, batch: Batch, *, with_heads: bool
 ) -> tuple[dict[str, Tensor], list[str]]:
-    """What transformers computes, by name, and the parameters that it did not find in the folder."""
+    """The outputs of transformers by name, and the parameters that it did not find in the folder."""
     import transformers
 
     names, default = (WHOLE, "RobertaForMaskedLM") if with_heads else (ENCODERS, "RobertaModel")

@@ -11,18 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.files import CONFIG, PRETRAINING, WEIGHTS, save_model, write_aside, write_tensors
+from model.files import CONFIG, PRETRAINING, WEIGHTS, write_aside, write_tensors
 from model.hf.card import model_card, read_training
 from model.hf.keys import COPIES, ENCODER_KEYS, to_transformers
-from model.hf.load import (
-    THEIR_ENTITY_VOCABULARY,
-    THEIR_TOKENIZER,
-    check_fit,
-    is_entity_aware_query,
-    is_ours,
-    missing_queries,
-    read_model,
-)
+from model.hf.load import check_fit, is_entity_aware_query, missing_queries, read_model
 from model.hf.original import read_entity_titles
 from model.hf.tokenizers import MARKERS, is_bert, numbered_lines, vocabulary_file, write_json, write_tokenizer
 from model.luke.attention import ENTITY_AWARE_QUERIES
@@ -34,12 +26,6 @@ WANTED_BERT_WORDS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]", *MARKERS.valu
 SPECIAL_TITLES = ("[PAD]", "[UNK]", "[MASK]")
 SECOND_MASK = "[MASK2]"
 QIDS = "entity_qids.json"
-# What stands beside the weights of a LukeForMaskedLM: what its rows are, and how texts become words.
-BESIDE_WEIGHTS = (
-    *(CONFIG, THEIR_ENTITY_VOCABULARY, QIDS, THEIR_TOKENIZER, "tokenizer.json"),
-    *("vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json", "added_tokens.json"),
-    PRETRAINING,
-)
 WORD_POSITIONS = "luke.embeddings.position_embeddings.weight"
 ENTITY_POSITIONS = "luke.entity_embeddings.position_embeddings.weight"
 
@@ -60,7 +46,7 @@ def export(
     token that does not. With `lite`, the special entities are all that is kept of the entity table. QIDs by title, that
     may lie beside the entity vocabulary as `entity_qids.json`, are copied without it. With the words of BERT the
     tokenizer is a BertTokenizer, which knows no entities: these are given to the model by hand. The model card has the
-    `figures` of the corpus, and what the source says of its training (`model/hf/card.py`). Raises ValueError for
+    `figures` of the corpus, and of its training, as the source has them (`model/hf/card.py`). Raises ValueError for
     what cannot be exchanged or does not fit together.
     """
     config, weights = read_pretrained(source)
@@ -91,22 +77,6 @@ def export(
     figures = {**read_training(source), **(figures or {})}
     card = model_card(exported, parameters, figures, lite=lite, is_bert=is_bert(tokenizer))
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
-
-
-def save_like(source: Path, output: Path, module: LukeForPretraining) -> None:
-    """Write a model that began as the one in `source` as that is: a folder of ours, or a LukeForMaskedLM.
-
-    The files beside the weights of the latter are copied, its entities' titles among them: no row has moved. Of the
-    former the one that tells how it was pretrained is.
-    """
-    output.mkdir(parents=True, exist_ok=True)
-    for name in (PRETRAINING,) if is_ours(source) else BESIDE_WEIGHTS:
-        if (source / name).is_file():
-            write_aside(output / name, partial(shutil.copyfile, source / name))
-    if is_ours(source):
-        save_model(output, module)
-        return
-    write_tensors(output / WEIGHTS, with_copies(to_transformers(module.state_dict()) | pooler(module.config)))
 
 
 def read_pretrained(source: Path) -> tuple[LukeConfig, dict[str, Tensor]]:
@@ -208,7 +178,7 @@ def with_queries(state: dict[str, Tensor], config: LukeConfig) -> dict[str, Tens
 
 
 def pooler(config: LukeConfig) -> dict[str, Tensor]:
-    """What most of transformers' LUKEs have and never use; it would be drawn at random if it were missing."""
+    """The pooler that most of transformers' LUKEs have and never use; missing weights would be drawn at random."""
     return {
         "luke.pooler.dense.weight": torch.eye(config.hidden_size),
         "luke.pooler.dense.bias": torch.zeros(config.hidden_size),

@@ -40,29 +40,25 @@ class Architecture:
     """A fine-tuned model of transformers: its linear layer's name, how many states it takes in, its bias.
 
     The states are [h_entity], [h_head; h_tail], [h_first; h_last; h_entity], and each word's. `task` is what its
-    tokenizer calls the classification of entities; those have a pooler, too. `pipeline` is the hub's word for it.
+    tokenizer calls the classification of entities; those have a pooler, too.
     """
 
     layer: str
     states: int
     bias: bool
-    pipeline: str
     task: str | None = None
 
 
 ARCHITECTURES = {
-    "LukeForEntityClassification": Architecture(
-        "classifier", 1, bias=True, pipeline="text-classification", task="entity_classification"
-    ),
+    "LukeForEntityClassification": Architecture("classifier", 1, bias=True, task="entity_classification"),
     "LukeForEntityPairClassification": Architecture(
-        "classifier", 2, bias=False, pipeline="text-classification", task="entity_pair_classification"
+        "classifier", 2, bias=False, task="entity_pair_classification"
     ),
     "LukeForEntitySpanClassification": Architecture(
-        "classifier", 3, bias=True, pipeline="token-classification", task="entity_span_classification"
+        "classifier", 3, bias=True, task="entity_span_classification"
     ),
-    "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True, pipeline="question-answering"),
+    "LukeForQuestionAnswering": Architecture("qa_outputs", 1, bias=True),
 }
-
 
 # What RoBERTa and BERT have of a LUKE: no entities, and one query.
 WORDS_ALONE = re.compile(r"luke\.(embeddings|encoder)\.(?!.*\.(w2e|e2w|e2e)_query\.)")
@@ -95,9 +91,7 @@ def load_fine_tuned(path: str) -> FineTuned:
     values, folder = read_transformers(path)
     name = (values.get("architectures") or ["none"])[0]
     if name not in ARCHITECTURES:
-        hint = "; a pretrained model is fine-tuned before it is asked" * name.endswith(
-            ("ForMaskedLM", "Model")
-        )
+        hint = "; a pretrained model has to be fine-tuned first" * name.endswith(("ForMaskedLM", "Model"))
         raise ValueError(f"{path}: architecture {name!r}, wanted one of {', '.join(ARCHITECTURES)}{hint}")
     config = keys.config_from_transformers(
         values, path, entity_vocab_size=SPECIAL_ENTITIES, entity_emb_size=1
@@ -117,7 +111,7 @@ def load_fine_tuned(path: str) -> FineTuned:
 
 
 def read_temperature(values: Mapping[str, Any], source: str) -> float:
-    """What config.json says of probabilities; 1 where it says nothing."""
+    """The temperature of probabilities in config.json; 1 where there is none."""
     temperature = values.get(TEMPERATURE, 1.0)
     if type(temperature) not in (int, float) or not 0 < temperature < math.inf:
         raise ValueError(f"{source}: {TEMPERATURE} is {temperature!r}; wanted a number above 0")

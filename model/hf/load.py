@@ -54,7 +54,7 @@ def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int | N
     `path` is a folder or, for transformers' LUKE, RoBERTa or BERT, a name on its hub. What the latter two and a model
     that was fine-tuned without entities lack (the entity side, for the special entities) starts from their words where
     `mask_word`, the id of [MASK], is given (`start_entities_as_words`), and is drawn from torch's generator otherwise.
-    Entity-aware queries that the weights lack start as copies of Q; those that are not asked for are left out; all of
+    Entity-aware queries that the weights lack start as copies of Q; those that are not wanted are left out; all of
     that is logged. Raises ValueError for missing or unexpected keys.
     """
     config, weights = read_model(path, with_heads=False)
@@ -73,7 +73,7 @@ def load_luke(path: str, *, use_entity_aware_attention: bool, mask_word: int | N
 
 
 def has_entities(weights: Mapping[str, Tensor]) -> bool:
-    """Whether weights (under our names) hold an entity side, as RoBERTa's do not."""
+    """Return whether weights (under our names) hold an entity side, as RoBERTa's do not."""
     return any(key.startswith("luke.entity_embeddings.") for key in weights)
 
 
@@ -88,7 +88,7 @@ def load_encoder(
     absent = missing_queries(wanted, weights, source)
     if left_out:
         logger.info(
-            "%s: %d entity-aware query tensors are left out, original attention is asked for",
+            "%s: %d entity-aware query tensors are left out, original attention is wanted",
             source,
             len(left_out),
         )
@@ -117,7 +117,7 @@ def missing_queries(wanted: Iterable[str], weights: Iterable[str], source: str) 
 
 
 def is_entity_aware_query(key: str) -> bool:
-    """Whether a key (our names) belongs to one of the three further query matrices."""
+    """Return whether a key (our names) belongs to one of the three further query matrices."""
     return any(f".{name}." in key for name in ENTITY_AWARE_QUERIES)
 
 
@@ -199,7 +199,7 @@ def fingerprint_model(path: str) -> str:
 
 
 def is_ours(folder: Path) -> bool:
-    """Whether a folder holds a model that this project wrote."""
+    """Return whether a folder holds a model that this project wrote."""
     if not (folder / CONFIG).is_file():
         return False
     return "model_type" not in read_json(folder / CONFIG)

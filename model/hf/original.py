@@ -18,12 +18,12 @@ ROBERTA_PADDING = 1
 
 
 def is_original(folder: Path) -> bool:
-    """Whether a folder holds an original release."""
+    """Return whether a folder holds an original release."""
     return (folder / METADATA).is_file() and not (folder / "config.json").is_file()
 
 
 def refuse_archive(path: Path) -> None:
-    """Raise a ValueError for a file where a folder is wanted, saying what to do with an archive."""
+    """Raise a ValueError for a file where a folder is wanted, with the remedy for an archive."""
     if path.is_file():
         remedy = "unpack it (tar xf) and" if tarfile.is_tarfile(path) else "a folder is wanted;"
         raise ValueError(f"{path}: a file; {remedy} give the folder with {METADATA} or config.json")
@@ -40,7 +40,7 @@ def read_original_config(folder: Path) -> LukeConfig:
         raise ValueError(f"{path}: no model_config in it; give a folder of LUKE's original release")
     fields = set(asdict(LukeConfig())) - set(TRANSFORMERS_LACK) - {"use_entity_aware_attention"}
     given = {name: values[name] for name in sorted(fields) if name in values} | words_of(values, path)
-    # The first releases had entity embeddings as wide as the words, and said nothing of it.
+    # The first releases had entity embeddings as wide as the words, without a value for their width.
     given["entity_emb_size"] = values.get("entity_emb_size") or values.get("hidden_size")
     if missing := sorted(fields - set(given)):
         raise ValueError(f"{path}: {', '.join(missing)} missing from model_config")

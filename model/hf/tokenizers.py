@@ -48,12 +48,12 @@ def write_tokenizer(
 
 
 def is_bert(tokenizer: Path) -> bool:
-    """Whether a folder holds a tokenizer of BERT's, not of RoBERTa's."""
+    """Return whether a folder holds a tokenizer of BERT's, not of RoBERTa's."""
     return not (tokenizer / "vocab.json").is_file()
 
 
 def vocabulary_file(tokenizer: Path) -> Path:
-    """Where a tokenizer's words are: RoBERTa's or BERT's."""
+    """The file of a tokenizer's words: RoBERTa's or BERT's."""
     return tokenizer / ("vocab.txt" if is_bert(tokenizer) else "vocab.json")
 
 

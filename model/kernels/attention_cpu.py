@@ -1,6 +1,6 @@
-"""What CPUs need for attention: plain products, where torch's fused kernel there lacks dropout or is slow, as in bf16.
+"""Attention on CPUs: plain products, where torch's fused kernel there lacks dropout or is slow, as in bf16.
 
-And sequences taken out of packed tokens, one after the other, and put back.
+Sequences are taken out of packed tokens one after the other, and joined again.
 """
 
 import math

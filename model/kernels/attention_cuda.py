@@ -2,8 +2,8 @@
 
 Words attend to words (w2w) and to entities (w2e), entities to words (e2w) and to entities (e2e), each with a query
 matrix of its own (section 3.2 of the paper). Each case is a call of the kernel on slices as they lie in memory: no
-token is moved, and nothing is as wide as two queries. A softmax over both kinds of keys is put together from two by
-their log-sum-exps: with S and s the sums of exponentials over word keys and entity keys, and O and o the attended
+token is moved, and nothing is as wide as two queries. A softmax over both kinds of keys is made from two by their
+log-sum-exps: with S and s the sums of exponentials over word keys and entity keys, and O and o the attended
 values, it is (S O + s o) / (S + s). The kernel's backward pass is given the values and the log-sum-exp of the whole,
 and then gives each part's share of the gradients.
 """
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -42,35 +42,13 @@ class Rows:
     longest: int
 
     def query_column(self, of_entities: bool) -> int:
-        """Where the query for word keys, or for entity keys, lies."""
+        """The column of the query for word keys, or for entity keys."""
         return FOR_ENTITIES if of_entities and self.projected.shape[1] > FOR_ENTITIES else FOR_WORDS
-
-
-class Kernel(Protocol):
-    """Attention of queries (tokens, heads, size) over the keys of the same sequence, and its gradients."""
-
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, place: "Place", dropout: float
-    ) -> tuple[Tensor, Tensor, Any]:
-        """Attended values, the log-sum-exp of scores (heads, tokens), and what dropout has drawn."""
-        ...
-
-    def backward(
-        self,
-        gradient: Tensor,
-        tokens: tuple[Tensor, Tensor, Tensor],
-        whole: tuple[Tensor, Tensor],
-        place: "Place",
-        dropout: float,
-        drawn: Any,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of query, key and value; `whole` are attended values and log-sum-exp over all keys."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where the sequences of queries and of keys lie."""
+    """The places of the sequences of queries and of keys."""
 
     query_offsets: Tensor
     key_offsets: Tensor
@@ -79,12 +57,15 @@ class Place:
 
 
 class Flash:
-    """Torch's flash attention for sequences of different lengths; `varlen_attn` is the same without dropout."""
+    """Torch's flash attention of queries (tokens, heads, size) over the keys of the same sequence.
+
+    `varlen_attn` is the same without dropout.
+    """
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, place: Place, dropout: float
     ) -> tuple[Tensor, Tensor, Any]:
-        """See `Kernel`."""
+        """Attended values, the log-sum-exp of scores (heads, tokens), and the state of dropout."""
         attended, total, state, unused, _ = torch.ops.aten._flash_attention_forward(
             query, key, value, *_arguments(place), dropout, False, False
         )
@@ -99,7 +80,7 @@ class Flash:
         dropout: float,
         drawn: Any,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `Kernel`."""
+        """Gradients of query, key and value; `whole` are attended values and log-sum-exp over all keys."""
         with _as_deterministic_as_asked():
             return torch.ops.aten._flash_attention_backward(
                 gradient, *tokens, *whole, *_arguments(place), dropout, False, *drawn
@@ -124,11 +105,11 @@ def _as_deterministic_as_asked() -> Iterator[None]:
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
-FLASH: Kernel = Flash()
+FLASH = Flash()
 
 
 def takes(device: torch.device, dtype: torch.dtype, head_size: int) -> bool:
-    """Whether `FLASH` computes attention there, in that type."""
+    """Return whether `FLASH` computes attention there, in that type."""
     is_fit = dtype in NARROW and head_size % _MULTIPLE == 0 and head_size <= _WIDEST
     if device.type != "cuda" or not is_fit or torch.version.hip is not None:
         return False
@@ -148,7 +129,7 @@ class ByCases(torch.autograd.Function):
     @staticmethod
     def forward(
         context: Any,
-        kernel: Kernel,
+        kernel: Flash,
         dropout: float,
         places: tuple[tuple[Tensor, int], ...],
         *projected: Tensor,
@@ -209,7 +190,7 @@ class _Sum:
         self.missing.discard(column)
 
     def total(self) -> Tensor:
-        for column in self.missing:  # without entities nobody asks with the query for them
+        for column in self.missing:  # without entities no key meets the query for them
             self.space[:, column] = 0
         return self.space
 
@@ -233,7 +214,7 @@ def _add_up(parts: Sequence[tuple[Tensor, Tensor]], target: Tensor) -> Tensor:
     if len(parts) == 1:
         target.copy_(parts[0][0])
         return parts[0][1]
-    # Over no keys at all the kernel says infinity, and means minus infinity.
+    # Over no keys at all the kernel returns infinity in place of minus infinity.
     (of_words, by_words), (of_entities, by_entities) = (
         (values, total.masked_fill(total.isinf(), -torch.inf)) for values, total in parts
     )

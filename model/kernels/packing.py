@@ -1,4 +1,4 @@
-"""How the tokens of a batch lie in memory.
+"""The layout of a batch's tokens in memory.
 
 `Padded` is a block (batch, words + entities, hidden) with a mask. `Packed` is (tokens, hidden) without
 padding: the words of all sequences, then the entities of all sequences, so that whatever treats a token by
@@ -25,7 +25,7 @@ class Padded:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Where the tokens of a batch without padding are; what is not given is computed once, where the offsets lie.
+    """The places of a batch's tokens without padding; all else is computed once, on the device of the offsets.
 
     Two sequences, of the words a b and c d e, with the entities X and Y Z, are packed as a b c d e X Y Z:
     `word_offsets` are 0 2 5, `entity_offsets` 0 1 3, `lengths` (2, 1), (3, 2). What reads sequence after sequence,
@@ -79,12 +79,12 @@ class Packed:
 
     @functools.cached_property
     def offsets(self) -> Tensor:
-        """Where each sequence begins in that order, (sequences + 1)."""
+        """The first place of each sequence in that order, (sequences + 1)."""
         return (self.word_offsets + self.entity_offsets).long()
 
     @functools.cached_property
     def mixed(self) -> "Packed":
-        """The layout sequence after sequence, for what does not tell entities from words: all count as words."""
+        """The layout sequence after sequence, for a model that treats words and entities alike: all count as words."""
         offsets = self.word_offsets + self.entity_offsets
         lengths = tuple((words + entities, 0) for words, entities in self.lengths)
         return Packed(offsets, torch.zeros_like(offsets), lengths)

@@ -3,7 +3,7 @@
 Both take the states of words and entities as one tensor, and return the attended values; the output projection
 belongs to the layer. Original attention is entity-aware attention with four equal matrices. It does not look at kinds,
 so that a layout may give it all as words (`Packed.mixed`).
-A layout says which tokens see each other (`model.kernels.packing`); `model.kernels.attention` says what computes it.
+A layout names the tokens that see each other (`model.kernels.packing`); `model.kernels.attention` chooses the kernel.
 """
 
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ class EntityAwareAttention(SelfAttention):
         self.entity_to_entity_query = nn.Linear(config.hidden_size, config.hidden_size)
 
     def words_query_all_alike(self) -> bool:
-        """Whether Q_w2e is a copy of Q, as it starts."""
+        """Return whether Q_w2e is a copy of Q, as it starts."""
         pairs = zip(self.word_to_entity_query.parameters(), self.query.parameters(), strict=True)
         return all(torch.equal(ours, other) for ours, other in pairs)
 
@@ -116,7 +116,7 @@ def project(states: Tensor, parts: Sequence[nn.Linear]) -> Tensor:
 
 
 def has_kernel(states: Tensor, head_size: int) -> bool:
-    """Whether the GPU's variable-length kernel takes queries of these states: of the type that products have here."""
+    """Return whether the GPU's variable-length kernel takes queries of these states, in the type of products here."""
     kind = states.device.type
     is_autocast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
     dtype = torch.get_autocast_dtype(kind) if is_autocast else states.dtype

@@ -17,7 +17,7 @@ IGNORED = -100  # a label where nothing is to be predicted
 
 @dataclass(frozen=True, eq=False)
 class Unpadded:
-    """Where the real tokens of a padded batch are, and how they lie when they are packed.
+    """The places of the real tokens of a padded batch, and their layout when they are packed.
 
     word_indices    (words of all sequences) places in the flattened word ids
     entity_indices  (entities of all sequences) places in the flattened entity ids
@@ -29,7 +29,7 @@ class Unpadded:
 
     @classmethod
     def of(cls, word_mask: Tensor, entity_mask: Tensor | None) -> "Unpadded":
-        """What is real where `word_mask` (batch, words) and `entity_mask` are True; made on the CPU, once a batch."""
+        """The tokens for which `word_mask` (batch, words) and `entity_mask` are True; made on the CPU, once a batch."""
         if entity_mask is None:
             entity_mask = word_mask[:, :0]
         lengths = zip(word_mask.sum(dim=1).tolist(), entity_mask.sum(dim=1).tolist(), strict=True)
@@ -206,6 +206,6 @@ def pad(rows: Sequence[Integers], value: int) -> Tensor:
 
 
 def lengths_mask(rows: Sequence[Integers]) -> Tensor:
-    """(rows, longest) bool, True where `pad` puts what is in the rows."""
+    """(rows, longest) bool, True where `pad` has values of the rows."""
     lengths = torch.tensor([len(row) for row in rows])
     return torch.arange(int(lengths.max())) < lengths[:, None]

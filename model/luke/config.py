@@ -28,7 +28,7 @@ MASKED_SHARE = 0.15  # of words and of entities in pretraining (section 3.3)
 
 @dataclass(frozen=True)
 class LukeConfig:
-    """What defines a LUKE model; the field names are those of transformers' LukeConfig where one exists.
+    """The values that define a LUKE model; the field names are those of transformers' LukeConfig where one exists.
 
     `entity_head` is "released" (as in the public checkpoints) or "paper" (section 3.3, not exchangeable).
     `word_encoder` is "roberta" or "bert", by where word positions are counted from (after the padding id, or

@@ -53,7 +53,7 @@ class EncoderLayer(nn.Module):
         return self.finish(states, attended)
 
     def finish(self, states: Tensor, attended: Tensor) -> Tensor:
-        """What follows attention; all of it treats a token by itself."""
+        """The part of the layer behind attention, which treats each token by itself."""
         attended = self.attention_output(attended)
         states = self.attention_norm(states + self.dropout(attended))
         transformed = self.output(self.activation(self.intermediate(states)))
@@ -134,7 +134,7 @@ class LukeModel(nn.Module):
         return states
 
     def encode_mixed(self, states: Tensor, layout: Packed, rows: Tensor | None) -> Tensor:
-        """The same where attention does not tell words from entities: those of a sequence lie together meanwhile."""
+        """The same where attention treats words and entities alike: those of a sequence lie together meanwhile."""
         states = Reordered.apply(states, layout.order, layout.places)
         if rows is not None:
             return self.encode(states, layout.mixed, layout.places.index_select(0, rows))
@@ -159,7 +159,7 @@ class LukeModel(nn.Module):
         )
 
     def check(self, batch: Batch) -> None:
-        """Raise a ValueError unless the model has rows for all that the batch asks for.
+        """Raise a ValueError unless the model has rows for all ids of the batch.
 
         Ids are looked at on the CPU alone: elsewhere that would wait for the device (`Batch.check` before).
         """
@@ -209,7 +209,7 @@ def scatter_rows(packed: Tensor, indices: Tensor, shape: torch.Size) -> Tensor:
 
 
 def attention_kernel(module: LukeModel, device: torch.device) -> str:
-    """What attention over an unpadded batch runs on there, as the module is now: in training or not."""
+    """The kernel of attention over an unpadded batch there, in the module's present mode: training or not."""
     layout = Packed.of([(16, 4), (16, 4)]).to(device)
     attention = cast(EncoderLayer, module.layers[0]).attention
     return kernel_of(attention, layout, module.config.hidden_size, device)

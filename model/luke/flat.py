@@ -15,7 +15,7 @@ from model.luke.config import PAD_ENTITY, LukeConfig
 
 @dataclass(frozen=True)
 class Shape:
-    """What is in a flat batch, in plain integers: the host knows them without waiting for a device.
+    """The counts of a flat batch, in plain integers: the host knows them without waiting for a device.
 
     lengths          words and entities of each sequence
     mention_words    words of all mentions, cut at the longest that the sequences have
@@ -104,7 +104,7 @@ class FlatBatch:
 
     @functools.cached_property
     def layout(self) -> Packed:
-        """How the tokens lie."""
+        """The layout of the tokens."""
         return Packed(self.fields[1], self.fields[7], self.shape.lengths)
 
     @property
@@ -158,7 +158,7 @@ class FlatBatch:
 def padded(batch: FlatBatch, pad_id: int) -> Batch:
     """The same sequences with padding at their ends, for models that take nothing else.
 
-    `pad_id` is the word id of padding. Labels are -100 where nothing is asked, positions of mentions -1 at padding.
+    `pad_id` is the word id of padding. Labels are -100 where nothing is masked, positions of mentions -1 at padding.
     """
     shape, numbers = batch.shape, batch.numbers
     words, entities = torch.tensor(shape.lengths, device=numbers.device).T
@@ -199,7 +199,7 @@ def row_mask(counts: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class FlatSequence:
-    """What a sequence brings into a flat batch; masked tokens by their place among its words or entities."""
+    """The parts of a sequence in a flat batch; masked tokens by their place among its words or entities."""
 
     word_ids: Integers
     masked_words: Integers

@@ -32,7 +32,7 @@ class Head(nn.Module):
         self.activation = ACTIVATION[activation]
 
     def transform(self, states: Tensor) -> Tensor:
-        """What the rows of the table are multiplied with, (..., width), of states (..., hidden)."""
+        """The vectors (..., width) that meet the rows of the table, of states (..., hidden)."""
         return self.norm(self.activation(self.dense(states)))
 
     def forward(self, states: Tensor, table: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class PaperEntityHead(Head):
         self.projection = nn.Linear(config.hidden_size, config.entity_emb_size, bias=False)
 
     def transform(self, states: Tensor) -> Tensor:
-        """T m: what the rows of B are multiplied with, (..., entity width), of states (..., hidden)."""
+        """T m: the vectors (..., entity width) that meet the rows of B, of states (..., hidden)."""
         return self.projection(super().transform(states))
 
 
@@ -125,18 +125,18 @@ class LukeForPretraining(nn.Module):
             table.adds_in_place = True
 
     def forward(self, batch: Batch | FlatBatch, totals: Mapping[str, int] | None = None) -> PretrainingOutput:
-        """Losses over what the batch's labels ask for; logits are computed at those positions alone.
+        """Losses over the batch's labels; logits are computed at those positions alone.
 
         A loss is the sum of its cross-entropies divided by the batch's count of labels, or by that in
         `totals`: the losses of the parts of a batch then add up to the loss of the whole.
         """
         output = PretrainingOutput({}, {}, {})
-        for name, (states, wanted) in self.asked(batch).items():
+        for name, (states, wanted) in self.masked_states(batch).items():
             head, table = self.heads[name]
             output.add(name, head, states, wanted, table, totals)
         return output
 
-    def asked(self, batch: Batch | FlatBatch) -> dict[str, tuple[Tensor, Tensor]]:
+    def masked_states(self, batch: Batch | FlatBatch) -> dict[str, tuple[Tensor, Tensor]]:
         """States (rows, hidden) of masked words and masked entities, where there are labels, and the labels (rows)."""
         is_here = (batch.numbers if isinstance(batch, FlatBatch) else batch.word_ids).device.type == "cpu"
         if isinstance(batch, FlatBatch):
@@ -149,7 +149,7 @@ class LukeForPretraining(nn.Module):
                 WORD_LOSS: (words, batch.word_labels.long()),
                 ENTITY_LOSS: (entities, batch.entity_labels.long()),
             }
-            return {name: asked for name, asked in found.items() if len(asked[1])}
+            return {name: pair for name, pair in found.items() if len(pair[1])}
         if is_here:
             batch.check(self.config, "labels")
         word_states, entity_states = self.luke(batch)

@@ -1,4 +1,4 @@
-"""How entities start around words that have never seen one."""
+"""The start of entities around words that have never seen one."""
 
 import logging
 
@@ -20,7 +20,7 @@ def start_entities_as_words(module: LukeModel, mask_word: int, source: str) -> N
 
     [MASK]'s word embedding, for which entities are as wide as words (no U), and words' positions, type and layer
     norm. Drawn at random, an entity would look like no word that the layers were trained on, and its position
-    would say nothing of the words that stand there.
+    would have nothing to do with the words that stand there.
     """
     words, entities = module.word_embeddings, module.entity_embeddings
     if mask_word >= module.config.vocab_size:

@@ -24,7 +24,7 @@ class TitleWords:
 
 @dataclass(frozen=True)
 class Titles:
-    """The words of `whole` titles, and of `names`: without what tells them apart from others."""
+    """The words of `whole` titles, and of `names`: without the part that distinguishes them from others."""
 
     whole: TitleWords
     names: TitleWords

@@ -1,4 +1,4 @@
-"""What is pretrained, and how: a preset's values, those of a recipe's file over them, and then single ones."""
+"""The configuration of a pretraining: a preset's values, those of a recipe's file over them, and then single ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -60,12 +60,12 @@ FLAGS: Mapping[str, Flag] = {
     "batch_size": Flag(int, "sequences of a step", 1),
     "weight_decay": Flag(float, "weight decay"),
     "dropout": Flag(float, "dropout, of attention too"),
-    "masked_words": Flag(float, "share of the words that are hidden; without entities 0 is 0.15"),
-    "masked_entities": Flag(float, "share of the entities that are hidden"),
+    "masked_words": Flag(float, "share of the words that are masked; without entities 0 is 0.15"),
+    "masked_entities": Flag(float, "share of the entities that are masked"),
     "entity_start": Flag(
         STARTS,
-        "how entities begin: titles, as what their titles say, or random (default: titles around a base model, but "
-        "random in profile paper)",
+        "how entities begin: titles, as the words of their titles; or random "
+        "(default: titles around a base model, but random in profile paper)",
     ),
     "layers": Flag(int, "layers, without a base model", 1),
     "hidden_size": Flag(
@@ -81,7 +81,7 @@ ENTITY_FLAGS = tuple(name for name in FLAGS if set(SHORT_NAMES.get(name, (name,)
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is pretrained, and how: a preset's values, with others over them.
+    """The model and the recipe of a pretraining: a preset's values, with others over them.
 
     `sizes` are fields of LukeConfig: all SIZES of a model from scratch. Around a base model, which has its own, those
     of its entities, and dropout.
@@ -113,7 +113,7 @@ def choose(
 ) -> Configuration:
     """The configuration of a preset with the values of a file, and then of `flags`, over its own.
 
-    Without `entities` it is the baseline that learns words alone: what is said of entities does not matter, but for
+    Without `entities` it is the baseline that learns words alone: values for entities do not matter, but for
     `min_entities`, so that both see the same sequences.
     Raises ValueError for values that cannot be, or make no sense together; it names the field, and the file.
     """
@@ -148,12 +148,12 @@ def changed_together(
 ) -> Configuration:
     """The configuration with the values of a file, and with flags over them.
 
-    They are put in place together: the file's steps are those of the phases that a flag leaves.
+    They are applied together: the file's steps are those of the phases that a flag leaves.
     """
     try:
         return changed(configuration, {**spelled_out(values), **spelled_out(flags)})
     except ValueError as error:
-        short = (name for name in flags if name in SHORT_NAMES)  # a field's own name says enough
+        short = (name for name in flags if name in SHORT_NAMES)  # an error names the field itself
         given = {f"--recipe {file}": values, **{flag_of(name): {name: flags[name]} for name in short}}
         alone = (source for source, each in given.items() if problem(configuration, each) == str(error))
         source = next(alone, "")
@@ -166,7 +166,7 @@ def flag_of(name: str) -> str:
 
 
 def problem(configuration: Configuration, values: Mapping[str, Any]) -> str:
-    """What is wrong with these values; nothing is said of what can be."""
+    """The error that these values raise; empty for values that can be."""
     try:
         changed(configuration, values)
     except ValueError as error:
@@ -195,13 +195,13 @@ def check_together(configuration: Configuration, given: Mapping[str, Any]) -> No
         start = given.get("entity_start")
         if start == TITLES:
             raise ValueError(
-                f"entity_start is {start!r}, but without a base model words say nothing yet; say random, or give a "
-                "base model"
+                f"entity_start is {start!r}, but without a base model words have no meaning yet; give "
+                "random, or a base model"
             )
         if {"new"} == {each for each in as_list(given.get("phases", ())) if isinstance(each, str)}:
             raise ValueError(
                 "phases has 'new' alone, which trains what a base model does not bring: without one that is "
-                "everything; say all, or give a base model"
+                "everything; give all, or a base model"
             )
         return
     for name in OF_A_BASE:

@@ -23,12 +23,12 @@ from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES, LukeConfig
 from model.luke.heads import ENTITY_LOSS, WORD_LOSS, LukeForPretraining
 from model.pretraining.loader import choose_sequences
-from model.pretraining.ranking import Answers, Figures, Scores, entity_figures, score, word_figures
+from model.pretraining.ranking import Baselines, Figures, Scores, entity_figures, score, word_figures
 from model.training.ranks import ALONE, Ranks
 
 MOST_SEQUENCES = 4096
 WINDOW = 24  # words shown on each side of a mention
-SCORES, ANSWERS = 4, 2  # columns
+SCORES, BASELINES = 4, 2  # columns
 Integers = NDArray[np.int64]
 
 
@@ -40,11 +40,11 @@ def evaluate(
     rounds: int = 1,
     batch_size: int = 8,
     ranks: Ranks = ALONE,
-    asks_words: bool = True,
+    masks_words: bool = True,
 ) -> Figures:
     """Figures of masked words and entities on held-out sequences (all, or a fixed sample of `sequences`).
 
-    Entities are masked in whole text. Words are masked whole, beside masked entities; without `asks_words` none is.
+    Entities are masked in whole text. Words are masked whole, beside masked entities; without `masks_words` none is.
     Masked entities are judged over all labels (masked_entity_*), over those that are known entities, not [UNK]
     (known_entity_*), and by how often training annotates them (known_entity_seen_*); each has its count, and the share
     that either baseline gets right. A group of no labels has its count alone. More `rounds` mask every sequence as
@@ -59,28 +59,28 @@ def evaluate(
         raise ValueError(f"{corpus.folder}: no held-out sequences; raise --held-out or use a larger dump")
     indices = held_out.sample(sequences or len(held_out))
     places = [(epoch, index) for epoch in range(rounds) for index in indices]
-    of_words, of_entities = held_out.make_masker(), held_out.make_masker(hides_words=False)
-    word_rows, entity_rows = [no_rows(SCORES)], [no_rows(SCORES + ANSWERS)]
+    of_words, of_entities = held_out.make_masker(), held_out.make_masker(masks_words=False)
+    word_rows, entity_rows = [no_rows(SCORES)], [no_rows(SCORES + BASELINES)]
     with evaluating(module):
         for number, first in enumerate(range(0, len(places), batch_size)):
             if number % ranks.count != ranks.rank:
                 continue
             chosen = places[first : first + batch_size]
-            if asks_words:
+            if masks_words:
                 masked = mask(of_words, corpus, chosen)
                 scores = score_batch(module, masked, corpus.facts, WORD_LOSS, entities=has_entities)
                 word_rows.append(numbered(number, columns(scores)))
             if has_entities:
                 entity_rows.append(numbered(number, entity_columns(module, held_out, of_entities, chosen)))
     figures: Figures = {"sequences": len(indices)}
-    if asks_words:
+    if masks_words:
         figures |= word_figures(Scores.of(in_order(ranks, word_rows)))
     found = in_order(ranks, entity_rows)
     if not found.shape[1]:
         return figures
-    answered = found[SCORES:].astype(np.int64)
-    answers = Answers(held_out.most_frequent, *(answered if held_out.commonest else (None, None)))
-    return figures | entity_figures(Scores.of(found[:SCORES]), answers, held_out.training_counts)
+    labels = found[SCORES:].astype(np.int64)
+    baselines = Baselines(held_out.most_frequent, *(labels if held_out.commonest else (None, None)))
+    return figures | entity_figures(Scores.of(found[:SCORES]), baselines, held_out.training_counts)
 
 
 def entity_columns(
@@ -89,7 +89,9 @@ def entity_columns(
     """Scores of the masked entities of these (epoch, index), and both labels of the mention table."""
     masked = mask(masker, held_out.corpus, chosen)
     scores = score_batch(module, masked, held_out.corpus.facts, ENTITY_LOSS, entities=True)
-    pairs = [masked_answers(held_out, index, each) for (_, index), each in zip(chosen, masked, strict=True)]
+    pairs = [
+        mention_table_labels(held_out, index, each) for (_, index), each in zip(chosen, masked, strict=True)
+    ]
     return [*columns(scores), *(np.concatenate(column) for column in zip(*pairs, strict=True))]
 
 
@@ -132,17 +134,17 @@ class Schedule:
     batch_size: int
 
     def is_due(self, step: int) -> bool:
-        """Whether to evaluate after `step` finished steps."""
+        """Return whether to evaluate after `step` finished steps."""
         return self.every > 0 and (step % self.every == 0 or step == self.steps)
 
     def sequences(self, step: int) -> int:
-        """How many sequences to evaluate on."""
+        """The number of sequences to evaluate on."""
         seen = (self.steps if step == self.steps else self.every) * self.batch_size
         return max(1, min(MOST_SEQUENCES, seen // 8))
 
 
 def predicts_entities(config: LukeConfig, facts: SequenceFacts) -> bool:
-    """Whether a model has the entities of the sequences; one of special entities alone predicts none."""
+    """Return whether a model has the entities of the sequences; one of special entities alone predicts none."""
     if config.vocab_size != facts.word_vocab_size:
         raise ValueError(
             f"the model has {config.vocab_size} words, the sequences have {facts.word_vocab_size}; "
@@ -181,56 +183,58 @@ def score_batch(
     device = next(module.parameters()).device
     batch = collate(masked, max_mention_words=facts.max_mention_words, entities=entities)
     batch.check(module.config)
-    asked = module.asked(batch.to(device))
-    if kind not in asked:
+    masked_states = module.masked_states(batch.to(device))
+    if kind not in masked_states:
         return Scores.of(np.zeros((SCORES, 0)))
     head, table = module.heads[kind]
-    return score(head, *asked[kind], table.weight, SPECIAL_ENTITIES if kind == ENTITY_LOSS else 0)
+    return score(head, *masked_states[kind], table.weight, SPECIAL_ENTITIES if kind == ENTITY_LOSS else 0)
 
 
-def masked_answers(held_out: HeldOut, index: int, masked: MaskedSequence) -> tuple[Integers, Integers]:
+def mention_table_labels(held_out: HeldOut, index: int, masked: MaskedSequence) -> tuple[Integers, Integers]:
     """Both labels of the mention table for the masked entities of a sequence."""
-    is_asked = masked.entity_labels != IGNORED
-    labels, known = held_out.commonest_of(index, len(is_asked))
-    return labels[is_asked], known[is_asked]
+    is_label = masked.entity_labels != IGNORED
+    labels, known = held_out.commonest_of(index, len(is_label))
+    return labels[is_label], known[is_label]
 
 
-def show_answers(module: LukeForPretraining, held_out: HeldOut, count: int = 20) -> list[dict[str, Any]]:
-    """What the model says of `count` held-out mentions of known entities, each of another sequence, always the same.
+def sample_predictions(
+    module: LukeForPretraining, held_out: HeldOut, count: int = 20
+) -> list[dict[str, Any]]:
+    """Predictions for `count` held-out mentions of known entities, each of another sequence, always the same.
 
     A mention is as `evaluate` masks it. Its record has `word_ids` around it, where it begins (`start`) and ends (`end`)
-    in these, its entity (`label`), the known entity that the model says (`said`), the softmax of both over known
+    in these, its entity (`label`), the known entity that the model predicts (`said`), the softmax of both over known
     entities (`certainty`, `of_label`), and the `commonest` known entity of its text by the mention table (-1: none).
     """
     corpus, rows = held_out.corpus, list[dict[str, Any]]()
     if not predicts_entities(module.config, corpus.facts):
         return rows
-    masker = held_out.make_masker(hides_words=False)
+    masker = held_out.make_masker(masks_words=False)
     with evaluating(module):
         for index in held_out.shuffled():
             masked = mask(masker, corpus, [(0, index)])
-            asked = np.flatnonzero(masked[0].entity_labels >= SPECIAL_ENTITIES)
-            if len(asked):
-                rows.append(answer(module, held_out, index, masked[0], int(asked[0])))
+            known = np.flatnonzero(masked[0].entity_labels >= SPECIAL_ENTITIES)
+            if len(known):
+                rows.append(prediction(module, held_out, index, masked[0], int(known[0])))
             if len(rows) == count:
                 break
     return rows
 
 
-def answer(
+def prediction(
     module: LukeForPretraining, held_out: HeldOut, index: int, masked: MaskedSequence, place: int
 ) -> dict[str, Any]:
-    """The record of `show_answers` for the entity at a place of a sequence."""
+    """The record of `sample_predictions` for the entity at a place of a sequence."""
     device, facts = next(module.parameters()).device, held_out.corpus.facts
     batch = collate([masked], max_mention_words=facts.max_mention_words, entities=True).to(device)
-    states, labels = module.asked(batch)[ENTITY_LOSS]
+    states, labels = module.masked_states(batch)[ENTITY_LOSS]
     head, table = module.heads[ENTITY_LOSS]
-    is_asked = np.flatnonzero(masked.entity_labels != IGNORED)
-    row = int(np.searchsorted(is_asked, place))
+    is_label = np.flatnonzero(masked.entity_labels != IGNORED)
+    row = int(np.searchsorted(is_label, place))
     with torch.autocast(device.type, enabled=False):
         logits = head(states[row].to(table.weight.dtype), table.weight)[SPECIAL_ENTITIES:]
     shares, label = logits.softmax(dim=0), int(labels[row])
-    said = int(shares.argmax())
+    best = int(shares.argmax())
     start, end = int(masked.entity_starts[place]), int(masked.entity_ends[place])
     first, last = max(1, start - WINDOW), min(len(masked.word_ids) - 1, end + WINDOW)
     return {
@@ -238,15 +242,15 @@ def answer(
         "start": start - first,
         "end": end - first,
         "label": label,
-        "said": SPECIAL_ENTITIES + said,
-        "certainty": round(float(shares[said]), 4),
+        "said": SPECIAL_ENTITIES + best,
+        "certainty": round(float(shares[best]), 4),
         "of_label": round(float(shares[label - SPECIAL_ENTITIES]), 4),
         "commonest": int(held_out.commonest_of(index, len(masked.entity_ids))[1][place]),
     }
 
 
 def open_held_out(sequences: Path, commonest: Path | None, model: Path) -> HeldOut:
-    """What a finished model is asked: it counts as seen what its pretraining took of the other sequences."""
+    """The held-out sequences for a finished model; entities count as seen in the sequences of its pretraining."""
     recipe = read_optional(model / PRETRAINING).get("recipe", {})
     seen = choose_sequences(Corpus(sequences), recipe.get("min_entities", 0))
     return HeldOut.open(sequences, commonest, seen=seen)

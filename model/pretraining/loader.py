@@ -1,4 +1,4 @@
-"""What is in a step's batch: a function of the seed and the step alone, however many processes share the work."""
+"""The batches of pretraining: functions of the seed and the step alone, however many processes share the work."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ class Step:
 
 
 class Loader:
-    """The micro-batches of a step: its place in the endless run of shuffled epochs says what it holds.
+    """The micro-batches of a step: they are a stretch of the endless run of shuffled epochs.
 
     Of several processes each takes every so many-th sequence of a step; `totals` are then of its own sequences, and in
     the profile `paper` of the micro-batch alone. ValueError where no sequence has as many entities as the recipe wants.
@@ -91,13 +91,13 @@ class Loader:
             seed=seed,
             word_share=recipe.masked_word_share,
             entity_share=recipe.masked_entity_share,
-            hides_unknown=recipe.predicts_unknown,
+            masks_unknown=recipe.predicts_unknown,
         )
         self.averages_parts = profile == "paper"
 
     @property
     def left_out(self) -> int:
-        """How many sequences have too few known entities for the recipe."""
+        """The number of sequences that have too few known entities for the recipe."""
         return 0 if self.chosen is None else len(self.corpus) - len(self.chosen)
 
     def indices(self, step: int) -> list[tuple[int, int]]:
@@ -170,7 +170,7 @@ def choose_sequences(corpus: Corpus, min_entities: int) -> NDArray[np.int64] | N
     if not len(chosen):
         raise ValueError(
             f"min_entities is {min_entities}, but no sequence of {corpus.folder} has more than {counts.max(initial=0)} "
-            "known entities; ask for fewer"
+            "known entities; give a smaller number"
         )
     return chosen
 
@@ -181,7 +181,7 @@ def _order(length: int, seed: int, epoch: int) -> NDArray[Any]:
 
 
 def labels_in(sequences: Sequence[MaskedSequence]) -> dict[str, int]:
-    """How many labels of each kind there are."""
+    """The number of labels of each kind."""
     return {
         WORD_LOSS: sum(int((sequence.word_labels != IGNORED).sum()) for sequence in sequences),
         ENTITY_LOSS: sum(int((sequence.entity_labels != IGNORED).sum()) for sequence in sequences),

@@ -20,7 +20,7 @@ from model.pretraining.recipes import Phase, Recipe
 from model.pretraining.throughput import Meter, describe_device, peak_memory, progress_text, work_of
 from model.training.checkpoints import Checkpoint, save_checkpoint
 from model.training.loop import NotFiniteError, fit
-from model.training.metrics_log import Line, Record, Recorder
+from model.training.metrics_log import Line, Record, StepMeans
 from model.training.optimizer import linear_schedule, make_optimizer, parameter_groups
 from model.training.precision import autocast
 from model.training.ranks import Ranks
@@ -34,35 +34,33 @@ DECAYED_IN_PAPER = ("word_head.norm.weight",)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What changes how a run is carried out, and none of its bits.
+class Execution:
+    """Options of a run that change none of its bits.
 
     `workers` prepare batches beside each training process (None: GPU_WORKERS where a GPU would wait for them, else
-    none). A checkpoint is also written when so many minutes have passed (0: never) since the last one; the last
-    `checkpoints_kept` are kept. `tracker` is the module:function that gets figures besides
-    (`model.training.metrics_log.find_tracker`).
+    none). A checkpoint is also written when so many minutes have passed (0: never) since the last one. `tracker` is the
+    module:function that gets figures besides (`model.training.metrics_log.find_tracker`).
     """
 
     workers: int | None = None
     checkpoint_minutes: float = 0.0
-    checkpoints_kept: int = 2
     tracker: str = ""
 
     def workers_on(self, device: torch.device) -> int:
-        """How many processes prepare batches for that device."""
+        """The number of processes that prepare batches for that device."""
         if self.workers is None:
             return GPU_WORKERS if device.type == "cuda" else 0
         return self.workers
 
 
 @dataclass(frozen=True)
-class Watched:
-    """What goes beside the training of one run; of several processes the first alone has a record."""
+class Monitor:
+    """The evaluation and the record of one run; of several processes the first alone has a record."""
 
     ranks: Ranks
     held_out: HeldOut
     schedule: Schedule
-    asks_words: bool
+    masks_words: bool
     record: Record | None
     meter: Meter
 
@@ -94,13 +92,13 @@ class Watched:
                 sequences=count,
                 batch_size=batch_size,
                 ranks=self.ranks,
-                asks_words=self.asks_words,
+                masks_words=self.masks_words,
             )
             if self.record:
                 self.record.evaluation({"step": step} | figures)
 
     def text(self, losses: Mapping[str, float], step: int) -> str:
-        """What stands beside the progress bar."""
+        """The text beside the progress bar."""
         return progress_text(
             losses, self.meter.figures(), self.meter.seconds_left(self.schedule.steps - step)
         )
@@ -116,9 +114,9 @@ class PhaseTraining:
     output: Path
     run: dict[str, Any]
     ranks: Ranks
-    settings: Settings
+    execution: Execution
     progress: bool
-    watched: Watched
+    monitor: Monitor
     stop: StopRequest = field(default_factory=StopRequest)
 
     def train(self, checkpoint: Checkpoint | None) -> None:
@@ -130,10 +128,10 @@ class PhaseTraining:
         logger.info("attention runs on %s", kernel)
         shares = {WORD_LOSS: recipe.masked_word_share, ENTITY_LOSS: recipe.masked_entity_share}
         names = tuple(name for name in shares if shares[name] and (name == WORD_LOSS or self.run["entities"]))
-        self.recorder = Recorder(names, self.ranks)
+        self.means = StepMeans(names, self.ranks)
         if checkpoint:
-            self.recorder.restore(checkpoint.figures)
-        self.watched.begin(checkpoint.step if checkpoint else 0, self.ranks.device)
+            self.means.restore(checkpoint.figures)
+        self.monitor.begin(checkpoint.step if checkpoint else 0, self.ranks.device)
         start = 0
         for number, phase in enumerate(recipe.phases, start=1):
             if checkpoint is None or checkpoint.step < start + phase.steps:
@@ -149,27 +147,27 @@ class PhaseTraining:
             checkpoint.restore_optimizer(optimizer)
         first = checkpoint.step if checkpoint else start
         device = self.ranks.device
-        workers = self.settings.workers_on(device)
+        workers = self.execution.workers_on(device)
         steps = self.loader.stream(first, end, workers, pinned=device.type == "cuda")
         self.saved_at = time.monotonic()
-        meter = self.watched.meter
+        meter = self.monitor.meter
         encoder_trains = any(parameter.requires_grad for parameter in self.module.luke.layers.parameters())
         with self.bar(number, phase, first - start) as bar:
 
             def on_step(step: int, values: dict[str, float]) -> None:
-                self.recorder.add(values)
+                self.means.add(values)
                 meter.step(encoder_trains=encoder_trains)
-                losses = {name: values[name] for name in self.recorder.names}
-                bar.set_postfix_str(self.watched.text(losses, step + 1), refresh=False)
+                losses = {name: values[name] for name in self.means.names}
+                bar.set_postfix_str(self.monitor.text(losses, step + 1), refresh=False)
                 bar.update()
                 self.finish_step(number, step + 1, end, values["learning_rate"], optimizer)
 
-            self.finished = self.recorder.state()
+            self.finished = self.means.state()
             try:
                 fit(
                     self.module,
                     self.loss,
-                    lambda step: self.counted(next(steps)),
+                    lambda step: self.with_totals(next(steps)),
                     optimizer,
                     lambda step: linear_schedule(
                         step - start, warmup_steps=phase.warmup_steps, total_steps=phase.steps
@@ -181,19 +179,19 @@ class PhaseTraining:
                     ranks=self.ranks,
                 )
             except NotFiniteError as error:
-                raise ValueError(self.explain(error, optimizer)) from error
+                raise ValueError(self.failure_text(error, optimizer)) from error
         rate = meter.figures()["words_per_second"]
         logger.info("pretraining, phase %d: steps %d to %d, %.0f words a second", number, first, end, rate)
 
     def loss(self, part: MicroBatch) -> dict[str, Tensor]:
-        """The losses of a micro-batch; its predictions are counted."""
-        self.watched.meter.add(work_of(part.batch.shape))
+        """The losses of a micro-batch; its predictions are with_totals."""
+        self.monitor.meter.add(work_of(part.batch.shape))
         with self.autocast():
-            output = self.module(moved(part.batch, self.module, self.ranks.device), part.totals)
-        self.recorder.count(output.correct, output.total)
+            output = self.module(to_device(part.batch, self.module, self.ranks.device), part.totals)
+        self.means.count(output.correct, output.total)
         # Every process has every loss, since they add them up.
         nothing = torch.zeros((), device=self.ranks.device)
-        return {name: output.losses.get(name, nothing) for name in self.recorder.names}
+        return {name: output.losses.get(name, nothing) for name in self.means.names}
 
     def autocast(self) -> torch.autocast:
         """Matrix products in the recipe's precision."""
@@ -213,7 +211,7 @@ class PhaseTraining:
             bar_format="{desc} |{bar}| {n_fmt} of {total_fmt}{postfix}",
         )
 
-    def counted(self, parts: list[MicroBatch]) -> list[MicroBatch]:
+    def with_totals(self, parts: list[MicroBatch]) -> list[MicroBatch]:
         """A step's micro-batches, with the totals of all processes."""
         if self.loader.averages_parts:
             count = int(self.ranks.sum({"parts": len(parts)})["parts"])
@@ -227,19 +225,19 @@ class PhaseTraining:
     def finish_step(
         self, phase: int, done: int, end: int, learning_rate: float, optimizer: torch.optim.Optimizer
     ) -> None:
-        """Write what is due after `done` steps; end the run where it is asked to stop."""
+        """Write what is due after `done` steps; end the run after SIGTERM."""
         recipe = self.loader.recipe
         if done % recipe.log_every == 0 or done == end:
-            self.watched.log(self.recorder.line(phase, done, learning_rate), self.ranks.device)
+            self.monitor.log(self.means.line(phase, done, learning_rate), self.ranks.device)
         # Before the checkpoint: a run that goes on from it does not evaluate its step again.
         with self.autocast():
-            self.watched.evaluate(self.module, done, recipe.micro_batch_size)
-        self.finished = self.recorder.state()
+            self.monitor.evaluate(self.module, done, recipe.micro_batch_size)
+        self.finished = self.means.state()
         is_stopped = bool(self.ranks.sum({"stop": self.stop.is_made})["stop"])
         minutes = (time.monotonic() - self.saved_at) / 60
-        is_late = 0 < self.settings.checkpoint_minutes <= minutes
+        is_late = 0 < self.execution.checkpoint_minutes <= minutes
         if is_stopped or is_late or done % recipe.checkpoint_every == 0 or done == end:
-            with self.watched.meter.aside("checkpoint"):
+            with self.monitor.meter.aside("checkpoint"):
                 self.save_checkpoint(done, optimizer)
         if is_stopped:
             raise Stopped(
@@ -259,12 +257,11 @@ class PhaseTraining:
                 ranks=self.ranks.count,
                 device=self.ranks.device,
                 computing=self.loader.recipe.computing(),
-                kept=self.settings.checkpoints_kept,
             )
         self.saved_at = time.monotonic()
 
-    def explain(self, error: NotFiniteError, optimizer: torch.optim.Optimizer) -> str:
-        """Save the state before the step that failed, and say what was in it."""
+    def failure_text(self, error: NotFiniteError, optimizer: torch.optim.Optimizer) -> str:
+        """Save the state before the step that failed, and return the error's text with its sequences."""
         self.save_checkpoint(error.step, optimizer)
         indices = ", ".join(f"{index}" for _, index in self.loader.indices(error.step))
         return f"{error}; its sequences are {indices}; the state before it is in {self.output / CHECKPOINTS}"
@@ -288,7 +285,7 @@ class PhaseTraining:
 
 
 def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) -> None:
-    """Have the module compute as the recipe says, its tables' gradients in place where that pays."""
+    """Set the module up for the recipe, its tables' gradients in place where that pays."""
     module.luke.gradient_checkpointing = recipe.gradient_checkpointing
     if recipe.compiled:
         module.luke.compile_layers()
@@ -297,7 +294,7 @@ def prepare(module: LukeForPretraining, recipe: Recipe, device: torch.device) ->
         module.add_table_gradients_in_place()
 
 
-def moved(batch: FlatBatch, module: LukeForPretraining, device: torch.device) -> FlatBatch:
+def to_device(batch: FlatBatch, module: LukeForPretraining, device: torch.device) -> FlatBatch:
     """The batch on the device of its model, which could not look at its ids there without waiting."""
     if device.type == "cpu":
         return batch

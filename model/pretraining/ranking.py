@@ -20,7 +20,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Scores:
-    """How a model does at masked positions: a row for each, which `labels` names.
+    """A model's losses and ranks at masked positions: a row for each, with its label in `labels`.
 
     A rank is 1 + the number of logits above the label's own; among the known, special entities do not compete.
     """
@@ -38,10 +38,10 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What the two baselines answer at the same masked entities: among all labels, and among known entities.
+class Baselines:
+    """The predictions of the two baselines at the same masked entities: among all labels, and among known entities.
 
-    Where a mention's text has no commonest label (-1), that baseline, too, answers with the most frequent one.
+    Where a mention's text has no commonest label (-1), that baseline, too, baselines with the most frequent one.
     """
 
     most_frequent: tuple[int, int]
@@ -51,7 +51,7 @@ class Answers:
 
 @torch.no_grad()
 def score(head: nn.Module, states: Tensor, labels: Tensor, table: Tensor, special: int = 0) -> Scores:
-    """Scores of the labels (rows) that are asked for at states (rows, hidden).
+    """Scores of the labels (rows) at states (rows, hidden).
 
     Logits are computed in single precision, since ranks among rounded ones would be flattering, and for a few
     positions at a time. The first `special` rows of the table do not compete in `ranks_among_known`.
@@ -89,15 +89,15 @@ def word_figures(scores: Scores) -> Figures:
     }
 
 
-def entity_figures(scores: Scores, answers: Answers, training_counts: Integers) -> Figures:
+def entity_figures(scores: Scores, baselines: Baselines, training_counts: Integers) -> Figures:
     """Figures of masked entities by group, see `evaluate`."""
     is_known = scores.labels >= SPECIAL_ENTITIES
-    figures = group_figures("masked_entity", scores, answers, np.ones_like(is_known), known=False)
-    figures |= group_figures("known_entity", scores, answers, is_known, known=True)
+    figures = group_figures("masked_entity", scores, baselines, np.ones_like(is_known), known=False)
+    figures |= group_figures("known_entity", scores, baselines, is_known, known=True)
     seen = training_counts[scores.labels]
     for least, most in BANDS:
         is_inside = is_known & (seen >= least) & (seen <= (math.inf if most is None else most))
-        figures |= group_figures(band_name(least, most), scores, answers, is_inside, known=True)
+        figures |= group_figures(band_name(least, most), scores, baselines, is_inside, known=True)
     return figures
 
 
@@ -109,7 +109,7 @@ def band_name(least: int, most: int | None) -> str:
 
 
 def group_figures(
-    name: str, scores: Scores, answers: Answers, is_inside: NDArray[np.bool_], *, known: bool
+    name: str, scores: Scores, baselines: Baselines, is_inside: NDArray[np.bool_], *, known: bool
 ) -> Figures:
     """Figures of the labels inside a group; a group of known entities also has ranks among the known alone."""
     figures: Figures = {"count": int(is_inside.sum())}
@@ -120,10 +120,10 @@ def group_figures(
         if known:
             among = rank_figures(scores.ranks_among_known[is_inside])
             figures |= {f"{key}_among_known": value for key, value in among.items()}
-        figures["most_frequent_top_1"] = float((labels == answers.most_frequent[known]).mean())
-        commonest = answers.commonest_known if known else answers.commonest
+        figures["most_frequent_top_1"] = float((labels == baselines.most_frequent[known]).mean())
+        commonest = baselines.commonest_known if known else baselines.commonest
         if commonest is not None:
-            answer = np.where(commonest[is_inside] < 0, answers.most_frequent[known], commonest[is_inside])
+            answer = np.where(commonest[is_inside] < 0, baselines.most_frequent[known], commonest[is_inside])
             figures["commonest_top_1"] = float((labels == answer).mean())
     return {f"{name}_{key}": value for key, value in figures.items()}
 

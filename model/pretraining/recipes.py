@@ -1,4 +1,4 @@
-"""How a model is pretrained: the hyper-parameters of a run, and those of each preset (appendix of the paper).
+"""The hyper-parameters of a pretraining, and those of each preset (appendix of the paper).
 
 In a file a recipe is a table: the names of `Recipe` with lists for its phases, those of LukeConfig in SIZES, and a few
 short names. `model.pretraining.configuration` puts such a table over a preset's.
@@ -60,13 +60,13 @@ class Recipe:
     it is what suits the memory. `precision` is that of matrix products (weights are float32), float32 or
     bf16, or `auto`, which suits the device (`on_device`). With `gradient_checkpointing` a layer's inner states are
     computed twice instead of kept; `compiled` has torch compile what follows attention in each layer.
-    `masked_word_share` of a sequence's words and `masked_entity_share` of its entities are hidden in training, at least
-    one of each; none at 0. Without `predicts_unknown` an [UNK] entity is never hidden, and always an input. At a share
-    of 1 no other entity but [MASK] is ever an input. Evaluation hides MASKED_SHARE of the entities in whole text and,
-    where the recipe hides words, MASKED_SHARE of both.
+    `masked_word_share` of a sequence's words and `masked_entity_share` of its entities are masked in training, at least
+    one of each; none at 0. Without `predicts_unknown` an [UNK] entity is never masked, and always an input. At a share
+    of 1 no other entity but [MASK] is ever an input. Evaluation masks MASKED_SHARE of the entities in whole text and,
+    where the recipe masks words, MASKED_SHARE of both.
     Sequences with fewer than `min_entities` known entities are left out.
-    `entity_start` says how entities begin: as what their `titles` say, or `random`; `auto` is titles around a base
-    model, but random in profile `paper`.
+    `entity_start` is the start of entities: from the words of their `titles`, or `random`; `auto` is titles around a
+    base model, but random in profile `paper`.
     """
 
     phases: tuple[Phase, ...]
@@ -130,11 +130,11 @@ class Recipe:
         return replace(self, **changes)
 
     def computing(self) -> dict[str, Any]:
-        """What a recipe may leave to the device, and bits depend on."""
+        """The values that a recipe may leave to the device, and on which bits depend."""
         return {"precision": self.precision, "tokens_per_batch": self.tokens_per_batch}
 
     def start_of_entities(self, *, base_model: str, profile: str) -> str:
-        """How entities begin: one of STARTS."""
+        """The start of entities: one of STARTS."""
         if self.entity_start == AUTO:
             return TITLES if base_model != SCRATCH and profile != "paper" else RANDOM
         return self.entity_start
@@ -142,7 +142,7 @@ class Recipe:
     def without_entities(self) -> "Recipe":
         """As many steps of the last phase that trains all: the baseline "RoBERTa with extra training".
 
-        It hides words, MASKED_SHARE of them where the recipe hides none.
+        It masks words, MASKED_SHARE of them where the recipe masks none.
         """
         steps = sum(phase.steps for phase in self.phases)
         whole = [phase for phase in self.phases if phase.trainable == "all"]

@@ -25,9 +25,9 @@ from model.hf.load import fingerprint_model
 from model.luke.config import LukeConfig
 from model.luke.heads import LukeForPretraining
 from model.pretraining.configuration import Configuration, values_text
-from model.pretraining.evaluation import Schedule, show_answers
+from model.pretraining.evaluation import Schedule, sample_predictions
 from model.pretraining.loader import Loader
-from model.pretraining.phases import CHECKPOINTS, PhaseTraining, Settings, Watched
+from model.pretraining.phases import CHECKPOINTS, Execution, Monitor, PhaseTraining
 from model.pretraining.recipes import RANDOM, SCRATCH, Recipe
 from model.pretraining.start import begin_with_words, build_model
 from model.pretraining.throughput import Meter, Peaks, gpu_memory, has_bf16
@@ -38,7 +38,7 @@ from model.training.ranks import Ranks, join
 from model.training.signals import on_sigterm
 
 logger = logging.getLogger(__name__)
-DEFAULTS = Settings()
+DEFAULTS = Execution()
 
 
 def pretrain(
@@ -53,7 +53,7 @@ def pretrain(
     base_name: str = "",
     commonest: Path | None = None,
     evaluate_every: int | None = None,
-    settings: Settings = DEFAULTS,
+    execution: Execution = DEFAULTS,
 ) -> dict[str, float]:
     """Pretrain on a folder of sequences; `output` gets config.json, model.safetensors and the run's record.
 
@@ -70,7 +70,7 @@ def pretrain(
     if not 0 <= seed < 2**63:
         raise ValueError(f"seed is {seed}, but must be at least 0 and below 2^63")
     with join(resolve_device(device)) as ranks:
-        tracker = find_tracker(settings.tracker) if ranks.is_first else None
+        tracker = find_tracker(execution.tracker) if ranks.is_first else None
         corpus = Corpus(sequences)
         module, new = build_model(corpus.facts, configuration, seed=seed)
         run = identity(configuration, corpus, module, profile, seed)
@@ -80,7 +80,7 @@ def pretrain(
             if ranks.is_first:
                 remove_leftover(output / CHECKPOINTS)
             return last_figures(output)
-        explain(configuration)
+        log_differences(configuration)
         loader = Loader(
             corpus, recipe, profile=profile, seed=seed, entities=configuration.entities, ranks=ranks
         )
@@ -88,11 +88,13 @@ def pretrain(
             message = "%s: %d of %d sequences have fewer than %d known entities and are left out"
             logger.info(message, sequences, loader.left_out, len(corpus), recipe.min_entities)
         with hold(output / CHECKPOINTS) if ranks.is_first else nullcontext():
-            checkpoint = set_out(module, corpus, output, run, ranks, recipe)
+            checkpoint = start_or_resume(module, corpus, output, run, ranks, recipe)
             with open_record(output, checkpoint.step if checkpoint else 0, ranks, tracker) as record:
                 held_out = HeldOut.open(sequences, commonest, seen=loader.chosen)
-                watched = watch(recipe, held_out, module, ranks, record, evaluate_every)
-                training = PhaseTraining(module, new, loader, output, run, ranks, settings, progress, watched)
+                monitor = make_monitor(recipe, held_out, module, ranks, record, evaluate_every)
+                training = PhaseTraining(
+                    module, new, loader, output, run, ranks, execution, progress, monitor
+                )
                 with on_sigterm() as training.stop:
                     training.train(checkpoint)
             if ranks.is_first:
@@ -104,7 +106,7 @@ def pretrain(
 def identity(
     configuration: Configuration, corpus: Corpus, module: LukeForPretraining, profile: str, seed: int
 ) -> dict[str, Any]:
-    """What a run is, in plain values; its recipe is what was asked for, on whatever device it goes on."""
+    """The values that define a run; its recipe is the one that was given, on whatever device it goes on."""
     base_model = configuration.base_model
     return {
         "sequences": corpus.fingerprint,
@@ -127,8 +129,8 @@ def resolved(configuration: Configuration, config: LukeConfig, device: torch.dev
     return replace(recipe, entity_start=start if configuration.entities else RANDOM)
 
 
-def explain(configuration: Configuration) -> None:
-    """Say what of the configuration is not its preset's, and what in it does not mean what it seems to."""
+def log_differences(configuration: Configuration) -> None:
+    """Log the values that are not the preset's, and those that a base model changes."""
     if changes := configuration.changes():
         logger.info("preset %s with %s", configuration.preset, values_text(changes))
     if configuration.base_model != SCRATCH:
@@ -144,7 +146,7 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
     """Write the model's answers, how it was trained, and last its weights, with which the run is done."""
     output, loader = training.output, training.loader
     with training.autocast():
-        write_answers(output / ANSWERS, show_answers(training.module, training.watched.held_out))
+        write_answers(output / ANSWERS, sample_predictions(training.module, training.monitor.held_out))
     found = {
         "profile": training.run["profile"],
         "seed": training.run["seed"],
@@ -158,14 +160,15 @@ def write_result(training: PhaseTraining, configuration: Configuration, base_nam
 
 
 def write_configuration(
-    path: Path, asked: Configuration, recipe: Recipe, base_name: str, found: Mapping[str, Any]
+    path: Path, given: Configuration, recipe: Recipe, base_name: str, found: Mapping[str, Any]
 ) -> None:
     """Write what was trained, and how, for whoever exports or reports the model.
 
-    `asked` is what was asked for, and `recipe` what was done. `found` has the profile and the seed; whether the
-    `word_head` is more than what was drawn; how many sequences were `left_out`; and the words of the longest ones.
+    `given` is the user's configuration, and `recipe` the resolved one. `found` has the profile and the seed; whether
+    the `word_head` was trained, here or in the base model; the number of sequences `left_out`; and the words of the
+    longest ones.
     """
-    configuration = replace(asked, recipe=recipe)
+    configuration = replace(given, recipe=recipe)
     name = base_name or configuration.base_model
     is_folder = name != SCRATCH and os.path.isdir(name)
     record = {
@@ -175,14 +178,14 @@ def write_configuration(
         "entities": configuration.entities,
         **found,
         "recipe": configuration.table(),
-        "changes": asked.changes(),
+        "changes": given.changes(),
     }
     text = json.dumps(record, indent=1, ensure_ascii=False) + "\n"
     write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
 
 
 def write_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write what the model says of some mentions, a line each; no file where there is none."""
+    """Write the model's predictions for some mentions, a line each; no file where there is none."""
     if not rows:
         path.unlink(missing_ok=True)
         return
@@ -190,7 +193,7 @@ def write_answers(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     write_aside(path, lambda aside: aside.write_text(text, encoding="utf-8"))
 
 
-def set_out(
+def start_or_resume(
     module: LukeForPretraining,
     corpus: Corpus,
     output: Path,
@@ -218,20 +221,20 @@ def open_record(
     return closing(Record(output, step, tracker)) if ranks.is_first else nullcontext()
 
 
-def watch(
+def make_monitor(
     recipe: Recipe,
     held_out: HeldOut,
     module: LukeForPretraining,
     ranks: Ranks,
     record: Record | None,
     evaluate_every: int | None,
-) -> Watched:
-    """What goes beside a run of that recipe."""
+) -> Monitor:
+    """The evaluation and the record of a run of that recipe."""
     every = recipe.checkpoint_every if evaluate_every is None else evaluate_every
     steps = sum(phase.steps for phase in recipe.phases)
     schedule = Schedule(every if len(held_out) else 0, steps, recipe.batch_size)
     peaks = Peaks.of(ranks.device, narrow=recipe.precision == "bf16")
-    return Watched(
+    return Monitor(
         ranks,
         held_out,
         schedule,
@@ -242,7 +245,7 @@ def watch(
 
 
 def is_finished(output: Path, run: Mapping[str, Any]) -> bool:
-    """Whether `output` holds the result of this very run."""
+    """Return whether `output` holds the result of this very run."""
     try:
         with safe_open(output / WEIGHTS, framework="pt") as file:
             return (file.metadata() or {}).get("run") == digest(run) and (output / METRICS).is_file()

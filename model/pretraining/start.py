@@ -72,7 +72,7 @@ def without_spare_words(
 
 
 def is_word_side(key: str) -> bool:
-    """Whether a parameter is one that LUKE has in common with RoBERTa."""
+    """Return whether a parameter is one that LUKE has in common with RoBERTa."""
     return not (key.startswith(("luke.entity_embeddings.", "entity_head.")) or is_entity_aware_query(key))
 
 
@@ -96,7 +96,7 @@ def check_base(config: LukeConfig, facts: SequenceFacts, base_model: str) -> Non
 
 @torch.no_grad()
 def begin_with_words(module: LukeForPretraining, corpus: Corpus) -> None:
-    """Let entities begin as what words of a base model say of them, and be asked for as words are.
+    """Start entities and their head from the words of a base model.
 
     An entity is the mean vector of its name's words and, for less, of its whole title's. [MASK] is the word [MASK].
     Positions, type and layer norm of entities are the words'. The head begins as a layer norm alone: its matrix is the

@@ -1,4 +1,4 @@
-"""How fast a run is: words a second, and the model's work as a share of what the machine can do at most."""
+"""The speed of a run: words a second, and the model's work as a share of the machine's peak."""
 
 import functools
 import platform
@@ -36,7 +36,7 @@ PARTS = {"MIG", "Laptop"}  # words in names of what is less than the device
 
 @dataclass(frozen=True)
 class Work:
-    """What was processed. `pairs`: pairs of tokens (words and entities) that attend to each other."""
+    """Processed sequences and tokens. `pairs`: pairs of tokens (words and entities) that attend to each other."""
 
     sequences: int = 0
     words: int = 0
@@ -50,7 +50,7 @@ class Work:
 
 
 def work_of(shape: Shape) -> Work:
-    """What is in a batch."""
+    """The work of a batch."""
     pairs = sum((words + entities) ** 2 for words, entities in shape.lengths)
     masked = shape.masked_words, shape.masked_entities
     return Work(len(shape.lengths), shape.words, shape.entities, pairs, *masked)
@@ -66,7 +66,7 @@ def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = Tru
     """
     hidden, width, narrow = config.hidden_size, config.intermediate_size, config.entity_emb_size
     queries = 2 if config.use_entity_aware_attention else 1  # of each token, each for its own kind of keys
-    tokens, asked = work.words + work.entities, work.masked_words + work.masked_entities
+    tokens, masked = work.words + work.entities, work.masked_words + work.masked_entities
     before = 2 * tokens * hidden * (2 + queries) * hidden  # a layer's attention
     after = 2 * hidden * (hidden + 2 * width)  # and what follows, of a token
     attention = 2 * work.pairs * hidden * 2
@@ -75,7 +75,7 @@ def training_flops(config: LukeConfig, work: Work, *, encoder_trains: bool = Tru
     inner = hidden * hidden if config.entity_head == "paper" else 0
     entity_head = 2 * work.masked_entities * (inner + narrow * (hidden + config.entity_vocab_size))
     layers = config.num_hidden_layers
-    weighted = layers * before + ((layers - 1) * tokens + asked) * after + word_head
+    weighted = layers * before + ((layers - 1) * tokens + masked) * after + word_head
     others = layers * attention + entity_input + entity_head
     return (3 if encoder_trains else 2) * weighted + 3 * others
 
@@ -135,7 +135,7 @@ def gpu_memory(device: torch.device) -> int:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether a GPU computes products in bf16 itself, or a processor does (AVX512-BF16, AMX)."""
+    """Return whether a GPU computes products in bf16 itself, or a processor does (AVX512-BF16, AMX)."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     features: dict[str, object] = getattr(
@@ -215,12 +215,12 @@ class Meter:
         return rates | {f"seconds_of_{name}": value for name, value in self.seconds_aside.items()}
 
     def seconds_left(self, steps: int) -> float:
-        """How long the remaining steps will take, with evaluations and checkpoints."""
+        """The seconds that the remaining steps will take, with evaluations and checkpoints."""
         return steps * (self.clock() - self.began) / max(1, self.steps)
 
 
 def progress_text(losses: Mapping[str, float], figures: Mapping[str, float], seconds_left: float) -> str:
-    """What stands beside the progress bar: losses by name, speed, shares of the peaks and time left."""
+    """The text beside the progress bar: losses by name, speed, shares of the peaks and time left."""
     parts = [f"{name.replace('_', ' ')} {value:.3f}" for name, value in losses.items()]
     parts.append(f"{figures['words_per_second']:,.0f} words/s")
     for name in ("measured", "published"):

@@ -230,7 +230,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def environment(ranks: int, device: str | torch.device) -> dict[str, Any]:
-    """What the last bit of a result may depend on besides the run's own values."""
+    """The machine and versions, on which the last bit of a result may depend besides the run's own values."""
     kind = torch.device(device)
     return {
         "processes": ranks,
@@ -246,7 +246,7 @@ def environment(ranks: int, device: str | torch.device) -> dict[str, Any]:
 
 
 def processor() -> str:
-    """The model of the CPU, empty where the system does not say it."""
+    """The model of the CPU, empty where the system has no name for it."""
     facts = Path("/proc/cpuinfo")
     text = facts.read_text(encoding="utf-8", errors="replace") if facts.is_file() else ""
     found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)

@@ -61,7 +61,7 @@ def accumulate(loss: Losses, micro_batches: Sequence[Any], step: int) -> dict[st
     for micro_batch in micro_batches:
         parts = loss(micro_batch)
         total = torch.stack(list(parts.values())).sum()
-        if total.requires_grad:  # something is asked for in it
+        if total.requires_grad:  # it has labels
             total.backward()
         for name, value in parts.items():
             sums[name] = sums.get(name, 0) + value.detach()

@@ -24,7 +24,7 @@ LOG, SPEED = "log", "speed.jsonl"
 NORM = "gradient_norm"
 Line = dict[str, Any]
 Tracker = Callable[[dict[str, float], int], object]
-"""What a user's function is: it gets figures by name, and the number of finished steps."""
+"""A user's function: it gets figures by name, and the number of finished steps."""
 
 
 class Record:
@@ -81,7 +81,7 @@ class Record:
             self.board.close()
 
 
-class Recorder:
+class StepMeans:
     """Sums up steps between two lines of metrics: mean losses and gradient norm, shares of right predictions.
 
     Every process calls `add` after each step, and has the same sums then. Predictions have the same `names`
@@ -161,7 +161,7 @@ def open_board(folder: Path, step: int) -> Any:
 def find_tracker(name: str) -> Tracker | None:
     """The function that `module:function` names, None for an empty name; ValueError where it cannot be had.
 
-    An error of its own ends no training: it is said once, and the figures are in the run's files.
+    An error of its own ends no training: the log has it once, and the figures are in the run's files.
     """
     if not name:
         return None

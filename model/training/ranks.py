@@ -32,7 +32,7 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes what only one may write."""
+        """Return whether this process writes the files, which only one may."""
         return self.rank == 0
 
     def sum(self, values: Mapping[str, float]) -> dict[str, float]:

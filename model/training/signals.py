@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 
 class Stopped(Exception):
-    """The run was asked to stop, and has a checkpoint of all it did."""
+    """SIGTERM ended the run, which has a checkpoint of all it did."""
 
 
 class StopRequest:
-    """Whether SIGTERM came."""
+    """A flag that SIGTERM sets."""
 
     is_made = False
 

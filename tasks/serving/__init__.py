@@ -5,5 +5,4 @@ streams     lines or files in, answers out
 plain_text  documents and their sentences
 formats     JSON, CoNLL, brat, HTML
 export      folders for transformers
-usage       what their users give
 """

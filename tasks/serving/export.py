@@ -14,14 +14,13 @@ from tempfile import TemporaryDirectory
 from model.files import CONFIG, read_json, read_optional, write_aside
 from model.hf.card import fine_tuned_card
 from model.hf.export import SECOND_MASK, SPECIAL_TITLES, entity_rows, read_vocabulary
-from model.hf.fine_tuned import ARCHITECTURES, FineTuned, export_fine_tuned, export_words
+from model.hf.fine_tuned import FineTuned, export_fine_tuned, export_words
 from model.luke.config import PAD_ENTITY
 from pipeline.sequences.tokenizer import ByteLevelBPE
 from tasks.finetuning import TOKENIZER
 from tasks.finetuning.results import METRICS
 from tasks.questions import extractive
 from tasks.serving.predict import THEIR_MARKERS, Predictor, load
-from tasks.serving.usage import usage
 
 WORDS_OF_MARKERS = ("@", "#")  # what <ent> and <ent2> start from where the task has no such marker
 
@@ -108,10 +107,8 @@ def write_card(predictor: Predictor, folder: Path, output: Path, architecture: s
     values, scores = read_json(folder / CONFIG), read_optional(folder / METRICS)
     name = read_json(output / CONFIG)["architectures"][0]
     is_bert = not isinstance(predictor.inputs.tokenizer, ByteLevelBPE)
-    use = usage(
-        architecture, name, predictor.inputs.profile, is_bert=is_bert, has_entities=predictor.entities
-    )
-    card = fine_tuned_card(name, ARCHITECTURES[architecture].pipeline, values, scores, use)
+    kind = {"is_bert": is_bert, "has_entities": predictor.entities}
+    card = fine_tuned_card(architecture, name, values, scores, **kind)
     write_aside(output / "README.md", lambda aside: aside.write_text(card, encoding="utf-8"))
 
 

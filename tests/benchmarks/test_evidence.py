@@ -117,7 +117,7 @@ def test_scores_of_a_model_are_those_of_each_sequence_alone(
         )
         batch = collate([masked], max_mention_words=held_out.facts.max_mention_words, entities=True)
         with torch.no_grad():
-            states, _ = module.asked(batch)[ENTITY_LOSS]
+            states, _ = module.masked_states(batch)[ENTITY_LOSS]
             head, table = module.heads[ENTITY_LOSS]
             logits = head(states, table.weight)[0].numpy()
         np.testing.assert_allclose(scores, logits[mention.candidates], atol=1e-5)

@@ -17,7 +17,7 @@ from model.luke.encoder import attention_kernel
 from model.luke.flat import FlatBatch, padded
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader
-from model.pretraining.phases import moved
+from model.pretraining.phases import to_device
 from model.pretraining.recipes import Phase, Recipe
 from tests.gpu import DEVICE, LENGTHS, ON_GPU
 from tests.support.flat_batches import random_flat
@@ -152,7 +152,9 @@ def test_the_host_does_not_wait_for_a_micro_batch(entity_aware: bool, checkpoint
         for batch in pinned:
             torch.cuda.set_sync_debug_mode(mode)
             with torch.autocast("cuda", torch.bfloat16):
-                losses = module(moved(batch, module, DEVICE), {"masked_word": 9, "masked_entity": 9}).losses
+                losses = module(
+                    to_device(batch, module, DEVICE), {"masked_word": 9, "masked_entity": 9}
+                ).losses
             torch.stack(list(losses.values())).sum().backward()
             torch.cuda.set_sync_debug_mode("default")
     assert all(parameter.grad.isfinite().all() for parameter in module.word_head.parameters())
@@ -184,7 +186,7 @@ def test_the_micro_batches_of_a_stream_are_pinned(workers: int, tmp_path: Path) 
     for parts in loader.stream(0, 3, workers, pinned=True):
         for part in parts:
             assert part.batch.numbers.is_pinned()
-            there = moved(part.batch, module, DEVICE)
+            there = to_device(part.batch, module, DEVICE)
             assert torch.equal(there.numbers.cpu(), part.batch.numbers)
 
 

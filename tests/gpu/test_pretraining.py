@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from model.files import WEIGHTS
-from model.pretraining.phases import CHECKPOINTS, Settings
+from model.pretraining.phases import CHECKPOINTS, Execution
 from model.pretraining.recipes import RECIPES, Phase, Recipe
 from model.training.optimizer import UncorrectedAdamW
 from tests.gpu import DEVICE, ON_GPU
@@ -50,7 +50,7 @@ def test_a_run_that_is_interrupted_ends_with_the_same_bits(
     whole = run(sequences, tmp_path / "whole", **options)
     go_on = interrupt_at(monkeypatch, 4)
     with pytest.raises(KeyboardInterrupt):  # which a loader's process would keep to itself
-        run(sequences, tmp_path / "broken", settings=Settings(workers=0), **options)
+        run(sequences, tmp_path / "broken", execution=Execution(workers=0), **options)
     go_on()
     assert (tmp_path / "broken" / CHECKPOINTS).is_dir()
     assert run(sequences, tmp_path / "broken", **options) == whole

@@ -97,6 +97,7 @@ ROOTS = {
 }
 # Files that are no code, by the module or the stage that reads them.
 DATA_FILES = {
+    "model.hf.card": [ROOT / "model/hf/card.toml"],
     "model.luke.config": [ROOT / "model/luke/presets.toml"],
     "model.pretraining.recipes": [ROOT / "model/pretraining/recipes.toml"],
     "tasks.task": [ROOT / "tasks/presets.toml"],

@@ -1,11 +1,9 @@
 """Parameters of a model, part by part."""
 
-import subprocess
-import sys
+import pytest
 
 from model.luke.config import PRESETS
-from model.sizes import parameter_counts
-from tests.support import ROOT
+from model.sizes import main, parameter_counts
 
 
 def test_large_is_the_paper_s_model() -> None:
@@ -38,11 +36,10 @@ def test_large_has_as_many_parameters_as_transformers_roberta_large() -> None:
     assert counts["word embeddings"] + counts["transformer layers"] + counts["word head"] == expected
 
 
-def test_command_line_prints_a_line_per_part() -> None:
-    command = [sys.executable, "-m", "model.sizes", "tiny"]
-    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+def test_command_line_prints_a_line_per_part(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tiny"]) == 0
+    printed = capsys.readouterr().out
     assert "entity token embeddings (B)" in printed
     assert f"{sum(parameter_counts(PRESETS['tiny']).values()):,}" in printed
-    wrong = subprocess.run([*command[:-1], "huge"], cwd=ROOT, capture_output=True, text=True)
-    assert wrong.returncode == 2
-    assert wrong.stderr == "preset 'huge' is unknown; use one of tiny, demo, small, base, large\n"
+    assert main(["huge"]) == 2
+    assert "'huge'" in capsys.readouterr().err

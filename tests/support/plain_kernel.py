@@ -1,4 +1,4 @@
-"""A slow, plain `model.kernels.attention_cuda.Kernel`, sequence by sequence, for where there is no GPU."""
+"""A slow, plain `model.kernels.attention_cuda.Flash`, sequence by sequence, for where there is no GPU."""
 
 import math
 from collections.abc import Iterator

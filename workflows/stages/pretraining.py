@@ -97,7 +97,7 @@ class Pretraining(PeakSettings, TorchStage):
 
     def work(self) -> Result:
         from model.files import ANSWERS, EVALUATION, PRETRAINING
-        from model.pretraining.phases import Settings
+        from model.pretraining.phases import Execution
         from model.pretraining.run import pretrain
         from model.training.metrics_log import METRICS, TABLE
 
@@ -113,7 +113,7 @@ class Pretraining(PeakSettings, TorchStage):
             device=devices.torch_device(self.device),
             progress=terminal.on_terminal(),
             base_name=self.base_model,
-            settings=Settings(
+            execution=Execution(
                 workers=None if self.loader_workers == AUTO else self.loader_workers,
                 checkpoint_minutes=self.checkpoint_minutes,
                 tracker=self.tracker,
@@ -184,7 +184,7 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
-    VERSION = 6
+    VERSION = 7
 
     lite = luigi.BoolParameter(description="leave out all entities but the special ones")
 

@@ -58,7 +58,7 @@ def scored(model: EntityModel, pending: Sequence[Window]) -> Iterator[tuple[Wind
         sequences = [window.masked(model.mask_row) for window in part]
         batch = collate(sequences, max_mention_words=MAX_MENTION_POSITIONS, entities=True)
         batch.check(model.module.config)
-        states, _ = model.module.asked(batch.to(model.device))[ENTITY_LOSS]
+        states, _ = model.module.masked_states(batch.to(model.device))[ENTITY_LOSS]
         questions = [each for window in part for each in window.open()]
         sizes = [len(each.rows) for each in questions]
         of_state = torch.repeat_interleave(torch.tensor(sizes)).to(states.device)

@@ -226,7 +226,7 @@ def test_at_a_share_of_nothing_nothing_is_hidden(corpus: Corpus) -> None:
 def test_unknown_entities_can_be_left_out(corpus: Corpus, share: float) -> None:
     """At least one known entity is hidden where there is one; [UNK] stays what it is."""
     masker = Masker(
-        corpus.facts, corpus.word_starts, profile="fixed", seed=1, entity_share=share, hides_unknown=False
+        corpus.facts, corpus.word_starts, profile="fixed", seed=1, entity_share=share, masks_unknown=False
     )
     for index in range(len(corpus)):
         sequence = corpus[index]

@@ -6,7 +6,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from model.hf import compare, main
+from model.hf import compare
+from model.hf.__main__ import main
 from model.hf.compare import check, random_batch
 from tests.support.models import TINY, luke_of_transformers, save_tied, words_of_transformers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from model.hf import main
+from model.hf.__main__ import main
 from model.hf.compare import check
 from model.hf.load import fingerprint_model, load_luke, read_model
 from model.hf.original import read_entity_titles

@@ -107,7 +107,7 @@ def test_training_waits_for_no_device(
     with torch.device("meta"):
         module = LukeForPretraining(config)
     flat = flat_of(random_batch(config, entities=entities))
-    asked = module.asked(flat.to("meta"))
+    asked = module.masked_states(flat.to("meta"))
     sum(states.sum() for states, _ in asked.values()).backward()
     trained = {name for name, value in module.named_parameters() if value.grad is not None}
     wanted = {name for name, _ in module.luke.layers[0].named_parameters(prefix="luke.layers.0")}

@@ -30,6 +30,7 @@ def test_hidden_states_equal_transformers(
     check_hidden_states(replace(SIZES[size], use_entity_aware_attention=entity_aware), entities, is_packed)
 
 
+@pytest.mark.slow
 def test_hidden_states_equal_transformers_in_full_depth() -> None:
     check_hidden_states(replace(PRESETS["base"], use_entity_aware_attention=True, **VOCABULARIES), 5, True)
 
@@ -196,7 +197,7 @@ def test_bf16_autocast_is_finite_and_close(module: LukeModel, is_packed: bool) -
         assert all(tensor.isfinite().all() for tensor in states_and_gradients(module, batch))
 
 
-@pytest.mark.parametrize("is_training", [False, True])
+@pytest.mark.parametrize("is_training", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_compiled_encoder_is_one_graph(module: LukeModel, is_training: bool) -> None:
     torch._dynamo.reset()
     batch = random_batch()

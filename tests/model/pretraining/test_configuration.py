@@ -37,7 +37,7 @@ from tests.support.shards import random_rows, write_sequences
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the preset "tiny" a model that is trained for 13 steps."""
+    """Make the preset "tiny" a model that is trained for 13 steps, without a checkpoint in between."""
     monkeypatch.setitem(PRESETS, "tiny", TINY)
     monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=100))
 
@@ -207,54 +207,45 @@ def test_width_takes_heads_and_the_inner_layer_along() -> None:
 
 
 WORDS_OF = {"entity_head": "paper", "entity_start": "random"}  # values of flags that are no numbers
+# Values that cannot be, and what the error begins with.
 REFUSED = [
     ({"lyers": 3}, "lyers is no value of a recipe, did you mean layers"),
-    ({"xyz": 3}, "xyz is no value of a recipe; the reference of the presets has all names"),
+    ({"xyz": 3}, "xyz is no value of a recipe"),
     ({"vocab_size": 3}, "vocab_size is no value of a recipe"),
-    ({"layers": 0}, "num_hidden_layers is 0, but must be at least 1"),
-    ({"layers": 1.5}, "num_hidden_layers is 1.5, but must be of type int"),
-    ({"hidden_size": 100}, "hidden_size is 100, but must be a multiple of 64, the width of a head"),
-    ({"hidden_size": "wide"}, "hidden_size is 'wide', but must be of type int"),
-    ({"dropout": 1.0}, "hidden_dropout_prob is 1.0, but must be at least 0 and below 1"),
+    ({"layers": 0}, "num_hidden_layers is 0"),
+    ({"layers": 1.5}, "num_hidden_layers is 1.5, .* type int"),
+    ({"hidden_size": 100}, "hidden_size is 100, .* a multiple of 64"),
+    ({"hidden_size": "wide"}, "hidden_size is 'wide'"),
+    ({"dropout": 1.0}, "hidden_dropout_prob is 1.0"),
     (
         {"dropout": 0.1, "hidden_dropout_prob": 0.2},
         "hidden_dropout_prob is 0.2, but hidden_dropout_prob is given",
     ),
-    ({"entity_head": "big"}, "entity_head is 'big', but must be one of released, paper"),
-    ({"steps": 1}, "steps is 1, but must be at least 2, a step for each phase"),
-    ({"steps": [1, 2, 3]}, "steps has 3 values, wanted one value, or one for each of 2 phases"),
-    ({"steps": True}, "steps is True, but must be of type int"),
-    ({"steps": 8}, "warmup_steps is 5, but must be from 0 to the 4 steps of its phase"),
-    ({"learning_rate": 0}, "learning_rate is 0.0, but must be above 0"),
-    ({"learning_rate": "high"}, "learning_rate is 'high', but must be of type float"),
-    ({"warmup_steps": -1}, "warmup_steps is -1, but must be from 0 to the 50 steps of its phase"),
-    ({"phases": []}, r"phases is \[\], but must be of the preset's: new, all"),
-    ({"phases": ["old"]}, r"phases is \['old'\], but must be of the preset's: new, all"),
-    ({"phases": [{"steps": 3}]}, r"phases is \[\{'steps': 3\}\], but must be of the preset's: new, all"),
-    (
-        {"phases": ["new"]},
-        "phases has 'new' alone, which trains what a base model does not bring: without one that is",
-    ),
-    ({"batch_size": 0}, "batch_size is 0, but must be at least 1"),
-    ({"weight_decay": -0.1}, "weight_decay is -0.1, but must be at least 0, at most 1"),
-    ({"weight_decay": 1.5}, "weight_decay is 1.5, but must be at least 0, at most 1"),
-    ({"tokens_per_batch": -1}, "tokens_per_batch is -1, but must be at least 0"),
-    ({"min_entities": -1}, "min_entities is -1, but must be at least 0"),
-    ({"betas": 0.9}, "betas is 0.9, but must be two numbers, each at least 0 and below 1"),
-    ({"betas": [0.9]}, r"betas is \(0.9,\), but must be two numbers, each at least 0 and below 1"),
-    ({"masked_words": -0.1}, "masked_word_share is -0.1, but must be at least 0, at most 1"),
-    ({"masked_entities": 2}, "masked_entity_share is 2.0, but must be at least 0, at most 1"),
-    (
-        {"masked_words": 0, "masked_entities": 0},
-        "masked_word_share and masked_entity_share are 0: there is nothing",
-    ),
-    ({"entity_start": "zero"}, "entity_start is 'zero', but must be one of auto, contexts, titles, random"),
-    ({"entity_start": "titles"}, "entity_start is 'titles', but without a base model words say nothing yet"),
-    (
-        {"entity_start": "contexts"},
-        "entity_start is 'contexts', but without a base model words say nothing yet",
-    ),
-    ({"precision": "fp8"}, "precision is 'fp8', but must be one of auto, float32, bf16"),
+    ({"entity_head": "big"}, "entity_head is 'big', .* released, paper"),
+    ({"steps": 1}, "steps is 1, .* a step for each phase"),
+    ({"steps": [1, 2, 3]}, "steps has 3 values"),
+    ({"steps": True}, "steps is True"),
+    ({"steps": 8}, "warmup_steps is 5"),
+    ({"learning_rate": 0}, "learning_rate is 0.0"),
+    ({"learning_rate": "high"}, "learning_rate is 'high'"),
+    ({"warmup_steps": -1}, "warmup_steps is -1"),
+    ({"phases": []}, r"phases is \[\]"),
+    ({"phases": ["old"]}, r"phases is \['old'\]"),
+    ({"phases": [{"steps": 3}]}, r"phases is \[\{'steps': 3\}\]"),
+    ({"phases": ["new"]}, "phases has 'new' alone"),
+    ({"batch_size": 0}, "batch_size is 0"),
+    ({"weight_decay": -0.1}, "weight_decay is -0.1"),
+    ({"weight_decay": 1.5}, "weight_decay is 1.5"),
+    ({"tokens_per_batch": -1}, "tokens_per_batch is -1"),
+    ({"min_entities": -1}, "min_entities is -1"),
+    ({"betas": 0.9}, "betas is 0.9"),
+    ({"betas": [0.9]}, r"betas is \(0.9,\)"),
+    ({"masked_words": -0.1}, "masked_word_share is -0.1"),
+    ({"masked_entities": 2}, "masked_entity_share is 2.0"),
+    ({"masked_words": 0, "masked_entities": 0}, "masked_word_share and masked_entity_share are 0"),
+    ({"entity_start": "zero"}, "entity_start is 'zero', .* auto, titles, random"),
+    ({"entity_start": "titles"}, "entity_start is 'titles', .* base model"),
+    ({"precision": "fp8"}, "precision is 'fp8', .* auto, float32, bf16"),
 ]
 
 
@@ -286,14 +277,10 @@ def test_the_steps_of_a_file_are_those_of_the_phases_that_a_flag_leaves(tmp_path
 
 
 def test_files_that_are_no_recipe(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"^--recipe .*none\.toml: cannot be read \(No such file or directory\)"
-    ):
+    with pytest.raises(ValueError, match=r"^--recipe .*none\.toml: cannot be read"):
         read_values(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("steps 200")
-    with pytest.raises(
-        ValueError, match=r"^--recipe .*bad\.toml: no TOML .*; wanted lines as batch_size = 64"
-    ):
+    with pytest.raises(ValueError, match=r"^--recipe .*bad\.toml: no TOML"):
         read_values(tmp_path / "bad.toml")
 
 
@@ -430,7 +417,6 @@ def test_no_flag_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("start", "profile", "wanted"),
     [
-        ("contexts", "fixed", "contexts"),
         ("titles", "fixed", "titles"),
         ("random", "fixed", "random"),
         ("auto", "fixed", "titles"),
@@ -454,7 +440,7 @@ def test_how_entities_start_reaches_the_model(
     corpus = Corpus(sequences)
     module, _ = build_model(corpus.facts, choose("tiny", base_model=options["base_model"]), seed=1)
     if wanted != "random":
-        begin_with_words(module, corpus, wanted)
+        begin_with_words(module, corpus)
     assert all(torch.equal(tensor, found[0][name]) for name, tensor in module.state_dict().items())
     record = json.loads((tmp_path / "out" / "pretraining.json").read_text())
     assert record["recipe"]["entity_start"] == wanted, "as it was resolved"
@@ -525,26 +511,8 @@ def test_the_recipe_of_entity_disambiguation_reaches_masks_and_optimisers(
 
     monkeypatch.setattr(Masker, "mask", masked)
     monkeypatch.setattr(PhaseTraining, "make_optimizer", make_optimizer)
-    options = [
-        "--steps",
-        "7",
-        "--warmup-steps",
-        "1",
-        "--batch-size",
-        "3",
-        "--base-model",
-        str(tmp_path / "base"),
-    ]
-    options += [
-        "--preset",
-        "tiny",
-        "--device",
-        "cpu",
-        "--evaluate-every",
-        "0",
-        "--recipe",
-        str(DISAMBIGUATION),
-    ]
+    given = "--steps 7 --warmup-steps 1 --batch-size 3 --preset tiny --device cpu --evaluate-every 0"
+    options = [*given.split(), "--base-model", str(tmp_path / "base"), "--recipe", str(DISAMBIGUATION)]
     assert pretrain.main([str(sequences), str(tmp_path / "out"), *options]) == 0
     assert all(count == (max(1, round(0.3 * entities)) if entities else 0) for entities, count in hidden)
     assert {1, 2} <= {count for _, count in hidden}
@@ -618,13 +586,9 @@ def test_the_command_line_refuses_in_a_line(
 
 def test_the_command_line_refuses_what_makes_no_sense_together(capsys: pytest.CaptureFixture[str]) -> None:
     assert pretrain.main(["sequences", "output", "--phases", "new"]) == 1
-    assert capsys.readouterr().err.startswith(
-        "phases has 'new' alone, which trains what a base model does not bring"
-    )
+    assert capsys.readouterr().err.startswith("phases has 'new' alone")
     assert pretrain.main(["sequences", "output", "--layers", "3", "--base-model", "roberta-base"]) == 1
-    assert capsys.readouterr().err.startswith(
-        "--layers: num_hidden_layers is 3, but the base model roberta-base has its"
-    )
+    assert capsys.readouterr().err.startswith("--layers: num_hidden_layers is 3")
 
 
 def test_names_are_known_once() -> None:

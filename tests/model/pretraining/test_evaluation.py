@@ -18,7 +18,7 @@ from model.data.shards import Corpus
 from model.files import PRETRAINING, save_model
 from model.luke.batch import IGNORED, Batch, mention_positions
 from model.luke.heads import LukeForPretraining
-from model.pretraining.evaluation import Schedule, evaluate, show_answers
+from model.pretraining.evaluation import Schedule, evaluate, sample_predictions
 from model.pretraining.loader import choose_sequences
 from model.training.ranks import Ranks
 from tests.support.models import TINY
@@ -53,7 +53,7 @@ def write_commonest(path: Path, folder: Path, rows: list[dict[str, Any]], **chan
 
 def masked_entities(held_out: HeldOut) -> list[tuple[int, int, int]]:
     """(sequence, place, label) of every masked entity."""
-    masker = held_out.make_masker(hides_words=False)
+    masker = held_out.make_masker(masks_words=False)
     return [
         (index, place, label)
         for index in range(len(held_out))
@@ -88,12 +88,12 @@ def test_two_processes_share_the_batches_and_have_the_figures_of_one(
 def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path, tmp_path: Path) -> None:
     held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
     figures = evaluate(module, held_out, batch_size=3)
-    of_words, of_entities = held_out.make_masker(), held_out.make_masker(hides_words=False)
+    of_words, of_entities = held_out.make_masker(), held_out.make_masker(masks_words=False)
     losses, ranks, words = [], [], []
     module.eval()
-    for index, asks_words in itertools.product(range(len(held_out)), (True, False)):
-        masked = (of_words if asks_words else of_entities).mask(held_out.corpus[index], epoch=0, index=index)
-        assert (masked.word_labels != IGNORED).any() == asks_words
+    for index, masks_words in itertools.product(range(len(held_out)), (True, False)):
+        masked = (of_words if masks_words else of_entities).mask(held_out.corpus[index], epoch=0, index=index)
+        assert (masked.word_labels != IGNORED).any() == masks_words
         columns = vars(masked).values()
         word_ids, word_labels, entity_ids, entity_labels, starts, ends = (
             torch.from_numpy(column)[None] for column in columns
@@ -106,7 +106,7 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
             logits = module.entity_head(entity_states, module.luke.entity_embeddings.token.weight)[0]
             word_logits = module.word_head(word_states, module.luke.word_embeddings.token.weight)[0]
         for row, label in zip(logits, batch.entity_labels[0].tolist(), strict=True):
-            if label != IGNORED and not asks_words:
+            if label != IGNORED and not masks_words:
                 losses.append(-float(row.log_softmax(0)[label]))
                 ranks.append(row.argsort(descending=True).tolist().index(label) + 1)
         for row, label in zip(word_logits, batch.word_labels[0].tolist(), strict=True):
@@ -128,7 +128,7 @@ def test_evaluation_equals_brute_force(module: LukeForPretraining, folder: Path,
 
 def test_twenty_mentions_are_shown(module: LukeForPretraining, tmp_path: Path) -> None:
     folder = write_sequences(tmp_path, random_rows(4), held_out=random_rows(60, seed=5))
-    assert len(show_answers(module, HeldOut.open(folder))) == 20
+    assert len(sample_predictions(module, HeldOut.open(folder))) == 20
 
 
 def test_what_the_model_says_is_what_it_is_judged_by(
@@ -136,17 +136,17 @@ def test_what_the_model_says_is_what_it_is_judged_by(
 ) -> None:
     """The same masks as in `evaluate`, and by brute force the same softmax."""
     held_out = HeldOut.open(folder, write_commonest(tmp_path / "commonest.arrow", folder, UNSEEN))
-    rows = show_answers(module, held_out, count=5)
+    rows = sample_predictions(module, held_out, count=5)
     assert len(rows) == 5
-    assert show_answers(module, held_out, count=100)[:5] == rows, "always the same"
+    assert sample_predictions(module, held_out, count=100)[:5] == rows, "always the same"
     places = {
         index: (place, label) for index, place, label in reversed(masked_entities(held_out)) if label > 2
     }
     order = [index for index in held_out.shuffled() if index in places][:5]
-    assert len(show_answers(module, held_out, count=100)) == len(places)
+    assert len(sample_predictions(module, held_out, count=100)) == len(places)
     for row, index in zip(rows, order, strict=True):
         place, label = places[index]
-        source, masked = UNSEEN[index], held_out.make_masker(hides_words=False)
+        source, masked = UNSEEN[index], held_out.make_masker(masks_words=False)
         assert row["label"] == label == source["entity_ids"][place]
         mention = slice(source["entity_starts"][place], source["entity_ends"][place])
         assert row["word_ids"][row["start"] : row["end"]] == source["word_ids"][mention]

@@ -9,23 +9,18 @@ import pytest
 import torch
 
 from model.data.held_out import HeldOut
-from model.luke.config import PRESETS
+from model.hf.load import read_pretrained
 from model.luke.heads import LukeForPretraining
-from model.pretraining import phases as watch
-from model.pretraining.evaluation import evaluate, read_pretrained
+from model.pretraining import phases
+from model.pretraining.evaluation import evaluate
 from model.pretraining.phases import prepare
 from model.pretraining.recipes import RECIPES
 from model.training.metrics_log import read_lines
 from tests.support.models import TINY
-from tests.support.pretraining import SHORT, contents, interrupt_at, run
+from tests.support.pretraining import contents, interrupt_at, run
 from tests.support.shards import random_rows, write_sequences
 
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the preset "tiny" a model that is trained for 13 steps."""
-    monkeypatch.setitem(PRESETS, "tiny", TINY)
-    monkeypatch.setitem(RECIPES, "tiny", SHORT)
+pytestmark = pytest.mark.usefixtures("short")
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +34,11 @@ def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many sequences each evaluation of a run saw."""
     seen: list[int] = []
 
-    def watched(*arguments: Any, sequences: int, **named: Any) -> dict[str, float]:
+    def counted(*arguments: Any, sequences: int, **named: Any) -> dict[str, float]:
         seen.append(sequences)
         return evaluate(*arguments, sequences=sequences, **named)
 
-    monkeypatch.setattr(watch, "evaluate", watched)
+    monkeypatch.setattr(phases, "evaluate", counted)
     return seen
 
 
@@ -70,7 +65,7 @@ def test_the_last_figures_are_those_of_the_finished_model(sequences: Path, tmp_p
     assert last == {"step": 13} | evaluate(module, HeldOut.open(sequences), sequences=8, batch_size=2)
 
 
-@pytest.mark.parametrize("step", [3, 6, 7, 12])
+@pytest.mark.parametrize("step", [3, pytest.param(7, marks=pytest.mark.slow)])
 def test_resumed_run_evaluates_each_step_once(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
@@ -87,8 +82,6 @@ def test_killed_between_evaluation_and_checkpoint(
     sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: list[int]
 ) -> None:
     run(sequences, tmp_path / "whole")
-    from model.pretraining import phases
-
     original = phases.save_checkpoint
     calls = iter(range(20))
 

@@ -11,15 +11,7 @@ from torch import nn
 from model.luke.batch import IGNORED
 from model.luke.heads import LukeForPretraining
 from model.pretraining import ranking as scoring
-from model.pretraining.ranking import (
-    Answers,
-    Scores,
-    above_own,
-    candidate_logits,
-    entity_figures,
-    score,
-    word_figures,
-)
+from model.pretraining.ranking import Baselines, Scores, above_own, entity_figures, score, word_figures
 from tests.support.models import TINY
 
 
@@ -63,20 +55,6 @@ def test_scores_equal_sorted_full_logits(
     assert len(set(found.ranks.tolist())) > 3, "the ranks differ"
 
 
-def test_logits_of_candidates_are_those_of_the_whole_head(module: LukeForPretraining) -> None:
-    """A state may have no candidates, and a candidate may be there twice."""
-    head, table = head_of(module, "entity")
-    states = torch.randn(4, TINY.hidden_size)
-    candidates = [np.array(each, np.int64) for each in ([3, 11, 3], [], [5], [0, 4])]
-    found = candidate_logits(head, states, table, candidates)
-    with torch.no_grad():
-        logits = head(states, table)
-    assert [len(each) for each in found] == [3, 0, 1, 2]
-    for row, rows in enumerate(candidates):
-        np.testing.assert_allclose(found[row], logits[row, rows], atol=1e-6)
-    assert candidate_logits(head, states[:0], table, []) == []
-
-
 def test_ties_share_the_best_rank_and_no_number_has_the_worst() -> None:
     logits = torch.tensor(
         [[1.0, 3.0, 3.0, 2.0], [1.0, 3.0, 3.0, 2.0], [5.0, 5.0, 5.0, 5.0], [math.nan, 1.0, 0.0, 2.0]]
@@ -114,8 +92,8 @@ def test_figures_by_hand() -> None:
     # The text of entity 4 has no commonest label: the most frequent known entity, 4, stands in.
     scores = rows((1, 1.0, 1, 1), (3, 2.0, 2, 1), (3, 3.0, 20, 19), (4, 4.0, 10, 10), (5, 6.0, 4, 3))
     counts = np.array([0, 50, 0, 9, 10, 0])
-    answers = Answers((1, 4), np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5]))
-    figures = entity_figures(scores, answers, counts)
+    baselines = Baselines((1, 4), np.array([1, 1, 3, -1, 5]), np.array([3, 3, 4, -1, 5]))
+    figures = entity_figures(scores, baselines, counts)
 
     def group(name: str) -> dict[str, Any]:
         prefix = f"{name}_"
@@ -166,7 +144,7 @@ def test_figures_by_hand() -> None:
 
 
 def test_figures_without_a_mention_table() -> None:
-    figures = entity_figures(rows((3, 1.0, 1, 1)), Answers((1, 3), None, None), np.array([0, 5, 0, 2]))
+    figures = entity_figures(rows((3, 1.0, 1, 1)), Baselines((1, 3), None, None), np.array([0, 5, 0, 2]))
     assert not any("commonest" in name for name in figures)
     assert figures["known_entity_most_frequent_top_1"] == 1
 

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from model.data.contexts import context_vectors
 from safetensors.torch import load_file, save_file
 
 from model.data.shards import Corpus, SequenceFacts
 from model.luke.config import MASK_ENTITY, PRESETS
 from model.luke.heads import LukeForPretraining, PaperEntityHead
 from model.pretraining.configuration import choose
-from model.pretraining.recipes import AROUND_A_BASE, CONTEXTS, RECIPES, TITLES
+from model.pretraining.recipes import AROUND_A_BASE, RECIPES
 from model.pretraining.start import begin_with_words, build_model
 from tests.support.models import words_of_transformers
 from tests.support.shards import random_rows, title_words, write_sequences
@@ -93,15 +92,13 @@ def test_a_bert_with_too_few_positions_is_refused(tmp_path: Path, facts: Sequenc
         build_model(facts, choose("tiny", base_model=str(tmp_path / "base")), seed=3)
 
 
-def titled(
-    folder: Path, theirs: Any, start: str = TITLES, **flags: Any
-) -> tuple[LukeForPretraining, Corpus, torch.Tensor]:
+def titled(folder: Path, theirs: Any, **flags: Any) -> tuple[LukeForPretraining, Corpus, torch.Tensor]:
     """A model whose entities begin with words, its corpus, and for each entity the vector of its title by hand."""
     theirs.save_pretrained(folder / "base")
     corpus = Corpus(write_sequences(folder / "sequences", random_rows(9)))
     configuration = choose("tiny", flags=flags, base_model=str(folder / "base"))
     module, _ = build_model(corpus.facts, configuration, seed=3)
-    begin_with_words(module, corpus, start)
+    begin_with_words(module, corpus)
     table = theirs.get_input_embeddings().weight.detach()
     rows = title_words().to_pylist()
     wanted = torch.zeros(len(rows), table.shape[1])
@@ -129,17 +126,6 @@ def test_entities_begin_as_what_their_titles_say(tmp_path: Path, kind: str) -> N
     state = torch.randn(hidden)
     wanted_state = torch.nn.functional.layer_norm(state, (hidden,), eps=module.config.layer_norm_eps)
     torch.testing.assert_close(module.entity_head.transform(state), wanted_state, atol=0.02, rtol=0)
-
-
-def test_entities_begin_as_what_their_titles_and_the_words_around_them_say(tmp_path: Path) -> None:
-    """Both have the same length in the mean, and the sum has a title's deviation."""
-    theirs = words_of_transformers("RobertaModel")
-    module, corpus, titles = titled(tmp_path, theirs, CONTEXTS, entity_width=theirs.config.hidden_size)
-    contexts = context_vectors(theirs.get_input_embeddings().weight.detach(), corpus, titles)
-    wanted = titles / titles[3:].norm(dim=1).mean() + contexts / contexts[3:].norm(dim=1).mean()
-    found = module.luke.entity_embeddings.token.weight
-    torch.testing.assert_close(found[3:], wanted[3:] * 0.1 / wanted[3:].std())
-    assert torch.equal(found[MASK_ENTITY], module.luke.word_embeddings.token.weight[corpus.facts.mask_id])
 
 
 @pytest.mark.parametrize("head", ["released", "paper"])

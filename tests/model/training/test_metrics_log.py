@@ -10,7 +10,7 @@ import torch
 
 from model.training.metrics_log import (
     Record,
-    Recorder,
+    StepMeans,
     cut_lines,
     find_tracker,
     last_figures,
@@ -34,17 +34,17 @@ def values(loss: float) -> dict[str, float]:
     return {"masked_word": loss, "masked_entity": 2 * loss, "gradient_norm": 3 * loss, "learning_rate": 0.5}
 
 
-def feed(recorder: Recorder, steps: range) -> None:
+def feed(means: StepMeans, steps: range) -> None:
     for step in steps:
-        recorder.count(*counts(step, 10))
-        recorder.count(*counts(1, 10))
-        recorder.add(values(step / 7))
+        means.count(*counts(step, 10))
+        means.count(*counts(1, 10))
+        means.add(values(step / 7))
 
 
 def test_line_holds_means() -> None:
-    recorder = Recorder(NAMES)
-    feed(recorder, range(3))
-    assert recorder.line(2, 9, 0.25) == {
+    means = StepMeans(NAMES)
+    feed(means, range(3))
+    assert means.line(2, 9, 0.25) == {
         "phase": 2,
         "step": 9,
         "learning_rate": 0.25,
@@ -54,13 +54,13 @@ def test_line_holds_means() -> None:
         "masked_entity_loss": pytest.approx(2 / 7),
         "masked_entity_accuracy": 0.5,
     }
-    feed(recorder, range(1))
-    assert recorder.line(2, 10, 0.25)["masked_word_accuracy"] == 1 / 20, "a line begins a new stretch"
+    feed(means, range(1))
+    assert means.line(2, 10, 0.25)["masked_word_accuracy"] == 1 / 20, "a line begins a new stretch"
 
 
 @pytest.mark.parametrize("border", range(6))
 def test_sums_survive_a_checkpoint_to_the_bit(border: int) -> None:
-    whole, before, after = Recorder(NAMES), Recorder(NAMES), Recorder(NAMES)
+    whole, before, after = StepMeans(NAMES), StepMeans(NAMES), StepMeans(NAMES)
     feed(whole, range(6))
     feed(before, range(border))
     after.restore(json.loads(json.dumps(before.state())))
@@ -76,11 +76,11 @@ class Twice(Ranks):
 
 
 def test_counts_are_those_of_all_ranks() -> None:
-    recorder = Recorder(NAMES, Twice())
-    feed(recorder, range(1, 3))
-    alone = Recorder(NAMES)
+    means = StepMeans(NAMES, Twice())
+    feed(means, range(1, 3))
+    alone = StepMeans(NAMES)
     feed(alone, range(1, 3))
-    mine, both = alone.state(), recorder.state()
+    mine, both = alone.state(), means.state()
     assert both["sums"] == mine["sums"]
     for part in ("correct", "total"):
         assert both[part] == {name: 2 * count for name, count in mine[part].items()}
@@ -88,9 +88,9 @@ def test_counts_are_those_of_all_ranks() -> None:
 
 
 def test_what_no_process_predicted_is_in_no_line() -> None:
-    recorder = Recorder((*NAMES, "other"))
-    feed(recorder, range(1))
-    assert not any("other" in name for name in recorder.line(1, 1, 0.1))
+    means = StepMeans((*NAMES, "other"))
+    feed(means, range(1))
+    assert not any("other" in name for name in means.line(1, 1, 0.1))
 
 
 def lines(count: int) -> list[dict[str, float]]:

@@ -55,12 +55,12 @@ def step(self, *arguments):
     return step_of(self, *arguments)
 torch.optim.AdamW.step = step
 
-counted = PhaseTraining.counted
+with_totals = PhaseTraining.with_totals
 def record_rows(self, parts):
     with open(f"{output}-rows-{rank}", "a") as file:
         print(*sorted(row.hex() for row in rows_of(parts)), file=file)
-    return counted(self, parts)
-PhaseTraining.counted = record_rows
+    return with_totals(self, parts)
+PhaseTraining.with_totals = record_rows
 
 finish = PhaseTraining.finish_step
 def finish_step(self, phase, done, *rest):
@@ -105,11 +105,11 @@ def finish(processes: list[ForkServerProcess]) -> list[int]:
     return [forked.end(process) for process in processes]
 
 
-@pytest.mark.parametrize("start_of_entities", ["random", "contexts"])
+@pytest.mark.parametrize("start_of_entities", ["random", pytest.param("titles", marks=pytest.mark.slow)])
 def test_two_processes_equal_one(sequences: Path, tmp_path: Path, start_of_entities: str) -> None:
-    """Also around a base model, where entities begin with words and are alone asked for: a process may have none."""
+    """Also around a base model, where entities begin with words and alone are masked: a process may have none."""
     changes: dict[str, object] = {}
-    if start_of_entities == "contexts":
+    if start_of_entities == "titles":
         words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
         changes = {"base_model": str(tmp_path / "base"), "masked_word_share": 0.0, "predicts_unknown": False}
         changes["entity_start"] = start_of_entities
@@ -159,7 +159,7 @@ def test_dropout_changes_neither_order_nor_masks(sequences: Path, whole: Path) -
         assert sorted(together) == sorted(row.hex() for row in rows_of(loader(step)))
 
 
-@pytest.mark.parametrize("dead", [0, 1])
+@pytest.mark.parametrize("dead", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_process_that_dies_ends_the_others_and_the_run_goes_on(
     sequences: Path, tmp_path: Path, whole: Path, dead: int
 ) -> None:
@@ -190,6 +190,7 @@ def assert_ends_as(whole: Path, sequences: Path, broken: Path) -> None:
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_torchrun_ends_with_an_error_when_a_process_is_killed(sequences: Path, tmp_path: Path) -> None:
     """Nobody waits for the one that is gone, and nobody is left behind."""
     # In one piece: both processes write to the same pipe.

@@ -228,7 +228,7 @@ def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: P
 
 def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_path: Path) -> None:
     """By the preset small: what transformers reads is what was pretrained, and its answers are told in words."""
-    from model.hf import main
+    from model.hf.__main__ import main
     from tests.support.fine_tuned import bert
     from workflows import ExportHuggingFace
     from workflows.stages.report import answers_of
@@ -252,7 +252,7 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
     run_in_process(export)
     assert main(["check", str(Path(export.folder) / "model")]) == 0
     card = (Path(export.folder) / "model" / "README.md").read_text()
-    assert "BertTokenizer.from_pretrained" in card
+    assert "AutoTokenizer.from_pretrained" in card
     assert "pretrained on masked words and masked entities" in card
     assert 'pipeline_tag: "fill-mask"' in card
     built, pretrained = export.clone(BuildSequences), export.clone(Pretrain)

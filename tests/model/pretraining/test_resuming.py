@@ -1,0 +1,355 @@
+"""Pretraining that is interrupted goes on to the same bits; the checkpoints of another run are refused."""
+
+import math
+import os
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from model import pretrain
+from model.data.shards import Corpus
+from model.pretraining.loader import Loader, MicroBatch
+from model.pretraining.phases import Execution, PhaseTraining
+from model.pretraining.recipes import RECIPES
+from model.training import checkpoints
+from model.training.checkpoints import hold
+from model.training.metrics_log import read_lines
+from model.training.signals import Stopped
+from tests.support import forked
+from tests.support.killed import run_killed
+from tests.support.models import words_of_transformers
+from tests.support.pretraining import SHORT, contents, interrupt_at, run
+from tests.support.shards import random_rows, write_sequences
+
+pytestmark = pytest.mark.usefixtures("short")
+
+
+def test_two_runs_in_one_folder_are_refused(sequences: Path, tmp_path: Path) -> None:
+    with (
+        hold(tmp_path / "checkpoints"),
+        pytest.raises(ValueError, match=f"{tmp_path}: another run trains there"),
+    ):
+        run(sequences, tmp_path)
+    run(sequences, tmp_path)
+    (tmp_path / "checkpoints").mkdir()  # as of a run that was killed when it was done
+    run(sequences, tmp_path)
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_the_same_again_is_done_already(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = run(sequences, tmp_path)
+    before = contents(tmp_path)
+    interrupt_at(monkeypatch, 0)
+    assert run(sequences, tmp_path) == figures
+    assert contents(tmp_path) == before
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("step", "profile"),
+    [
+        (3, "fixed"),
+        (7, "fixed"),
+        *(pytest.param(step, "paper", marks=pytest.mark.slow) for step in (0, 8, 12)),
+    ],
+)
+def test_resumed_run_has_the_same_bits(
+    sequences: Path,
+    whole: Callable[..., dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    profile: str,
+) -> None:
+    undo = interrupt_at(monkeypatch, step)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken", profile=profile)
+    undo()
+    torch.manual_seed(99)
+    visited: list[int] = []
+    original = Loader.__call__
+    monkeypatch.setattr(Loader, "__call__", lambda self, at: visited.append(at) or original(self, at))
+    run(sequences, tmp_path / "broken", profile=profile)
+    # A checkpoint stands at every second step and at the end of a phase.
+    first = 7 if step == 7 else step - step % 2
+    assert visited == list(range(first, 13))
+    assert contents(tmp_path / "broken") == whole(profile=profile)
+
+
+def test_a_resumed_run_does_not_begin_its_entities_again(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words_of_transformers("RobertaModel").save_pretrained(tmp_path / "base")
+    options: dict[str, Any] = {"base_model": str(tmp_path / "base"), "entity_start": "titles"}
+    run(sequences, tmp_path / "whole", **options)
+    undo = interrupt_at(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken", **options)
+    undo()
+
+    def fail(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("model.pretraining.run.begin_with_words", fail)
+    run(sequences, tmp_path / "broken", **options)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """What a test sets is undone."""
+    count = torch.get_num_threads()
+    yield
+    torch.set_num_threads(count)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(
+    ("workers", "count", "precision"), [(2, 1, "float32"), (0, 2, "float32"), (0, 1, "bf16")]
+)
+def test_a_run_that_is_broken_after_every_step_has_the_same_bits(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, count: int, precision: str
+) -> None:
+    """Each of the 13 steps is made by a run of its own, which goes on from the one before."""
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=1))
+    torch.set_num_threads(count)
+    run(sequences, tmp_path / "whole", precision=precision)
+    done: list[int] = []
+    original = PhaseTraining.finish_step
+
+    def finish(self: PhaseTraining, phase: int, step: int, *rest: Any) -> None:
+        original(self, phase, step, *rest)
+        done.append(step)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PhaseTraining, "finish_step", finish)
+    execution = Execution(workers=workers)
+    for _ in range(13):
+        with pytest.raises(KeyboardInterrupt):
+            run(sequences, tmp_path / "broken", precision=precision, execution=execution)
+    assert done == list(range(1, 14))
+    monkeypatch.setattr(PhaseTraining, "finish_step", original)
+    run(sequences, tmp_path / "broken", precision=precision, execution=execution)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+KILLED = """
+from model.luke.config import PRESETS
+from model.pretraining.recipes import RECIPES
+from tests.support.models import TINY
+from tests.support.pretraining import SHORT, run
+PRESETS["tiny"], RECIPES["tiny"] = TINY, SHORT
+run(source, output)
+"""
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_of_writing(
+    sequences: Path, whole: Callable[..., dict[str, bytes]], tmp_path: Path
+) -> None:
+    # Forced writes: one for the metrics, five for each of eight checkpoints (four files and their folder), three for
+    # the result. Killed within the third checkpoint, just after the fourth is there, and before the weights are.
+    for writes in (14, 11, 24):
+        run_killed(KILLED, sequences, tmp_path / "broken", writes)
+        assert not (tmp_path / "broken" / "model.safetensors").exists()
+    run(sequences, tmp_path / "broken")
+    assert contents(tmp_path / "broken") == whole()
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.slow)])
+def test_stopped_by_sigterm_between_checkpoints_and_lines(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    """A line of figures stands at every third step, so the figures of half a line are in the checkpoint."""
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, log_every=3, checkpoint_every=100))
+    run(sequences, tmp_path / "whole")
+    execution = Execution(workers=workers)
+    original = PhaseTraining.finish_step
+    came: list[int] = []
+    previous = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+
+    def finish(self: PhaseTraining, phase: int, done: int, *rest: Any) -> None:
+        if done in (4, 8):
+            signal.raise_signal(signal.SIGTERM)
+        original(self, phase, done, *rest)
+
+    try:
+        monkeypatch.setattr(PhaseTraining, "finish_step", finish)
+        for step in (4, 8):
+            with pytest.raises(Stopped, match=f"stopped by SIGTERM after step {step}; the same call goes on"):
+                run(sequences, tmp_path / "broken", execution=execution)
+        assert came == [signal.SIGTERM] * 2  # with its usual effect, once the checkpoint is there
+        monkeypatch.setattr(PhaseTraining, "finish_step", original)
+        run(sequences, tmp_path / "broken", execution=execution)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole")
+
+
+SIGNALLED = """
+import sys
+from pathlib import Path
+from model.luke.config import PRESETS
+from model.pretraining.recipes import RECIPES
+from model.pretraining.phases import PhaseTraining, Execution
+from tests.support.models import TINY
+from tests.support.pretraining import SHORT, run
+PRESETS["tiny"], RECIPES["tiny"] = TINY, SHORT
+loss = PhaseTraining.loss
+def first_loss(self, part):
+    PhaseTraining.loss = loss
+    Path(sys.argv[4]).touch()
+    return loss(self, part)
+PhaseTraining.loss = first_loss
+run(Path(sys.argv[1]), Path(sys.argv[2]), execution=Execution(workers=int(sys.argv[3])))
+"""
+
+
+@pytest.mark.slow
+def test_signals_from_outside_at_random_moments(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the process and its workers alike, as a machine that is taken away does it."""
+    times: list[float] = []
+    original = PhaseTraining.loss
+
+    def loss(self: PhaseTraining, part: MicroBatch) -> Any:
+        times.append(time.monotonic())
+        return original(self, part)
+
+    monkeypatch.setattr(PhaseTraining, "loss", loss)
+    run(sequences, tmp_path / "whole")
+    moments = random.Random(seed := random.randrange(10**6))
+    ends: list[tuple[signal.Signals, int]] = []
+    for sent, workers in [(signal.SIGKILL, 0), (signal.SIGTERM, 2), (signal.SIGKILL, 2), (signal.SIGTERM, 0)]:
+        begun = tmp_path / f"begun-{len(ends)}"
+        process = forked.start(SIGNALLED, sequences, tmp_path / "broken", workers, begun)
+        while process.is_alive() and not begun.exists():  # it may be finished already
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, (times[-1] - times[0]) / 4))
+        assert process.pid is not None
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, sent)
+        ends.append((sent, forked.end(process, 60)))
+    # Whoever is stopped says so; a run may also have ended before.
+    assert all(end in (0, -sent) for sent, end in ends), (seed, ends)
+    run(sequences, tmp_path / "broken")
+    assert contents(tmp_path / "broken") == contents(tmp_path / "whole"), seed
+
+
+def test_checkpoints_by_the_clock_and_how_many_are_kept(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(RECIPES, "tiny", replace(SHORT, checkpoint_every=100))
+    undo = interrupt_at(monkeypatch, 6)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path, execution=Execution(checkpoint_minutes=1e-9))
+    undo()
+    kept = sorted(path.name for path in (tmp_path / "checkpoints").iterdir())
+    assert kept == [".lock", "step-00000005", "step-00000006"]
+
+
+def test_loss_that_is_not_finite_leaves_the_state_before(
+    sequences: Path, whole: Callable[..., dict[str, bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = PhaseTraining.loss
+    monkeypatch.setattr(
+        PhaseTraining,
+        "loss",
+        lambda self, part: {
+            name: loss * (math.nan if len(read_lines(self.output / "metrics.jsonl")) == 3 else 1)
+            for name, loss in original(self, part).items()
+        },
+    )
+    loader = Loader(Corpus(sequences), SHORT, profile="fixed", seed=1, entities=True)
+    indices = ", ".join(str(index) for _, index in loader.indices(3))
+    with pytest.raises(ValueError, match=rf"step 3: the loss is not finite .* its sequences are {indices};"):
+        run(sequences, tmp_path / "broken")
+    monkeypatch.setattr(PhaseTraining, "loss", original)
+    run(sequences, tmp_path / "broken")
+    assert contents(tmp_path / "broken") == whole()
+
+
+def test_damaged_checkpoint_is_passed_over(
+    sequences: Path,
+    whole: Callable[..., dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    undo = interrupt_at(monkeypatch, 5)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "broken")
+    undo()
+    checkpoints = tmp_path / "broken" / "checkpoints"
+    assert sorted(path.name for path in checkpoints.iterdir()) == [".lock", "step-00000002", "step-00000004"]
+    damaged = checkpoints / "step-00000004" / "optimizer.safetensors"
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    run(sequences, tmp_path / "broken")
+    assert "step-00000004: incomplete, the checkpoint before it is used" in caplog.text
+    assert contents(tmp_path / "broken") == whole()
+
+
+def test_a_file_that_cannot_grow_is_an_error_for_people_and_the_last_good_checkpoint_survives(
+    sequences: Path,
+    whole: Callable[..., dict[str, bytes]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The system refuses to write more than 20 kB of the optimiser's state, as a full disk would."""
+    original = checkpoints.optimizer_tensors
+    calls = iter(range(9))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(optimizer: torch.optim.Optimizer) -> Any:
+        if next(calls) == 2:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+        return original(optimizer)
+
+    monkeypatch.setattr(checkpoints, "optimizer_tensors", limit)
+    call = [str(sequences), str(tmp_path / "broken"), "--preset", "tiny", "--seed", "1", "--device", "cpu"]
+    try:
+        assert pretrain.main(call) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    error = capsys.readouterr().err
+    assert "the checkpoint after step 6 cannot be written (" in error
+    kept = sorted(path.name for path in (tmp_path / "broken/checkpoints").iterdir())
+    assert kept == [".lock", "step-00000002", "step-00000004"]
+    monkeypatch.setattr(checkpoints, "optimizer_tensors", original)
+    assert pretrain.main(call) == 0
+    assert contents(tmp_path / "broken") == whole()
+
+
+def test_a_checkpoint_of_another_run_is_refused(
+    sequences: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undo = interrupt_at(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt):
+        run(sequences, tmp_path / "out")
+    undo()
+    larger = write_sequences(tmp_path / "larger", random_rows(11), entity_vocab_size=20)
+    other = write_sequences(tmp_path / "other", random_rows(11, seed=5))
+    for given, name, changes in (
+        (sequences, "seed", {"seed": 2}),
+        (sequences, "profile", {"profile": "paper"}),
+        (sequences, r"config\.entity_vocab_size", {"entities": False}),
+        (larger, r"config\.entity_vocab_size", {}),
+        (other, "sequences", {}),
+    ):
+        with pytest.raises(ValueError, match=rf"step-00000002: {name} is .* in this checkpoint, but"):
+            run(given, tmp_path / "out", **changes)
