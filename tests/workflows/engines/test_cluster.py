@@ -26,7 +26,7 @@ import pytest
 from pipeline import storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import read_site_info
-from pipeline.jobs.spark import OWN_CONF
+from pipeline.jobs.spark_session import OWN_CONF
 from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
 from tests.support.killed import ended, family
@@ -288,14 +288,14 @@ LAME = """
 import functools, json, sys, time
 import workflows
 from pipeline import schemas
-from pipeline.jobs import spark
+from pipeline.jobs import spark_parts, spark_session
 
 parameters, folder, executors = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-session = spark.session(parameters["spark_master"], 1 << 30, is_short=True)
-spark.SparkJob = functools.partial(spark.SparkJob, patience=2)
+session = spark_session.session(parameters["spark_master"], 1 << 30, is_short=True)
+spark_parts.SparkJob = functools.partial(spark_parts.SparkJob, patience=2)
 while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= executors:
     time.sleep(0.1)
-job = spark.SparkJob(session, {}, folder, "key", 12)
+job = spark_parts.SparkJob(session, {}, folder, "key", 12)
 table = session.range(1000).selectExpr("string(id) AS source", "'' AS target", "'' AS fragment")
 try:
     job.write(table, schemas.REDIRECTS.schema, "redirects", by="source", order=["source"])
@@ -303,7 +303,7 @@ except ValueError as error:
     print(error, flush=True)
 complaint = f"[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{sys.argv[4]}. File does"
 try:
-    spark.unreadable_file(RuntimeError(complaint))
+    spark_parts.unreadable_file(RuntimeError(complaint))
 except ValueError as error:
     print(error, flush=True)
 stage = workflows.ResolveRedirects(**parameters)

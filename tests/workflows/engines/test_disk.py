@@ -116,7 +116,7 @@ def finish_upstream(stage: Stage, gigabytes: int) -> None:
 def test_a_stage_of_spark_without_room_is_refused_before_spark_starts(
     tmp_path: Path, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark, "spark_session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr(spark, "session_of", lambda *_: pytest.fail("Spark was started"))
     stage = BuildMentionTable(workdir=str(tmp_path), dump=str(DUMP))
     finish_upstream(stage, 2)
     with pytest.raises(
