@@ -20,10 +20,11 @@ _CHUNK = 1 << 20
 def extract_pages(*, dump: str, folder: str, block_bytes: int, processes: int) -> Record:
     """`ExtractPages` as the stage runs it."""
     from pipeline.dump.containers import plan_blocks
+    from pipeline.jobs.extract_pages import PageExtractor
     from pipeline.jobs.supervisor import run_blocks
 
     blocks = plan_blocks([dump], block_bytes)
-    run_blocks("extract_pages", blocks, folder, "benchmark", _arguments(dump), processes=processes)
+    run_blocks(PageExtractor, blocks, folder, "benchmark", _arguments(dump), processes=processes)
     return {"blocks": len(blocks)}
 
 
@@ -78,7 +79,13 @@ def phases(*, dump: str, folder: str, block_bytes: int) -> Record:
     from pipeline.jobs import beam, extract_pages
 
     blocks = containers.plan_blocks([dump], block_bytes)
-    spec = {"job": "extract_pages", "folder": folder, "key": "benchmark", "deadly": {}, "patience": 0}
+    spec = {
+        "job": ["pipeline.jobs.extract_pages", "PageExtractor"],
+        "folder": folder,
+        "key": "benchmark",
+        "deadly": {},
+        "patience": 0,
+    }
     storage.clear_if_changed(folder, "benchmark")
     storage.make_folder(storage.join(folder, storage.BLOCKS))
     work = beam.RunBlock({**spec, "arguments": _arguments(dump)})

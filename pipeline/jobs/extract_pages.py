@@ -13,11 +13,10 @@ from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.read_templates import TemplatePages
-from pipeline.jobs.supervisor import RunBlocks
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate, check_pages, list_reasons
+from pipeline.storage.blocks import Block, PageGate, RunBlocks
+from pipeline.storage.failures import check_pages, list_reasons
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
@@ -65,7 +64,7 @@ def build(
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
         arguments["templates"] = templates
-    blocks = run("extract_pages", plan_blocks(paths, block_bytes, indexes), arguments)
+    blocks = run(PageExtractor, plan_blocks(paths, block_bytes, indexes), arguments)
     result = storage.merge_blocks(blocks)
     storage.log_failures(folder, result.files)
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)

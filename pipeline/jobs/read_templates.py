@@ -11,11 +11,9 @@ import pyarrow as pa
 from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
-from pipeline.jobs.supervisor import RunBlocks
 from pipeline.mediawiki.languages import TEMPLATE
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageGate, RunBlocks
 from pipeline.storage.tries import TextMap, write_numbers
 from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded
 from pipeline.wikitext.templates.table import fold
@@ -53,7 +51,7 @@ def build(
         ValueError: the dump is damaged.
     """
     arguments = {"site": dict(site), "allow_truncated": allow_truncated}
-    result = storage.merge_blocks(run("read_templates", plan_blocks(paths, block_bytes, indexes), arguments))
+    result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
         logger.warning("--dump-templates: the dump has no template that can be used")
     with (

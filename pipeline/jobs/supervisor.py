@@ -20,10 +20,10 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from pipeline import storage
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import WORKER_DIED, page_path
+from pipeline.storage.blocks import Block, BlockJob, page_path
 
 MAX_ATTEMPTS = 3
+WORKER_DIED = 75  # exit status of a child that lost a worker
 _SHOWN = 5  # blocks in a message
 _POLL_SECONDS = 2.0  # a look at how far the job is; its end is noticed at once
 _DEATHS = re.compile(
@@ -32,12 +32,9 @@ _DEATHS = re.compile(
 _FULL = re.compile(b"|".join(os.strerror(number).encode() for number in (errno.ENOSPC, errno.EDQUOT)))
 _COMMAND = [sys.executable, "-c", "from pipeline.jobs.beam import main; main()"]
 
-# Runs a job, named by its module, over blocks with arguments: `run_blocks`, all else being given.
-RunBlocks = Callable[[str, Sequence[Block], Mapping[str, Any]], Mapping[int, storage.Result]]
-
 
 def run_blocks(
-    job: str,
+    job: type[BlockJob],
     blocks: Sequence[Block],
     folder: str,
     key: str,
@@ -53,7 +50,7 @@ def run_blocks(
     What Beam's runner says is done counts when the block is found here, with files of their sizes.
 
     Args:
-        job: the name of the module that does the work, one of `pipeline.jobs.beam.JOBS`, or module:class.
+        job: does the work; the child imports it by its name.
         blocks: all blocks of the stage.
         folder: the stage's folder; files that no finished block owns are removed first.
         key: digest of all that decides the stage's bytes.
@@ -75,7 +72,7 @@ def run_blocks(
     storage.sweep(folder, finished)
     storage.make_folder(storage.join(folder, storage.BLOCKS))
     spec = {
-        "job": job,
+        "job": [job.__module__, job.__qualname__],
         "folder": folder,
         "key": key,
         "arguments": dict(arguments),
@@ -87,7 +84,7 @@ def run_blocks(
     while missing := [block for block in blocks if block.number not in finished]:
         before = len(finished) + run.deadly_pages
         if run.blocks(missing, min(processes, len(missing))):
-            return _found(job, folder, key, blocks, patience)
+            return _found(job.__name__, folder, key, blocks, patience)
         at_work = run.at_work(missing)
         for block in at_work[:1] if beam_options else at_work:
             run.isolate(block)
@@ -96,7 +93,7 @@ def run_blocks(
         if fruitless == MAX_ATTEMPTS:
             lost = [block.number for block in missing]
             raise RuntimeError(
-                f"{job}: workers died {MAX_ATTEMPTS} times in blocks {lost[:_SHOWN]}{run.pages(missing)}; "
+                f"{job.__name__}: workers died {MAX_ATTEMPTS} times in blocks {lost[:_SHOWN]}{run.pages(missing)}; "
                 "perhaps memory ran out"
             )
     return finished
@@ -140,7 +137,7 @@ class _Run:
         }
         with tempfile.TemporaryFile() as log:
             status = _run_child(spec, log, lambda: self.progress(_count_committed(folder)))
-            return _has_ended_well(spec["job"], folder, status, log, lambda: self.pages(blocks))
+            return _has_ended_well(spec["job"][1], folder, status, log, lambda: self.pages(blocks))
 
     def isolate(self, block: Block) -> None:
         """Run a block that was being worked on when a worker died alone; a page that kills twice is left out."""

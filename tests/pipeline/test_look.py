@@ -9,8 +9,7 @@ import pytest
 from pipeline import look, schemas, storage
 from pipeline.dump.pages import read_site_info
 from pipeline.jobs.extract_pages import PageExtractor
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageGate
 from tests.support import DATA
 
 ROW = {

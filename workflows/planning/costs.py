@@ -136,7 +136,7 @@ def take_sample(paths: Sequence[str], folder: str, profile: str) -> Sample | Non
 
 
 def _extract(work: "PageExtractor", block: Block, folder: str) -> storage.Result:
-    from pipeline.storage.failures import PageGate
+    from pipeline.storage.blocks import PageGate
 
     gate = PageGate(os.path.join(folder, f"page-{block.number}"), ())
     result = work(block, folder, gate)

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 
 from pipeline import schemas, storage
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate, check_pages
+from pipeline.storage.blocks import Block, PageGate, RunBlocks
+from pipeline.storage.failures import check_pages
 from tasks.io.records import Record
 from tasks.linking.corpora.documents import find_files, plan_blocks, read_block
 from tasks.linking.open import LinkerSettings, open_linker
 
-JOB = f"{__name__}:DocumentLinker"
 TABLES = schemas.TABLES["LinkDocuments"]
 Link = tuple[int, int, str]
-RunBlocks = Callable[[str, Sequence[Block], Mapping[str, Any]], Mapping[int, storage.Result]]
-"""Runs a job over blocks, with its arguments."""
 
 
 def build(
@@ -50,7 +47,7 @@ def build(
     """
     arguments = {"documents": documents, "settings": asdict(settings)}
     paths = [storage.join(documents, name) for name in find_files(documents)]
-    result = storage.merge_blocks(run(JOB, plan_blocks(paths, block_bytes), arguments))
+    result = storage.merge_blocks(run(DocumentLinker, plan_blocks(paths, block_bytes), arguments))
     storage.log_failures(folder, result.files)
     rejected = {
         name.partition(":")[2]: count for name, count in result.drops.items() if name.startswith("rejected:")

@@ -12,8 +12,7 @@ from pipeline.dump.pages import Page, Rejected, read_pages, read_site_info
 from pipeline.jobs import extract_pages
 from pipeline.jobs.build_sequences import read_paragraphs
 from pipeline.jobs.extract_pages import TABLES, PageExtractor, page_rows, writer_of
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageGate
 from pipeline.wikitext.extract import extract
 from tests.support import DATA
 

@@ -11,8 +11,7 @@ import pytest
 from pipeline import storage
 from pipeline.dump.pages import Rejected, read_pages, read_site_info
 from pipeline.jobs.read_templates import TemplatePages, TemplateReader, template_row
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageGate
 from tests.support.stages import run_in_process
 from workflows import ExtractPages, ReadTemplates
 

@@ -26,6 +26,7 @@ import pytest
 from pipeline import storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import read_site_info
+from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.jobs.spark_session import OWN_CONF
 from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
@@ -379,7 +380,7 @@ def test_a_dask_worker_without_the_work_directory_fails_the_job(running: Running
         wait_for(lambda: len(ask_workers(running.dask)) > workers, running.process)
         with pytest.raises(ValueError, match=r"^lamehost: ") as error:
             run_blocks(
-                "extract_pages", plan_blocks([dump], 4096), str(workdir / "stage"), "key", arguments,
+                PageExtractor, plan_blocks([dump], 4096), str(workdir / "stage"), "key", arguments,
                 processes=1, beam_options=options, patience=2,
             )  # fmt: skip
         assert seen() == []

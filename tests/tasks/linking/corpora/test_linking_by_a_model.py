@@ -13,8 +13,7 @@ from model.hf.export import export
 from model.luke.heads import LukeForPretraining
 from pipeline import storage
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageGate
 from tasks.linking.__main__ import main
 from tasks.linking.corpora.linking import DocumentLinker, Settings
 from tests.support.fine_tuned import CONFIG, fine_tuned

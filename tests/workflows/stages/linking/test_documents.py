@@ -23,8 +23,7 @@ from pipeline.lookup.contexts import words_of
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.packing import Limits
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageGate
 from pipeline.storage.tries import write_numbers
 from tasks.linking.__main__ import main
 from tasks.linking.certainty import Certainty, write_certainty
