@@ -83,7 +83,7 @@ def phases(*, dump: str, folder: str, block_bytes: int) -> Record:
         "job": ["pipeline.jobs.extract_pages", "PageExtractor"],
         "folder": folder,
         "key": "benchmark",
-        "deadly": {},
+        "fatal_pages": {},
         "patience": 0,
     }
     storage.clear_if_changed(folder, "benchmark")

@@ -23,7 +23,7 @@ from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from pipeline import storage
 from pipeline.jobs.supervisor import WORKER_DIED
-from pipeline.storage.blocks import Block, BlockJob, PageGate, error_path, page_path
+from pipeline.storage.blocks import Block, BlockJob, PageMarker, error_path, page_path
 
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 _DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
@@ -56,7 +56,7 @@ class RunBlock(beam.DoFn):
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.job, self.folder, self.key = spec["job"], spec["folder"], spec["key"]
-        self.arguments, self.deadly = storage.canonical_json(spec["arguments"]), spec["deadly"]
+        self.arguments, self.fatal_pages = storage.canonical_json(spec["arguments"]), spec["fatal_pages"]
         self.patience = spec["patience"]
 
     def setup(self) -> None:
@@ -90,13 +90,13 @@ class RunBlock(beam.DoFn):
     def run(self, block: Block) -> storage.Result:
         """The work; the page that was being worked on stays known where something unexpected ends it."""
         job = self.load()
-        gate = PageGate(page_path(self.folder, block.number), self.deadly.get(str(block.number), ()))
+        marker = PageMarker(page_path(self.folder, block.number), self.fatal_pages.get(str(block.number), ()))
         try:
-            record = job(block, self.folder, gate)
+            record = job(block, self.folder, marker)
         except (ValueError, OSError):
-            gate.close()
+            marker.close()
             raise
-        gate.close()
+        marker.close()
         return record
 
 

@@ -23,7 +23,7 @@ from pipeline.sequences.shards import (
     write_word_starts,
 )
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.storage.blocks import Block, PageGate, RunBlocks
+from pipeline.storage.blocks import Block, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages, check_share
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
@@ -147,7 +147,7 @@ class SequenceBuilder:
         self.aliases = Aliases(self.settings.aliases)
         self.schema = schemas.sequences(self.tokenizer.vocab_size).schema
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         drops: Counter[str] = Counter()
         facts: Counter[str] = Counter()
         failures = storage.Failures()
@@ -159,7 +159,7 @@ class SequenceBuilder:
                 for part, path in paths.items()
             }
             for page_id, paragraphs in read_paragraphs(block.path):
-                if not gate.enter(page_id):
+                if not marker.begin(page_id):
                     lost.append((page_id, "worker_died", "", ""))
                     continue
                 try:

@@ -13,7 +13,7 @@ from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.mediawiki.languages import TEMPLATE
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.storage.blocks import Block, PageGate, RunBlocks
+from pipeline.storage.blocks import Block, PageMarker, RunBlocks
 from pipeline.storage.tries import TextMap, write_numbers
 from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded
 from pipeline.wikitext.templates.table import fold
@@ -81,7 +81,7 @@ class TemplateReader:
         self.site = SiteInfo.from_dict(arguments["site"])
         self.allow_truncated: bool = arguments["allow_truncated"]
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         counts: Counter[str] = Counter()
         path = f"templates/{storage.block_name(block.number)}.parquet"
         rows: Counter[str] = Counter(templates=0, redirects=0)
@@ -89,7 +89,7 @@ class TemplateReader:
             for page in read_pages(
                 block, self.site, counts, allow_truncated=self.allow_truncated, wanted=TEMPLATE
             ):
-                row = template_row(page, self.site) if gate.enter(page.page_id) else "worker_died"
+                row = template_row(page, self.site) if marker.begin(page.page_id) else "worker_died"
                 if isinstance(row, str):
                     counts[f"templates:{row}"] += 1
                 else:

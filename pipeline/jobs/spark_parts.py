@@ -78,7 +78,7 @@ class SparkJob:
         if str(context.master).startswith("local"):
             return
         look = functools.partial(storage.unseen, self.folder, self.key, self.patience)
-        raise_problem(ask_workers(context, look))
+        raise_problem(run_on_executors(context, look))
 
     def manifest(self, stage: str) -> storage.Manifest:
         return storage.read_manifest(self.inputs[stage])
@@ -217,14 +217,14 @@ def unreadable_file(error: BaseException) -> str | None:
                 else f"{socket.gethostname()}: {path} is not there; {storage.SHARED}"
             )
 
-        raise_problem(ask_workers(SparkContext.getOrCreate(), look))
+        raise_problem(run_on_executors(SparkContext.getOrCreate(), look))
         raise ValueError(
             f"{path}: was not there for a worker, and now is; {storage.SHARED}; run the stage again"
         )
     return path
 
 
-def ask_workers(context: SparkContext, look: Callable[[], str]) -> list[str]:
+def run_on_executors(context: SparkContext, look: Callable[[], str]) -> list[str]:
     """What a function finds on each executor. Of as many tasks as there are cores, each free core gets one."""
     cores = context.defaultParallelism
 

@@ -80,17 +80,19 @@ def run_blocks(
         "patience": patience,
     }
     run = _Run(spec, progress)
-    fruitless = 0
+    attempts_without_progress = 0
     while missing := [block for block in blocks if block.number not in finished]:
-        before = len(finished) + run.deadly_pages
+        before = len(finished) + run.fatal_count
         if run.blocks(missing, min(processes, len(missing))):
-            return _found(job.__name__, folder, key, blocks, patience)
+            return _await_blocks(job.__name__, folder, key, blocks, patience)
         at_work = run.at_work(missing)
         for block in at_work[:1] if beam_options else at_work:
             run.isolate(block)
         finished = storage.finished_blocks(folder, key)
-        fruitless = 0 if len(finished) + run.deadly_pages > before else fruitless + 1
-        if fruitless == MAX_ATTEMPTS:
+        attempts_without_progress += 1
+        if len(finished) + run.fatal_count > before:
+            attempts_without_progress = 0
+        if attempts_without_progress == MAX_ATTEMPTS:
             lost = [block.number for block in missing]
             raise RuntimeError(
                 f"{job.__name__}: workers died {MAX_ATTEMPTS} times in blocks {lost[:_SHOWN]}{run.pages(missing)}; "
@@ -99,7 +101,7 @@ def run_blocks(
     return finished
 
 
-def _found(
+def _await_blocks(
     job: str, folder: str, key: str, blocks: Sequence[Block], patience: float
 ) -> dict[int, storage.Result]:
     """The blocks, all of which a runner says are done; ValueError where one is not found."""
@@ -119,11 +121,11 @@ class _Run:
 
     def __init__(self, spec: dict[str, Any], progress: Callable[[int], None]) -> None:
         self.spec, self.progress = spec, progress
-        self.deadly: dict[int, list[int]] = {}
+        self.fatal_pages: dict[int, list[int]] = {}
 
     @property
-    def deadly_pages(self) -> int:
-        return sum(map(len, self.deadly.values()))
+    def fatal_count(self) -> int:
+        return sum(map(len, self.fatal_pages.values()))
 
     def blocks(self, blocks: Sequence[Block], processes: int, **changes: Any) -> bool:
         """Run blocks, with changes to the job; False where a worker (or the child) died before all were done."""
@@ -132,7 +134,7 @@ class _Run:
             **self.spec,
             "blocks": [asdict(block) for block in blocks],
             "processes": processes,
-            "deadly": self.deadly,
+            "fatal_pages": self.fatal_pages,
             **changes,
         }
         with tempfile.TemporaryFile() as log:
@@ -141,14 +143,14 @@ class _Run:
 
     def isolate(self, block: Block) -> None:
         """Run a block that was being worked on when a worker died alone; a page that kills twice is left out."""
-        deadly = self.deadly.setdefault(block.number, [])
+        fatal_pages = self.fatal_pages.setdefault(block.number, [])
         suspect, strange = self._page(block), 0
         while suspect is not None and strange < MAX_ATTEMPTS and not self.blocks([block], 1, beam_options=[]):
             page = self._page(block)
-            if page is None or page in deadly:
+            if page is None or page in fatal_pages:
                 return  # it dies elsewhere than in a page
             if page == suspect:
-                deadly.append(page)
+                fatal_pages.append(page)
             else:
                 suspect, strange = page, strange + 1
 

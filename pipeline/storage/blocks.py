@@ -49,21 +49,21 @@ def page_path(folder: str, number: int) -> str:
     return join(folder, BLOCKS, f"page-{number:05d}.txt")
 
 
-class PageGate:
-    """Leaves a page's id in a file before it is worked on, so that a page which kills the worker is known.
+class PageMarker:
+    """Writes the id of the page that is being worked on into a file, so that a page which kills the worker is known.
 
-    Keeps out the pages that have killed one.
+    Keeps out the fatal pages, which have killed one before.
     """
 
-    def __init__(self, path: str, deadly: Collection[int]) -> None:
-        self._deadly = frozenset(deadly)
+    def __init__(self, path: str, fatal_pages: Collection[int]) -> None:
+        self._fatal_pages = frozenset(fatal_pages)
         self._path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 
-    def enter(self, page_id: int) -> bool:
+    def begin(self, page_id: int) -> bool:
         """Whether the page may be worked on."""
         os.pwrite(self._file, b"%020d" % page_id, 0)
-        return page_id not in self._deadly
+        return page_id not in self._fatal_pages
 
     def close(self) -> None:
         os.close(self._file)
@@ -80,7 +80,7 @@ class BlockJob(Protocol):
 
     def __init__(self, arguments: Mapping[str, Any]) -> None: ...
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> Result:
         """Write the block's files into the stage's folder."""
 
 

@@ -136,11 +136,11 @@ def take_sample(paths: Sequence[str], folder: str, profile: str) -> Sample | Non
 
 
 def _extract(work: "PageExtractor", block: Block, folder: str) -> storage.Result:
-    from pipeline.storage.blocks import PageGate
+    from pipeline.storage.blocks import PageMarker
 
-    gate = PageGate(os.path.join(folder, f"page-{block.number}"), ())
-    result = work(block, folder, gate)
-    gate.close()
+    marker = PageMarker(os.path.join(folder, f"page-{block.number}"), ())
+    result = work(block, folder, marker)
+    marker.close()
     return result
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import schemas, storage
-from pipeline.storage.blocks import Block, PageGate, RunBlocks
+from pipeline.storage.blocks import Block, PageMarker, RunBlocks
 from pipeline.storage.failures import check_pages
 from tasks.io.records import Record
 from tasks.linking.corpora.documents import find_files, plan_blocks, read_block
@@ -107,7 +107,7 @@ class DocumentLinker:
             torch.set_num_threads(1)  # sums come out the same however many processes there are
         self.linker = open_linker(settings)
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         drops: Counter[str] = Counter()
         failures = storage.Failures()
         links = 0
@@ -129,7 +129,7 @@ class DocumentLinker:
                     reject(0, each.id, each.reason, each.message, "")
                     continue
                 number = page_number(each.id)
-                if not gate.enter(number):
+                if not marker.begin(number):
                     reject(number, each.id, "worker_died", "", "")
                     continue
                 try:

@@ -56,7 +56,7 @@ class BrokenJob:
 
 def worker(job: type, folder: Path, key: str = "one") -> beam.RunBlock:
     spec = {"job": [__name__, job.__name__], "folder": str(folder), "key": key, "arguments": {"a": 1}}
-    return beam.RunBlock({**spec, "deadly": {}, "patience": 0})
+    return beam.RunBlock({**spec, "fatal_pages": {}, "patience": 0})
 
 
 def test_a_job_is_loaded_once_in_a_process(tmp_path: Path) -> None:

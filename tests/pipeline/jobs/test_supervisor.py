@@ -20,7 +20,7 @@ from pipeline.dump.pages import Page, read_site_info
 from pipeline.jobs import extract_pages, supervisor
 from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.jobs.supervisor import run_blocks
-from pipeline.storage.blocks import Block, PageGate
+from pipeline.storage.blocks import Block, PageMarker
 from tests.support import PATIENCE, ROOT
 
 pytestmark = pytest.mark.slow
@@ -124,16 +124,16 @@ def test_a_workers_death_is_survived(dump: Path, tmp_path: Path, unbroken: dict[
 class KilledExtractor(PageExtractor):
     """Is killed by the pages that KILLERS names."""
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         rows_of = extract_pages.page_rows
 
-        def page_rows(page: Page, *arguments: Any, deadly: bool) -> Any:
-            if page.title in os.environ["KILLERS"].split() and not deadly:
+        def page_rows(page: Page, *arguments: Any, is_fatal: bool) -> Any:
+            if page.title in os.environ["KILLERS"].split() and not is_fatal:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return rows_of(page, *arguments, deadly=deadly)
+            return rows_of(page, *arguments, is_fatal=is_fatal)
 
         with mock.patch.object(extract_pages, "page_rows", page_rows):
-            return super().__call__(block, folder, gate)
+            return super().__call__(block, folder, marker)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from model.hf.export import export
 from model.luke.heads import LukeForPretraining
 from pipeline import storage
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from pipeline.storage.blocks import Block, PageGate
+from pipeline.storage.blocks import Block, PageMarker
 from tasks.linking.__main__ import main
 from tasks.linking.corpora.linking import DocumentLinker, Settings
 from tests.support.fine_tuned import CONFIG, fine_tuned
@@ -64,9 +64,9 @@ def linked(
     settings = Settings(str(documents.parent), str(mentions), "", "", "", False, 0.0, 0.01)
     threads = torch.get_num_threads()
     work = DocumentLinker(asdict(replace(settings, **changes)))
-    gate = PageGate(str(folder / "gate"), ())
-    result = work(Block(0, str(documents), 0, 1 << 20), str(folder / "linked"), gate)
-    gate.close()
+    marker = PageMarker(str(folder / "page"), ())
+    result = work(Block(0, str(documents), 0, 1 << 20), str(folder / "linked"), marker)
+    marker.close()
     torch.set_num_threads(threads)
     rows = storage.read_rows(str(folder / "linked/paragraphs/block-00000.parquet"))
     return [[tuple(each.values()) for each in row["links"]] for row in rows], result
