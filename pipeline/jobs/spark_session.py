@@ -1,19 +1,17 @@
 """The one Spark session of a process: its settings, how far its jobs are, its errors, and its end."""
 
-import logging
 import os
 import re
-import socketserver
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import SparkContext, accumulators
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -120,35 +118,6 @@ def has_ended(error: BaseException) -> bool:
         before = error.__context__
         return modules[-1:] == ["pyspark"] and before is not None and is_own(before)
     return isinstance(error, _ENDINGS) and any(name in ("pyspark", "py4j") for name in modules)
-
-
-def _tell_errors(server: Any, request: Any, address: Any) -> None:
-    """For Spark's server of accumulators, which would print a traceback beside our line when Java has ended."""
-    error = sys.exc_info()[1]
-    if error is None or not has_ended(error):
-        socketserver.BaseServer.handle_error(server, request, address)
-
-
-accumulators.AccumulatorTCPServer.handle_error = _tell_errors  # type: ignore[assignment,method-assign]
-
-
-def _is_news(record: logging.LogRecord) -> bool:
-    """For Py4J's errors, which it logs by the root logger, with a traceback, whoever handles them."""
-    error = record.exc_info[1] if record.exc_info else None
-    return error is None or not has_ended(error)
-
-
-logging.getLogger().addFilter(_is_news)  # of records that the root logger itself was given, and no others
-
-
-def _tell_unraisable(about: Any, tell: Callable[[Any], object] = sys.unraisablehook) -> None:
-    """For what Spark's iterators cannot raise when they are forgotten and Java has ended."""
-    is_sparks = str(getattr(about.object, "__module__", "")).startswith("pyspark.")
-    if not (is_sparks and isinstance(about.exc_value, _ENDINGS)):
-        tell(about)
-
-
-sys.unraisablehook = _tell_unraisable
 
 
 def last_job() -> int:
