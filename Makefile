@@ -7,7 +7,7 @@ WORKDIR ?= work
 DEVICE ?= cuda
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo cluster test test-model gpu check docs clean
+.PHONY: help install demo test test-model gpu check docs clean
 
 help: ## print every target with a line each
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -26,9 +26,6 @@ $(INSTALLED): setup.py constraints.txt
 demo: $(INSTALLED) ## from a real excerpt of Wikipedia and a small base model to the report
 	$(BIN)/luigi --module workflows RunAll --workdir $(WORKDIR) --preset demo --base-model $(VENV)/minilm --held-out 0.05 \
 	    --tasks ner,entity_typing,relation_classification --variants luke --linking-gold examples/linking/documents.jsonl
-
-cluster: $(INSTALLED) ## start luigid and a Spark cluster on this machine, until Ctrl-C; ports and sizes stand in .env
-	@$(BIN)/python -m workflows.engines.cluster
 
 # Three processes on two cores: tests wait for Java, and for commands that start.
 test: $(INSTALLED) check ## check, then run the whole test suite

@@ -43,7 +43,7 @@ LONG = tuple(
         "pipeline/jobs/tables/test_mention_table",
         "pipeline/jobs/tables/test_oracle_tables",
         "pipeline/jobs/tables/test_redirects",
-        "pipeline/jobs/test_spark",
+        "pipeline/jobs/test_spark_parts",
         "workflows/stages/test_tuning",
         "workflows/report/test_browser",
         "workflows/base/test_commandline",
@@ -96,11 +96,22 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[object]:
     """One Spark session for a test module's process."""
-    from pipeline.jobs import spark
+    from pipeline.jobs.spark_session import stop
     from tests.support.stages import spark_session
 
     yield spark_session()
-    spark.stop()
+    stop()
+
+
+@pytest.fixture
+def users_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a user's configuration of Spark, which is empty."""
+    for name in ("SPARK_HOME", "SPARK_EXECUTOR_MEMORY", "SPARK_LOCAL_DIRS", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "conf"
+    folder.mkdir()
+    monkeypatch.setenv("SPARK_CONF_DIR", str(folder))
+    return folder
 
 
 @pytest.fixture(scope="session")

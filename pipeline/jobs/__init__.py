@@ -6,7 +6,8 @@ build_sequences  paragraphs to sequences, on Beam, block by block
 tables           what joins and counts over all pages, on Spark
 supervisor       runs a job over blocks in a process of its own, and isolates a page that kills a worker
 beam             what that process does: the blocks on a Beam runner
-spark            Spark's session, reading, and writing parts that do not depend on the cluster
+spark_session    Spark's session: settings, progress, errors, end
+spark_parts      reading tables, and writing them in parts that do not depend on the cluster
 spark_conf       Spark's settings of its log
 
 FetchDump and FetchQids need no engine (`pipeline/dump`), and TrainTokenizer none (`pipeline/sequences`).

@@ -12,8 +12,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 import apache_beam as beam
@@ -21,56 +22,33 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
 from pipeline import storage
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import WORKER_DIED, PageGate, error_path, page_path
+from pipeline.jobs.supervisor import WORKER_DIED
+from pipeline.storage.blocks import Block, BlockJob, PageMarker, error_path, page_path
 
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 _DASK_ADDRESSES = ("--dask_client_address=", "--dask_scheduler_file=")
 _DASK_PARTITIONS = ("--dask_npartitions", "--dask_partition_size")
 _WORKER_THREAD = "run_worker"  # Beam's name for the thread that waits for a worker process
 
-Work = Callable[[Block, str, PageGate], storage.Result]  # on a block, into a folder
-
-# Modules of this folder that work block by block, and what makes the work from a job's arguments. Work that knows more
-# than this package is named by its caller, as module:class.
-JOBS = {
-    "read_templates": "TemplateReader",
-    "extract_pages": "PageExtractor",
-    "build_sequences": "SequenceBuilder",
-}
 _BEHIND_BLOCKS = 99_999  # number of an error that is no block's
 _loading = threading.Lock()
 
 
-def find_job(name: str) -> Callable[[Mapping[str, Any]], Work]:
-    """What makes a job's work.
-
-    Raises:
-        ValueError: there is no such job.
-    """
-    module, colon, maker_name = name.partition(":")
-    if not colon and name in JOBS:
-        module, maker_name = f"pipeline.jobs.{name}", JOBS[name]
-    elif not colon:
-        raise ValueError(f"{name}: no such job; wanted one of {', '.join(JOBS)}")
-    maker: Callable[[Mapping[str, Any]], Work] = getattr(import_module(module), maker_name)
-    return maker
-
-
 @functools.lru_cache(maxsize=1)
-def _load(job: str, key: str, arguments: str) -> Work:
-    """A job's work with its heavy objects (tokenizer, aliases), loaded; the process's last one is kept.
+def _load(module: str, name: str, key: str, arguments: str) -> BlockJob:
+    """A job with its heavy objects (tokenizer, aliases), loaded; the process's last one is kept.
 
-    A runner may set up anew for every block. The key says from what the work is made: a worker that outlives a
+    A runner may set up anew for every block. The key says from what the job is made: a worker that outlives a
     run must not take a tokenizer for the one that lay in the same folder before.
     """
     # A page's segments are too few to be worth the threads of the tokenizer; other workers use the processors.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    work = find_job(job)(json.loads(arguments))
+    job_class: type[BlockJob] = attrgetter(name)(import_module(module))
+    job = job_class(json.loads(arguments))
     # What a block makes is dropped with the block: to look for cycles in it takes a seventh of the time.
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
-    return work
+    return job
 
 
 class RunBlock(beam.DoFn):
@@ -78,16 +56,16 @@ class RunBlock(beam.DoFn):
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.job, self.folder, self.key = spec["job"], spec["folder"], spec["key"]
-        self.arguments, self.deadly = storage.canonical_json(spec["arguments"]), spec["deadly"]
+        self.arguments, self.fatal_pages = storage.canonical_json(spec["arguments"]), spec["fatal_pages"]
         self.patience = spec["patience"]
 
     def setup(self) -> None:
         self.check_folder()
 
-    def load(self) -> Work:
-        """The work. It is loaded with a block, so that what cannot be read is told as what is wrong with a block is."""
+    def load(self) -> BlockJob:
+        """The job. It is loaded with a block, so that what cannot be read is told as what is wrong with a block is."""
         with _loading:  # a worker may have many threads
-            return _load(self.job, self.key, self.arguments)
+            return _load(*self.job, self.key, self.arguments)
 
     def check_folder(self) -> None:
         """Raises: ValueError: this machine does not see the stage's folder. Nothing may be written here, then."""
@@ -111,14 +89,14 @@ class RunBlock(beam.DoFn):
 
     def run(self, block: Block) -> storage.Result:
         """The work; the page that was being worked on stays known where something unexpected ends it."""
-        work = self.load()
-        gate = PageGate(page_path(self.folder, block.number), self.deadly.get(str(block.number), ()))
+        job = self.load()
+        marker = PageMarker(page_path(self.folder, block.number), self.fatal_pages.get(str(block.number), ()))
         try:
-            record = work(block, self.folder, gate)
+            record = job(block, self.folder, marker)
         except (ValueError, OSError):
-            gate.close()
+            marker.close()
             raise
-        gate.close()
+        marker.close()
         return record
 
 

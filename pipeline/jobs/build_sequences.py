@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Any
 
 from pipeline import schemas, storage
-from pipeline.jobs.supervisor import RunBlocks
 from pipeline.lookup.entities import Aliases
 from pipeline.lookup.held_out import HELD_OUT, is_held_out
 from pipeline.sequences.packing import Limits, build_page
@@ -24,8 +23,8 @@ from pipeline.sequences.shards import (
     write_word_starts,
 )
 from pipeline.sequences.tokenizer import WordTokenizer
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate, check_pages, check_share
+from pipeline.storage.blocks import Block, PageMarker, RunBlocks
+from pipeline.storage.failures import check_pages, check_share
 from pipeline.wikitext.paragraphs import Link, Paragraph
 
 PARTS = (SEEN, HELD_OUT)
@@ -84,7 +83,7 @@ def build(
         ValueError: too many pages or sentences are dropped, or no sequence is left.
     """
     blocks = [Block(number, path, 0, storage.file_size(path) or 0) for number, path in enumerate(paragraphs)]
-    result = storage.merge_blocks(run("build_sequences", blocks, asdict(settings)))
+    result = storage.merge_blocks(run(SequenceBuilder, blocks, asdict(settings)))
 
     storage.log_failures(folder, result.files)
     read, drops = result.facts.get("sentences_read", 0), result.drops
@@ -148,7 +147,7 @@ class SequenceBuilder:
         self.aliases = Aliases(self.settings.aliases)
         self.schema = schemas.sequences(self.tokenizer.vocab_size).schema
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         drops: Counter[str] = Counter()
         facts: Counter[str] = Counter()
         failures = storage.Failures()
@@ -160,7 +159,7 @@ class SequenceBuilder:
                 for part, path in paths.items()
             }
             for page_id, paragraphs in read_paragraphs(block.path):
-                if not gate.enter(page_id):
+                if not marker.begin(page_id):
                     lost.append((page_id, "worker_died", "", ""))
                     continue
                 try:

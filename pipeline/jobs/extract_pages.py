@@ -13,11 +13,10 @@ from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
 from pipeline.jobs.read_templates import TemplatePages
-from pipeline.jobs.supervisor import RunBlocks
 from pipeline.mediawiki.site import SiteInfo
 from pipeline.mediawiki.titles import is_disambiguation, normalize_title
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate, check_pages, list_reasons
+from pipeline.storage.blocks import Block, PageMarker, RunBlocks
+from pipeline.storage.failures import check_pages, list_reasons
 from pipeline.storage.parquet import ParquetRows
 from pipeline.wikitext.extract import extract
 from pipeline.wikitext.paragraphs import Extraction
@@ -65,7 +64,7 @@ def build(
     arguments = {"site": dict(site), "profile": profile, "allow_truncated": allow_truncated}
     if templates:
         arguments["templates"] = templates
-    blocks = run("extract_pages", plan_blocks(paths, block_bytes, indexes), arguments)
+    blocks = run(PageExtractor, plan_blocks(paths, block_bytes, indexes), arguments)
     result = storage.merge_blocks(blocks)
     storage.log_failures(folder, result.files)
     read, rows, drops = result.facts["pages_read"], result.rows, Counter(result.drops)
@@ -96,7 +95,7 @@ class PageExtractor:
         folder = arguments.get("templates")
         self.dumped = TemplatePages(folder) if folder else None
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         counts: Counter[str] = Counter()
         links = 0
         losses: Losses = {}
@@ -112,8 +111,10 @@ class PageExtractor:
             for page in read_pages(
                 block, self.site, counts, profile=self.profile, allow_truncated=self.allow_truncated
             ):
-                deadly = not gate.enter(page.page_id)
-                found = page_rows(page, self.site, self.profile, counts, failures, self.dumped, deadly=deadly)
+                is_fatal = not marker.begin(page.page_id)
+                found = page_rows(
+                    page, self.site, self.profile, counts, failures, self.dumped, is_fatal=is_fatal
+                )
                 for table, rows in found.items():
                     writers[table].extend(rows)
                     if table == "rejected":
@@ -138,13 +139,13 @@ def page_rows(
     failures: storage.Failures,
     dumped: DumpTemplates | None = None,
     *,
-    deadly: bool = False,
+    is_fatal: bool = False,
 ) -> Rows:
-    """The rows that a page gives, by table ("paragraphs": one entry with all of them); a deadly page is rejected."""
+    """The rows that a page gives, by table ("paragraphs": one entry with all of them); a fatal one is rejected."""
     if isinstance(page, Rejected):
         return {"rejected": [(page.page_id, page.title, page.reason, "", "")]}
     title = normalize_title(page.title, site)[0]
-    if deadly:
+    if is_fatal:
         return {"rejected": [(page.page_id, title, "worker_died", "", "")]}
     if page.redirect:
         return {"redirects": [(title, *page.redirect)]}

@@ -11,11 +11,9 @@ import pyarrow as pa
 from pipeline import schemas, storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import Page, Rejected, read_pages
-from pipeline.jobs.supervisor import RunBlocks
 from pipeline.mediawiki.languages import TEMPLATE
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageMarker, RunBlocks
 from pipeline.storage.tries import TextMap, write_numbers
 from pipeline.wikitext.templates.bodies import MOST_CHARACTERS, compile_body, transcluded
 from pipeline.wikitext.templates.table import fold
@@ -53,7 +51,7 @@ def build(
         ValueError: the dump is damaged.
     """
     arguments = {"site": dict(site), "allow_truncated": allow_truncated}
-    result = storage.merge_blocks(run("read_templates", plan_blocks(paths, block_bytes, indexes), arguments))
+    result = storage.merge_blocks(run(TemplateReader, plan_blocks(paths, block_bytes, indexes), arguments))
     if not sum(result.rows.values()):
         logger.warning("--dump-templates: the dump has no template that can be used")
     with (
@@ -83,7 +81,7 @@ class TemplateReader:
         self.site = SiteInfo.from_dict(arguments["site"])
         self.allow_truncated: bool = arguments["allow_truncated"]
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         counts: Counter[str] = Counter()
         path = f"templates/{storage.block_name(block.number)}.parquet"
         rows: Counter[str] = Counter(templates=0, redirects=0)
@@ -91,7 +89,7 @@ class TemplateReader:
             for page in read_pages(
                 block, self.site, counts, allow_truncated=self.allow_truncated, wanted=TEMPLATE
             ):
-                row = template_row(page, self.site) if gate.enter(page.page_id) else "worker_died"
+                row = template_row(page, self.site) if marker.begin(page.page_id) else "worker_died"
                 if isinstance(row, str):
                     counts[f"templates:{row}"] += 1
                 else:

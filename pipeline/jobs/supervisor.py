@@ -20,10 +20,10 @@ from dataclasses import asdict
 from typing import IO, Any
 
 from pipeline import storage
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import WORKER_DIED, page_path
+from pipeline.storage.blocks import Block, BlockJob, page_path
 
 MAX_ATTEMPTS = 3
+WORKER_DIED = 75  # exit status of a child that lost a worker
 _SHOWN = 5  # blocks in a message
 _POLL_SECONDS = 2.0  # a look at how far the job is; its end is noticed at once
 _DEATHS = re.compile(
@@ -32,12 +32,9 @@ _DEATHS = re.compile(
 _FULL = re.compile(b"|".join(os.strerror(number).encode() for number in (errno.ENOSPC, errno.EDQUOT)))
 _COMMAND = [sys.executable, "-c", "from pipeline.jobs.beam import main; main()"]
 
-# Runs a job, named by its module, over blocks with arguments: `run_blocks`, all else being given.
-RunBlocks = Callable[[str, Sequence[Block], Mapping[str, Any]], Mapping[int, storage.Result]]
-
 
 def run_blocks(
-    job: str,
+    job: type[BlockJob],
     blocks: Sequence[Block],
     folder: str,
     key: str,
@@ -53,7 +50,7 @@ def run_blocks(
     What Beam's runner says is done counts when the block is found here, with files of their sizes.
 
     Args:
-        job: the name of the module that does the work, one of `pipeline.jobs.beam.JOBS`, or module:class.
+        job: does the work; the child imports it by its name.
         blocks: all blocks of the stage.
         folder: the stage's folder; files that no finished block owns are removed first.
         key: digest of all that decides the stage's bytes.
@@ -75,7 +72,7 @@ def run_blocks(
     storage.sweep(folder, finished)
     storage.make_folder(storage.join(folder, storage.BLOCKS))
     spec = {
-        "job": job,
+        "job": [job.__module__, job.__qualname__],
         "folder": folder,
         "key": key,
         "arguments": dict(arguments),
@@ -83,26 +80,28 @@ def run_blocks(
         "patience": patience,
     }
     run = _Run(spec, progress)
-    fruitless = 0
+    attempts_without_progress = 0
     while missing := [block for block in blocks if block.number not in finished]:
-        before = len(finished) + run.deadly_pages
+        before = len(finished) + run.fatal_count
         if run.blocks(missing, min(processes, len(missing))):
-            return _found(job, folder, key, blocks, patience)
+            return _await_blocks(job.__name__, folder, key, blocks, patience)
         at_work = run.at_work(missing)
         for block in at_work[:1] if beam_options else at_work:
             run.isolate(block)
         finished = storage.finished_blocks(folder, key)
-        fruitless = 0 if len(finished) + run.deadly_pages > before else fruitless + 1
-        if fruitless == MAX_ATTEMPTS:
+        attempts_without_progress += 1
+        if len(finished) + run.fatal_count > before:
+            attempts_without_progress = 0
+        if attempts_without_progress == MAX_ATTEMPTS:
             lost = [block.number for block in missing]
             raise RuntimeError(
-                f"{job}: workers died {MAX_ATTEMPTS} times in blocks {lost[:_SHOWN]}{run.pages(missing)}; "
+                f"{job.__name__}: workers died {MAX_ATTEMPTS} times in blocks {lost[:_SHOWN]}{run.pages(missing)}; "
                 "perhaps memory ran out"
             )
     return finished
 
 
-def _found(
+def _await_blocks(
     job: str, folder: str, key: str, blocks: Sequence[Block], patience: float
 ) -> dict[int, storage.Result]:
     """The blocks, all of which a runner says are done; ValueError where one is not found."""
@@ -122,11 +121,11 @@ class _Run:
 
     def __init__(self, spec: dict[str, Any], progress: Callable[[int], None]) -> None:
         self.spec, self.progress = spec, progress
-        self.deadly: dict[int, list[int]] = {}
+        self.fatal_pages: dict[int, list[int]] = {}
 
     @property
-    def deadly_pages(self) -> int:
-        return sum(map(len, self.deadly.values()))
+    def fatal_count(self) -> int:
+        return sum(map(len, self.fatal_pages.values()))
 
     def blocks(self, blocks: Sequence[Block], processes: int, **changes: Any) -> bool:
         """Run blocks, with changes to the job; False where a worker (or the child) died before all were done."""
@@ -135,23 +134,23 @@ class _Run:
             **self.spec,
             "blocks": [asdict(block) for block in blocks],
             "processes": processes,
-            "deadly": self.deadly,
+            "fatal_pages": self.fatal_pages,
             **changes,
         }
         with tempfile.TemporaryFile() as log:
             status = _run_child(spec, log, lambda: self.progress(_count_committed(folder)))
-            return _has_ended_well(spec["job"], folder, status, log, lambda: self.pages(blocks))
+            return _has_ended_well(spec["job"][1], folder, status, log, lambda: self.pages(blocks))
 
     def isolate(self, block: Block) -> None:
         """Run a block that was being worked on when a worker died alone; a page that kills twice is left out."""
-        deadly = self.deadly.setdefault(block.number, [])
+        fatal_pages = self.fatal_pages.setdefault(block.number, [])
         suspect, strange = self._page(block), 0
         while suspect is not None and strange < MAX_ATTEMPTS and not self.blocks([block], 1, beam_options=[]):
             page = self._page(block)
-            if page is None or page in deadly:
+            if page is None or page in fatal_pages:
                 return  # it dies elsewhere than in a page
             if page == suspect:
-                deadly.append(page)
+                fatal_pages.append(page)
             else:
                 suspect, strange = page, strange + 1
 

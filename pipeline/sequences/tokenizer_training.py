@@ -23,7 +23,7 @@ from pipeline.storage import Result, atomic_folder, describe, join, read_batches
 LETTER_COST = 25
 LONGEST_RUN = 16
 _WITHOUT_BLANKS = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]"
-_TELL_EVERY = 1000  # paragraphs
+_PROGRESS_EVERY = 1000  # paragraphs
 _BUCKETS = 1 << 16  # the sample is as exact as one of so many parts of the corpus
 
 
@@ -48,15 +48,15 @@ def build(
     sample = Sample(paragraphs, characters)
     target = join(folder, "tokenizer")
     with atomic_folder(target) as temporary:
-        train_tokenizer(_told(sample, progress), temporary, vocab_size)
+        train_tokenizer(_with_progress(sample, progress), temporary, vocab_size)
     files = tuple(describe(folder, f"tokenizer/{name}") for name in sorted(os.listdir(target)))
     rows = {"word_types": WordTokenizer.load(target).vocab_size, "paragraphs": sample.paragraphs}
     return Result(files, rows, {"paragraphs:not_in_sample": sample.left_out} if sample.left_out else {})
 
 
-def _told(sample: "Sample", progress: Callable[[int, int], None]) -> Iterator[str]:
+def _with_progress(sample: "Sample", progress: Callable[[int, int], None]) -> Iterator[str]:
     for number, text in enumerate(sample):
-        if number % _TELL_EVERY == 0:
+        if number % _PROGRESS_EVERY == 0:
             progress(number, sample.paragraphs)
         yield text
     progress(sample.paragraphs, sample.paragraphs)

@@ -2,9 +2,9 @@
 
 In the order in which a stage uses them:
 files      files, written by rename; hashes
-blocks     the pieces of a stage's work, each committed on its own; what other machines see of them
+blocks     the pieces of a stage's work, each committed on its own; the page at work; what other machines see
 parts      of a table, written by tasks on several machines
-failures   pages that kill their worker, and unexpected errors
+failures   unexpected errors in words, and how much a stage may drop
 manifests  what a finished stage holds; written last
 parquet    Parquet files of fixed row groups, so that equal rows give equal bytes
 arrow      Arrow arrays and memory-mapped streams

@@ -4,13 +4,16 @@ A cluster's workers write them on other machines. A worker looks first whether i
 creates it. The machine that started them holds what they say against what it finds.
 """
 
+import contextlib
 import json
+import os
 import re
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from pipeline.storage.files import file_size, join, list_files, read_bytes, remove, write_bytes
 from pipeline.storage.manifests import MANIFEST, FileEntry, Result, as_json
@@ -34,6 +37,59 @@ class Block:
     start: int
     end: int
     index: str = ""
+
+
+def error_path(folder: str, number: int) -> str:
+    """Where a worker leaves the message of a user's error in a block."""
+    return join(folder, BLOCKS, f"error-{number:05d}.txt")
+
+
+def page_path(folder: str, number: int) -> str:
+    """Where a worker leaves the id of the page of a block that it is working on."""
+    return join(folder, BLOCKS, f"page-{number:05d}.txt")
+
+
+class PageMarker:
+    """Writes the id of the page that is being worked on into a file, so that a page which kills the worker is known.
+
+    Keeps out the fatal pages, which have killed one before.
+    """
+
+    def __init__(self, path: str, fatal_pages: Collection[int]) -> None:
+        self._fatal_pages = frozenset(fatal_pages)
+        self._path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+
+    def begin(self, page_id: int) -> bool:
+        """Whether the page may be worked on."""
+        os.pwrite(self._file, b"%020d" % page_id, 0)
+        return page_id not in self._fatal_pages
+
+    def close(self) -> None:
+        os.close(self._file)
+        with contextlib.suppress(FileNotFoundError):  # another attempt of a cluster has ended before
+            os.remove(self._path)
+
+
+class BlockJob(Protocol):
+    """A stage's work, one block at a time.
+
+    A process imports the class by its name and makes it from its arguments, which are JSON: heavy objects are loaded
+    there.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None: ...
+
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> Result:
+        """Write the block's files into the stage's folder."""
+
+
+class RunBlocks(Protocol):
+    """Runs a job over blocks with these arguments."""
+
+    def __call__(
+        self, job: type[BlockJob], blocks: Sequence[Block], arguments: Mapping[str, Any]
+    ) -> Mapping[int, Result]: ...
 
 
 def block_name(number: int) -> str:

@@ -1,57 +1,18 @@
-"""Pages that fail, what an unexpected error says, and how much a stage may drop."""
+"""The words of an unexpected error, and how much a stage may drop."""
 
-import contextlib
 import logging
-import os
 import re
 import traceback
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
-from pipeline.storage.blocks import BLOCKS
 from pipeline.storage.files import join
 from pipeline.storage.manifests import FileEntry
 from pipeline.storage.parquet import read_rows
 
 logger = logging.getLogger("pipeline")
 
-WORKER_DIED = 75  # exit status of a child that lost a worker
 _MOST_CHARACTERS, _MOST_CALLS = 1000, 20
 FREE = 10  # rows that may always be dropped, so that one does not stop a small dump
-
-
-# Pages that kill their worker
-
-
-def error_path(folder: str, number: int) -> str:
-    """Where a worker leaves the message of a user's error in a block."""
-    return join(folder, BLOCKS, f"error-{number:05d}.txt")
-
-
-def page_path(folder: str, number: int) -> str:
-    """Where a worker leaves the id of the page of a block that it is working on."""
-    return join(folder, BLOCKS, f"page-{number:05d}.txt")
-
-
-class PageGate:
-    """Leaves a page's id in a file before it is worked on, so that a page which kills the worker is known.
-
-    Keeps out the pages that have killed one.
-    """
-
-    def __init__(self, path: str, deadly: Collection[int]) -> None:
-        self._deadly = frozenset(deadly)
-        self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-
-    def enter(self, page_id: int) -> bool:
-        """Whether the page may be worked on."""
-        os.pwrite(self._file, b"%020d" % page_id, 0)
-        return page_id not in self._deadly
-
-    def close(self) -> None:
-        os.close(self._file)
-        with contextlib.suppress(FileNotFoundError):  # another attempt of a cluster has ended before
-            os.remove(self._path)
 
 
 # Unexpected errors

@@ -16,7 +16,6 @@ import yaml
 import workflows
 from tests.support import ROOT
 from workflows.base.commandline import _known_flags
-from workflows.engines import cluster
 
 TEXT = (ROOT / "docker-compose.yml").read_text()
 SETTINGS = dict(
@@ -24,8 +23,6 @@ SETTINGS = dict(
 )
 COMPOSE = yaml.safe_load(string.Template(TEXT).substitute(SETTINGS))
 SERVICES: dict[str, Any] = COMPOSE["services"]
-# What containers do not have: `make cluster` alone starts a Dask cluster.
-LOOPBACK_ALONE = {"DASK_PORT", "DASK_WORKERS"}
 
 
 def option(service: str, flag: str) -> str:
@@ -95,19 +92,9 @@ def test_the_image_s_user_is_nobody_special_and_can_write_where_it_has_to() -> N
 
 
 def test_ports_sizes_and_folders_stand_in_one_place() -> None:
-    assert set(re.findall(r"\$\{(\w+)\}", TEXT)) == set(SETTINGS) - LOOPBACK_ALONE
+    assert set(re.findall(r"\$\{(\w+)\}", TEXT)) == set(SETTINGS)
     plain = re.sub(r"#.*|\$\{\w+\}", "", TEXT)
     assert not [value for value in SETTINGS.values() if len(value) > 1 and value in plain]
-    code = (ROOT / "workflows/engines/cluster.py").read_text()
-    assert not [name for name in SETTINGS if name.endswith("PORT") and SETTINGS[name] in code]
-
-
-def test_the_file_is_read_as_compose_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in SETTINGS:
-        monkeypatch.delenv(name, raising=False)
-    assert cluster.read_settings() == SETTINGS
-    monkeypatch.setenv("LUIGI_PORT", "9000")
-    assert cluster.read_settings() == {**SETTINGS, "LUIGI_PORT": "9000"}
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -116,10 +103,8 @@ def test_commands_exist_where_the_project_is_installed(name: str) -> None:
     assert shutil.which(program, path=str(Path(sys.executable).parent)), program
 
 
-def test_containers_run_what_the_cluster_on_loopback_runs() -> None:
-    assert SERVICES["spark-master"]["command"][:2] == ["spark-class", cluster.SPARK_MASTER]
-    assert SERVICES["spark-worker"]["command"][:2] == ["spark-class", cluster.SPARK_WORKER]
-    assert SERVICES["spark-worker"]["deploy"]["replicas"] == cluster.worker_count(SETTINGS, "SPARK_WORKERS")
+def test_containers_run_spark_with_these_sizes() -> None:
+    assert SERVICES["spark-worker"]["deploy"]["replicas"] == int(SETTINGS["SPARK_WORKERS"])
     environment = {**SERVICES["spark-master"]["environment"], **SERVICES["spark-worker"]["environment"]}
     # Those that Spark itself reads; the others stand on its command lines.
     for name in ("SPARK_MASTER_OPTS", "SPARK_WORKER_CORES", "SPARK_WORKER_MEMORY"):

@@ -23,7 +23,7 @@ ROOTS = {
     "ExtractPages": ["workflows.stages.pages", "pipeline.jobs.beam", "pipeline.jobs.extract_pages"],
     "FetchQids": ["workflows.stages.pages", "pipeline.dump.fetch_qids"],
     "ResolveRedirects": ["workflows.stages.tables", "pipeline.jobs.tables.redirects"],
-    "ResolveLinks": ["workflows.stages.tables", "pipeline.jobs.tables.redirects"],
+    "ResolveLinks": ["workflows.stages.tables", "pipeline.jobs.tables.links"],
     "BuildEntityVocab": ["workflows.stages.tables", "pipeline.jobs.tables.entity_vocab"],
     "BuildMentionTable": ["workflows.stages.tables", "pipeline.jobs.tables.mention_table"],
     "BuildContexts": ["workflows.stages.tables", "pipeline.jobs.tables.contexts"],

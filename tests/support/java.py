@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyspark
 
-from pipeline.jobs.spark import OWN_CONF
+from pipeline.jobs.spark_session import OWN_CONF
 from tests.support import ROOT
 from tests.support.stages import DUMP, run_luigi
 

@@ -131,7 +131,7 @@ def shared_engines() -> Iterator[None]:
     Java's start and its first plans take it most of the time, so that it stays when a stage would end it.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine, "spark_session", lambda *_: spark_session())
+        patch.setattr(engine, "session_of", lambda *_: spark_session())
         patch.setattr(engine, "stop_spark", lambda: None)
         patch.setattr(supervisor, "_COMMAND", [str(programs() / "python"), *supervisor._COMMAND[1:]])
         yield
@@ -139,9 +139,9 @@ def shared_engines() -> Iterator[None]:
 
 def spark_session() -> Any:
     """The Spark session of this process's tests."""
-    from pipeline.jobs import spark
+    from pipeline.jobs.spark_session import session
 
-    return spark.session("local[2]", 1 << 30, is_short=True)
+    return session("local[2]", 1 << 30, is_short=True)
 
 
 def folders(workdir: Path) -> dict[str, Path]:

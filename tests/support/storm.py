@@ -171,7 +171,7 @@ class Storm:
                 path.unlink()
             assert ended(members, 20), [member for member in members if member.is_running()]
             said = output()
-            assert _TRACEBACK not in said, said
+            assert _TRACEBACK not in said or kind == "Java killed", said  # Spark's own threads print theirs
             if status == 0:
                 return "went on to the end" if is_struck else ""
             if kind == "all killed":

@@ -4,6 +4,5 @@ beam, spark  the engines
 devices      torch devices
 hub          models by name
 workers      stages side by side, in processes
-cluster      `make cluster`
 disk         scratch, free space
 """

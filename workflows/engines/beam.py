@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pipeline import storage
 from pipeline.jobs.supervisor import run_blocks
-from pipeline.storage.blocks import Block
+from pipeline.storage.blocks import Block, BlockJob
 from workflows.base.stage import Stage
 from workflows.base.terminal import check_reachable, progress_bar
 from workflows.engines.disk import Need, check_stage, sweep_scratch
@@ -29,7 +29,7 @@ class BeamStage(BeamSettings, Stage):
 
 
 def run_beam(
-    stage: BeamStage, job: str, blocks: Sequence[Block], arguments: Mapping[str, Any]
+    stage: BeamStage, job: type[BlockJob], blocks: Sequence[Block], arguments: Mapping[str, Any]
 ) -> dict[int, storage.Result]:
     """Run a Beam job over the blocks that the stage's folder does not hold yet.
 

@@ -45,12 +45,12 @@ def check_spark(stage: SparkSettings) -> None:
     if stage.spark_master.startswith("spark://"):
         addresses = stage.spark_master.removeprefix("spark://").split(",")
         check_reachable(f"--spark-master {stage.spark_master}", *addresses)
-    from pipeline.jobs import spark
+    from pipeline.jobs import spark_session
 
     for key, value in users_wish(stage).items():
         if key in _BY_FLAG:
             raise ValueError(f"--spark-conf {key}={value}: {_BY_FLAG[key]} sets it")
-        if key in spark.FIXED:
+        if key in spark_session.FIXED:
             raise ValueError(f"--spark-conf {key}={value}: what the tables hold depends on it; leave it out")
     if "," in (root := scratch_root(stage)):
         raise ValueError(
@@ -65,11 +65,11 @@ def users_wish(stage: SparkSettings) -> dict[str, str]:
 
 def scratch_root(stage: SparkSettings) -> str:
     """The folder for what Spark sets aside on this machine; empty where the user has told Spark itself."""
-    from pipeline.jobs import spark
+    from pipeline.jobs import spark_session
 
     if stage.scratch:
         return os.path.abspath(stage.scratch)
-    is_set = _LOCAL_DIRS in spark.users_settings() or stage.spark_master.startswith("k8s")
+    is_set = _LOCAL_DIRS in spark_session.users_settings() or stage.spark_master.startswith("k8s")
     return "" if is_set else disk.own_scratch(stage.workdir)
 
 
@@ -83,11 +83,11 @@ def is_small(dump_bytes: int) -> bool:
     return _HEAP_PER_DUMP_BYTE * dump_bytes <= _MIN_HEAP
 
 
-def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
+def session_of(stage: SparkSettings, dump_bytes: int) -> Any:
     """The run's Spark session, started by the first stage that needs it; its heap is bounded by the dump's size."""
-    from pipeline.jobs import spark
+    from pipeline.jobs import spark_session
 
-    if session := spark.running():
+    if session := spark_session.running():
         return session
     master = stage.spark_master or f"local[{stage.processes}]"
     heap = heap_bytes(dump_bytes)
@@ -95,7 +95,7 @@ def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     defaults: dict[str, str] = {}
     if not master.startswith("local"):
         defaults |= {"spark.ui.enabled": "true", **driver_address(master)}
-        if _EXECUTOR_MEMORY not in {**spark.users_settings(), **wanted}:
+        if _EXECUTOR_MEMORY not in {**spark_session.users_settings(), **wanted}:
             defaults |= executor_memory(master)
     atexit.register(_end)
     if root := scratch_root(stage):
@@ -106,7 +106,7 @@ def spark_session(stage: SparkSettings, dump_bytes: int) -> Any:
     with ThreadPoolExecutor(1) as thread:
         try:
             start = functools.partial(
-                spark.session, defaults=defaults, wanted=wanted, is_short=is_small(dump_bytes)
+                spark_session.session, defaults=defaults, wanted=wanted, is_short=is_small(dump_bytes)
             )
             return thread.submit(start, master, heap).result()
         except Exception as error:
@@ -177,17 +177,17 @@ def shown_tasks(name: str) -> Iterator[None]:
     if not on_terminal():
         yield
         return
-    from pipeline.jobs import spark
+    from pipeline.jobs import spark_session
 
     is_over = threading.Event()
-    before = spark.last_job()
+    before = spark_session.last_job()
 
     def look(show: Callable[..., None]) -> None:
         is_last = False
         while not is_last:
             is_last = is_over.wait(_LOOK_SECONDS)
             with contextlib.suppress(Exception):  # the session may end at any moment; that is told elsewhere
-                show(*spark.tasks(before))
+                show(*spark_session.tasks(before))
 
     with progress_bar(name, unit="task") as show:
         thread = threading.Thread(target=look, args=[show], daemon=True)
@@ -210,15 +210,15 @@ def spark_work(name: str) -> Iterator[None]:
         with shown_tasks(name):
             yield
     except Exception as error:
-        from pipeline.jobs import spark
+        from pipeline.jobs import spark_parts, spark_session
 
-        if not spark.is_own(error):
+        if not spark_session.is_own(error):
             raise
-        if path := spark.unreadable_file(error):
+        if path := spark_parts.unreadable_file(error):
             raise ValueError(
                 f"{path}: not readable as Parquet, its content has changed; delete it and run its stage again"
             ) from error
-        if spark.has_ended(error):
+        if spark_session.has_ended(error):
             said = "" if isinstance(error, UnboundLocalError) else str(error)
             raise ValueError(
                 f"{name}: Spark's Java has ended, perhaps for want of memory ({said or 'nobody answers'}); "
@@ -228,18 +228,18 @@ def spark_work(name: str) -> Iterator[None]:
         raise ValueError(f"{name}: Spark failed ({lines[0] if lines else type(error).__name__})") from error
     finally:
         if "pyspark" in sys.modules:
-            from pipeline.jobs import spark
+            from pipeline.jobs import spark_session
 
             with contextlib.suppress(Exception):  # the JVM may be gone, and the failure is told already
-                spark.release()
+                spark_session.release()
 
 
 def stop_spark() -> None:
     """Free the memory and the scratch of the run's Spark session, if there is one."""
     if "pyspark" in sys.modules:
-        from pipeline.jobs import spark
+        from pipeline.jobs import spark_session
 
-        spark.stop()
+        spark_session.stop()
     _at_end.close()
 
 

@@ -1,39 +1,101 @@
-"""Plan: what the stages up to the sequences and the mention table will take, told before they run."""
+"""Plan: how long the stages up to the sequences and the mention table take, and how much disk, told before they run.
+
+What a stage takes grows with the dump as bzip2 packs it. `costs.toml` says how much it took on one machine, and how
+long that machine took for a piece of work that is done here, too.
+"""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from importlib import resources
+from typing import NamedTuple
 
 from pipeline.dump.containers import packed_size
 from pipeline.dump.download import is_remote, remote_sources
 from workflows.base import machine
 from workflows.base.stage import Stage, Step
-from workflows.engines.disk import check_room, own_scratch, scratch_folder
-from workflows.engines.spark import heap_bytes, is_small, scratch_root
-from workflows.planning.costs import Estimate, Sample, estimate, read_costs, take_sample, work_seconds
+from workflows.engines.disk import check_room
+from workflows.engines.spark import scratch_root
 from workflows.settings.corpus import MentionSettings
 from workflows.settings.sequences import SequenceSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences
-from workflows.stages.tables import BuildMentionTable, SparkStage
+from workflows.stages.tables import BuildMentionTable
 
 logger = logging.getLogger("workflows")
 
-_HEADINGS = ("stage", "state", "core-minutes", "minutes", "memory GB", "disk GB", "scratch GB")
+_HEADINGS = ("stage", "state", "core-minutes", "minutes", "disk GB", "scratch GB")
+
+
+class Estimate(NamedTuple):
+    """What a stage is expected to take: CPU seconds, seconds, and bytes on disk and of scratch."""
+
+    cpu_seconds: float
+    seconds: float
+    disk: float
+    scratch: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a stage took on the machine of `costs.toml`.
+
+    Attributes:
+        start: CPU seconds for the smallest dump.
+        begin: seconds for it.
+        seconds: CPU seconds for each MB of a dump.
+        alone: the share of these in which one process works alone.
+        disk: bytes that it writes for each byte of a dump.
+        scratch: bytes that Spark sets aside meanwhile.
+    """
+
+    start: float
+    begin: float = 0.0
+    seconds: float = 0.0
+    alone: float = 0.0
+    disk: float = 0.0
+    scratch: float = 0.0
+
+    def estimate(self, size: float, processes: int, speed: float) -> Estimate:
+        """What the stage takes for a dump of this size, where work takes `speed` times as long as on that machine."""
+        work, at_once = self.seconds * size / 1e6, min(processes, machine.processors())
+        seconds = self.begin + work * (self.alone + (1 - self.alone) / at_once)
+        return Estimate(speed * (self.start + work), speed * seconds, self.disk * size, self.scratch * size)
+
+
+def read_costs() -> tuple[float, dict[str, Cost]]:
+    """What was measured: `work_seconds` of that machine, and each stage's cost."""
+    values = tomllib.loads(resources.files("workflows.planning").joinpath("costs.toml").read_text("utf-8"))
+    return values.pop("work_seconds"), {name: Cost(**cost) for name, cost in values.items()}
+
+
+def work_seconds() -> float:
+    """CPU seconds of a fixed piece of work in Python: how fast this machine is."""
+    text = "".join(f'key{number} = "{number} words"\n' for number in range(2000))
+
+    def once() -> float:
+        started = time.process_time()
+        for _ in range(10):
+            tomllib.loads(text)
+        return time.process_time() - started
+
+    return min(once() for _ in range(3))
 
 
 class Plan(MentionSettings, SequenceSettings, Step):
     """What each stage up to the sequences and the mention table will take; nothing is run."""
 
-    _is_told = False
+    _is_printed = False
 
     @property
     def where(self) -> str:
         return self.workdir
 
     def complete(self) -> bool:
-        return self._is_told
+        return self._is_printed
 
     @cached_property
     def stages(self) -> list[Stage]:
@@ -43,17 +105,11 @@ class Plan(MentionSettings, SequenceSettings, Step):
             found.update({each.task_id: each for each in (*last.upstream(), last)})
         return list(found.values())
 
-    def paths(self) -> list[str]:
-        """The dump's files that lie here; none before a download."""
-        fetched = self.clone(FetchDump)
-        if is_remote(self.dump) and not fetched.complete():
-            return []
-        return fetched.paths()
-
     def dump_bytes(self) -> float:
         """How large the dump is, as bzip2 packs it. Raises: ValueError where that is not known yet."""
-        if paths := self.paths():
-            return sum(map(packed_size, paths))
+        fetched = self.clone(FetchDump)
+        if not is_remote(self.dump) or fetched.complete():
+            return sum(map(packed_size, fetched.paths()))
         sizes = [source.size for source in remote_sources(self.dump)]
         if None in sizes:
             raise ValueError(
@@ -62,79 +118,34 @@ class Plan(MentionSettings, SequenceSettings, Step):
         return sum(size or 0 for size in sizes)
 
     def run(self) -> None:
-        """Print the plan. Raises: ValueError for what does not fit."""
-        estimates = self.estimates()
-        print(self.table(estimates))
-        self._is_told = True
+        """Print the plan. Raises: ValueError: there is too little room on disk."""
+        size, (measured, costs) = self.dump_bytes(), read_costs()
+        speed = work_seconds() / measured
+        to_make = [stage.title for stage in self.stages if not stage.complete() and stage.title in costs]
+        found = {name: costs[name].estimate(size, self.processes, speed) for name in to_make}
+        if is_remote(self.dump) and "FetchDump" in found:
+            found["FetchDump"] = found["FetchDump"]._replace(disk=size)
+        cpu_seconds, seconds, disk, scratch = zip((0.0, 0.0, 0.0, 0.0), *found.values(), strict=True)
+        # Scratch is free again behind each stage.
+        total = Estimate(sum(cpu_seconds), sum(seconds), sum(disk), max(scratch))
+        print(self.table(found, total))
+        self._is_printed = True
         if self.beam_options or not (self.spark_master or "local").startswith("local"):
             logger.info("the plan is for this machine alone, and not for a cluster")
-        elif problems := self.what_does_not_fit(estimates.values()):
-            raise ValueError("; ".join(problems))
+            return
+        folders = {self.workdir: ("--workdir", total.disk)}
+        if root := scratch_root(self):
+            folders[root] = ("--scratch", total.scratch)
+        check_room("the plan", folders)
 
-    def estimates(self) -> dict[str, Estimate]:
-        """What each stage that is still to be made will take, by its title."""
-        seconds, measured, costs = read_costs()
-        speed, size = work_seconds() / seconds, self.dump_bytes()
-        sample = self.sample()
-        if sample is None:
-            logger.info("no sample could be taken: how much the dump has is taken from costs.toml")
-            sample = replace(measured, seconds=speed * measured.seconds)
-        java = heap_bytes(int(size))
-        found = {
-            stage.title: estimate(
-                costs[stage.title],
-                sample.of(size),
-                speed,
-                self.processes,
-                characters=self.tokenizer_characters,
-                java=java if isinstance(stage, SparkStage) else 0,
-                is_small=is_small(int(size)),
-            )
-            for stage in self.stages
-            if stage.title in costs and not stage.complete()
-        }
-        if is_remote(self.dump) and "FetchDump" in found:
-            found["FetchDump"] = replace(found["FetchDump"], disk=size)
-        return found
-
-    def sample(self) -> Sample | None:
-        """A sample of a dump that lies here."""
-        paths = self.paths()
-        if not paths:
-            return None
-        with scratch_folder(own_scratch(self.workdir), "--workdir") as folder:
-            return take_sample(paths, folder, self.profile)
-
-    def what_does_not_fit(self, estimates: Iterable[Estimate]) -> list[str]:
-        """A line for memory and for disk, where the machine has less than is needed."""
-        needed, has = _together(estimates), machine.memory_bytes()
-        problems = []
-        if needed.memory > has:
-            problems.append(
-                f"memory: {needed.memory / 1e9:,.1f} GB are wanted, {has / 1e9:,.1f} GB are there; lower --processes"
-            )
-        folders = {self.workdir: ("--workdir", needed.disk)}
-        if scratch := scratch_root(self):
-            folders[scratch] = ("--scratch", needed.scratch)
-        try:
-            check_room("the plan", folders)
-        except ValueError as error:
-            problems.append(str(error))
-        return problems
-
-    def table(self, estimates: Mapping[str, Estimate]) -> str:
+    def table(self, found: Mapping[str, Estimate], total: Estimate) -> str:
         """A line for each stage, and one for all."""
         rows: list[Sequence[str]] = [_HEADINGS]
         for stage in self.stages:
-            if stage.complete():
-                rows.append((stage.title, "made", *("",) * 5))
-            elif found := estimates.get(stage.title):
-                rows.append((stage.title, "to make", *_cells(found)))
-            else:
-                rows.append((stage.title, "to make", "not estimated", *("",) * 4))
-        unknown = [row[0] for row in rows if "not estimated" in row]
-        state = f"without {', '.join(unknown)}" if unknown else ""
-        rows.append(("all", state, *_cells(_together(estimates.values()))))
+            cells = _cells(found[stage.title]) if stage.title in found else ("",) * 4
+            state = "made" if stage.complete() else "to make" if stage.title in found else "not estimated"
+            rows.append((stage.title, state, *cells))
+        rows.append(("all", "", *_cells(total)))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
             "  ".join(
@@ -145,14 +156,6 @@ class Plan(MentionSettings, SequenceSettings, Step):
         )
 
 
-def _together(estimates: Iterable[Estimate]) -> Estimate:
-    """All stages, one after another: memory and scratch are free again behind each."""
-    found = list(estimates)
-    sums = [sum(getattr(each, name) for each in found) for name in ("cpu_seconds", "seconds", "disk")]
-    largest = [max((getattr(each, name) for each in found), default=0.0) for name in ("memory", "scratch")]
-    return Estimate(sums[0], sums[1], largest[0], sums[2], largest[1])
-
-
 def _cells(found: Estimate) -> list[str]:
-    minutes = [f"{seconds / 60:,.1f}" for seconds in (found.cpu_seconds, found.seconds)]
-    return minutes + [f"{size / 1e9:,.1f}" for size in (found.memory, found.disk, found.scratch)]
+    minutes = [f"{seconds / 60:,.1f}" for seconds in found[:2]]
+    return minutes + [f"{size / 1e9:,.1f}" for size in found[2:]]

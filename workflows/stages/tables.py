@@ -14,7 +14,7 @@ from workflows.settings.engines import SparkSettings
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
 
 if TYPE_CHECKING:
-    from pipeline.jobs.spark import SparkJob
+    from pipeline.jobs.spark_parts import SparkJob
 
 VOCAB_SIZES = {"tiny": 10_000, "demo": 32_768, "small": 32_768, "base": 500_000, "large": 500_000}
 
@@ -45,7 +45,7 @@ class SparkStage(SparkSettings, CorpusStage):
         Raises:
             ValueError: there is no room for the work.
         """
-        from pipeline.jobs.spark import SparkJob, part_count
+        from pipeline.jobs.spark_parts import SparkJob, part_count
 
         stages = {"FetchDump": self.fetched(), **self.requires()}
         extracted = stages["ExtractPages"]
@@ -53,7 +53,7 @@ class SparkStage(SparkSettings, CorpusStage):
         is_here = self.spark_master.startswith("local") or not self.spark_master
         scratch = spark.scratch_root(self) if is_here else ""
         disk.check_stage(self, self.NEED, extracted.manifest().total_bytes, scratch)
-        session = spark.spark_session(self, stages["FetchDump"].manifest().rows["bytes"])
+        session = spark.session_of(self, stages["FetchDump"].manifest().rows["bytes"])
         paragraphs = extracted.manifest().paths(extracted.folder, "paragraphs/")
         folders = {name: stage.folder for name, stage in stages.items()}
         parts = part_count(paragraphs, self.block_bytes())
@@ -91,9 +91,9 @@ class ResolveLinks(SparkStage):
         return self.cloned(ExtractPages, ResolveRedirects)
 
     def work(self) -> Result:
-        from pipeline.jobs.tables import redirects
+        from pipeline.jobs.tables import links
 
-        return redirects.build_links(self.job())
+        return links.build(self.job())
 
 
 class BuildEntityVocab(VocabularySettings, SparkStage):

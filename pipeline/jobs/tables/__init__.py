@@ -1,6 +1,7 @@
 """Joins and counts over the extracted pages, on Spark.
 
-redirects      every title with the page that it ends at; ResolveLinks, too: every annotation with that page
+redirects      every title with the page that it ends at
+links          every annotation with the page that its target ends at
 entity_vocab   the entities that the model knows
 mention_table  what names mean; the names by page, and what titles lead to
 occurrences    how often names occur, in many texts at once

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
-from pipeline.jobs.spark import SparkJob, keep
+from pipeline.jobs.spark_parts import SparkJob, keep
 from pipeline.jobs.tables.title_vectors import PAGE_TITLES, title_vectors, titles_of_pages
 from pipeline.lookup import contexts
 from pipeline.lookup.contexts import Words, weights_of, words_of

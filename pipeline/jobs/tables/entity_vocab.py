@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import storage
-from pipeline.jobs.spark import SparkJob, keep
+from pipeline.jobs.spark_parts import SparkJob, keep
 from pipeline.lookup.entities import (
     ALIASES,
     SECOND_MASK,

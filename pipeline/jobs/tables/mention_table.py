@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline import schemas, storage
-from pipeline.jobs.spark import SparkJob, keep
+from pipeline.jobs.spark_parts import SparkJob, keep
 from pipeline.jobs.tables.occurrences import (
     NO_LINKS,
     Links,

@@ -65,7 +65,7 @@ class TemplateTable:
         self.spoken = frozenset(_names(found, "spoken"))
         self._rules |= dict.fromkeys(self.spoken, compile_rule("{1}"))
         self._longest = sorted(self._begins, key=len, reverse=True)
-        self._found: dict[str, tuple[str, Rule | None]] = {}
+        self._by_name: dict[str, tuple[str, Rule | None]] = {}
 
     def _compile(self, text: str) -> Rule:
         if not text.startswith("=") or text == "=":
@@ -78,12 +78,12 @@ class TemplateTable:
 
         The name is the one at which the dump's redirects end.
         """
-        if (found := self._found.get(raw)) is None:
+        if (found := self._by_name.get(raw)) is None:
             name = fold(raw)
             rule = self._rule(name)
             found = self._in_dump(name, self._dumped) if rule is None and self._dumped else (name, rule)
-            if len(self._found) < _KNOWN_NAMES:
-                self._found[raw] = found
+            if len(self._by_name) < _KNOWN_NAMES:
+                self._by_name[raw] = found
         return found
 
     def _in_dump(self, name: str, dumped: DumpTemplates) -> tuple[str, Rule | None]:

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 
 from pipeline import schemas, storage
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate, check_pages
+from pipeline.storage.blocks import Block, PageMarker, RunBlocks
+from pipeline.storage.failures import check_pages
 from tasks.io.records import Record
 from tasks.linking.corpora.documents import find_files, plan_blocks, read_block
 from tasks.linking.open import LinkerSettings, open_linker
 
-JOB = f"{__name__}:DocumentLinker"
 TABLES = schemas.TABLES["LinkDocuments"]
 Link = tuple[int, int, str]
-RunBlocks = Callable[[str, Sequence[Block], Mapping[str, Any]], Mapping[int, storage.Result]]
-"""Runs a job over blocks, with its arguments."""
 
 
 def build(
@@ -50,7 +47,7 @@ def build(
     """
     arguments = {"documents": documents, "settings": asdict(settings)}
     paths = [storage.join(documents, name) for name in find_files(documents)]
-    result = storage.merge_blocks(run(JOB, plan_blocks(paths, block_bytes), arguments))
+    result = storage.merge_blocks(run(DocumentLinker, plan_blocks(paths, block_bytes), arguments))
     storage.log_failures(folder, result.files)
     rejected = {
         name.partition(":")[2]: count for name, count in result.drops.items() if name.startswith("rejected:")
@@ -110,7 +107,7 @@ class DocumentLinker:
             torch.set_num_threads(1)  # sums come out the same however many processes there are
         self.linker = open_linker(settings)
 
-    def __call__(self, block: Block, folder: str, gate: PageGate) -> storage.Result:
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
         drops: Counter[str] = Counter()
         failures = storage.Failures()
         links = 0
@@ -132,7 +129,7 @@ class DocumentLinker:
                     reject(0, each.id, each.reason, each.message, "")
                     continue
                 number = page_number(each.id)
-                if not gate.enter(number):
+                if not marker.begin(number):
                     reject(number, each.id, "worker_died", "", "")
                     continue
                 try:

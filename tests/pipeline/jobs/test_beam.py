@@ -2,18 +2,15 @@
 
 import re
 import threading
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from pipeline import storage
 from pipeline.jobs import beam
-from pipeline.jobs.build_sequences import SequenceBuilder
-from pipeline.jobs.extract_pages import PageExtractor
-from pipeline.jobs.read_templates import TemplateReader
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import error_path
+from pipeline.storage.blocks import Block, error_path
 
 ADDRESS = "--dask_client_address=x"
 DASK = "--runner=apache_beam.runners.dask.dask_runner.DaskRunner"
@@ -43,58 +40,54 @@ def test_dask_without_an_address_is_refused() -> None:
         beam.user_options(["--runner=DaskRunner", "--dask_client_adress=tcp://127.0.0.1:8786"])
 
 
-def test_a_job_is_loaded_once_in_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runners set up anew for every block; another key stands for other files, perhaps in the same folders."""
-    loads = []
+class CountedJob:
+    """A job that writes down what it was made from."""
 
-    def load(arguments: dict[str, Any]) -> Any:
-        loads.append(arguments)
-        return lambda *rest: None
+    made: ClassVar[list[Mapping[str, Any]]] = []
 
-    monkeypatch.setattr(beam, "find_job", lambda name: load)
-    spec = {"job": "job", "folder": str(tmp_path), "arguments": {"a": 1}, "deadly": {}, "patience": 0}
-    workers = [beam.RunBlock({**spec, "key": key}) for key in ("one", "one", "two")]
-    for worker in workers:
-        storage.clear_if_changed(str(tmp_path), worker.key)
-        worker.setup()
-    works = [worker.load() for worker in workers for _ in range(2)]
-    assert loads == [{"a": 1}, {"a": 1}]
-    assert works[0] is works[3] is not works[4]
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self.made.append(arguments)
 
 
-def test_what_cannot_be_loaded_is_told_to_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the file of the block's error, whose message comes without what Beam puts around it."""
-
-    def load(arguments: dict[str, Any]) -> Any:
+class BrokenJob:
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
         raise ValueError("model.safetensors: broken")
 
-    monkeypatch.setattr(beam, "find_job", lambda name: load)
-    spec = {"job": "job", "folder": str(tmp_path), "arguments": {"b": 1}, "deadly": {}, "patience": 0}
-    worker = beam.RunBlock({**spec, "key": "one"})
+
+def worker(job: type, folder: Path, key: str = "one") -> beam.RunBlock:
+    spec = {"job": [__name__, job.__name__], "folder": str(folder), "key": key, "arguments": {"a": 1}}
+    return beam.RunBlock({**spec, "fatal_pages": {}, "patience": 0})
+
+
+def test_a_job_is_loaded_once_in_a_process(tmp_path: Path) -> None:
+    """Runners set up anew for every block; another key stands for other files, perhaps in the same folders."""
+    workers = [worker(CountedJob, tmp_path, key) for key in ("one", "one", "two")]
+    for each in workers:
+        storage.clear_if_changed(str(tmp_path), each.key)
+        each.setup()
+    jobs = [each.load() for each in workers for _ in range(2)]
+    assert CountedJob.made == [{"a": 1}, {"a": 1}]
+    assert jobs[0] is jobs[3] is not jobs[4]
+
+
+def test_what_cannot_be_loaded_is_told_to_the_user(tmp_path: Path) -> None:
+    """In the file of the block's error, whose message comes without what Beam puts around it."""
+    broken = worker(BrokenJob, tmp_path)
     storage.clear_if_changed(str(tmp_path), "one")
-    worker.setup()
+    broken.setup()
     with pytest.raises(ValueError, match=r"^model\.safetensors: broken$"):
-        list(worker.process(Block(3, "dump", 0, 1)))
+        list(broken.process(Block(3, "dump", 0, 1)))
     assert Path(error_path(str(tmp_path), 3)).read_text() == "model.safetensors: broken"
-
-
-def test_jobs_are_found_by_the_names_of_their_modules() -> None:
-    assert [beam.find_job(name) for name in beam.JOBS] == [TemplateReader, PageExtractor, SequenceBuilder]
-    with pytest.raises(
-        ValueError, match="os: no such job; wanted one of read_templates, extract_pages, build"
-    ):
-        beam.find_job("os")
 
 
 def test_a_worker_without_the_folder_writes_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "stage"
-    spec = {"job": "job", "folder": str(folder), "key": "one", "arguments": {}, "deadly": {}, "patience": 0}
-    worker = beam.RunBlock(spec)
+    lost = worker(CountedJob, folder)
     line = re.escape(f"{folder}/key.txt is not there; {storage.SHARED}")
     with pytest.raises(ValueError, match=line):
-        worker.setup()
+        lost.setup()
     with pytest.raises(ValueError, match=line):
-        list(worker.process(Block(0, "dump", 0, 1)))
+        list(lost.process(Block(0, "dump", 0, 1)))
     assert not folder.exists()
 
 

@@ -12,8 +12,7 @@ from pipeline.dump.pages import Page, Rejected, read_pages, read_site_info
 from pipeline.jobs import extract_pages
 from pipeline.jobs.build_sequences import read_paragraphs
 from pipeline.jobs.extract_pages import TABLES, PageExtractor, page_rows, writer_of
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageMarker
 from pipeline.wikitext.extract import extract
 from tests.support import DATA
 
@@ -25,7 +24,7 @@ SITE = read_site_info(DUMP)
 def extracted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, storage.Result]:
     folder = str(tmp_path_factory.mktemp("pages"))
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-    return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageGate(f"{folder}/page.txt", ()))
+    return folder, work(Block(3, DUMP, 0, 1 << 30), folder, PageMarker(f"{folder}/page.txt", ()))
 
 
 def pages() -> list[Page]:
@@ -81,8 +80,8 @@ def test_a_page_that_breaks_the_parser_hurts_itself_alone(
 
     monkeypatch.setattr(extract_pages, "extract", fail)
     work = PageExtractor({"site": SITE.to_dict(), "profile": "fixed", "allow_truncated": False})
-    gate = PageGate(str(tmp_path / "page.txt"), ())
-    record = work(Block(3, DUMP, 0, 1 << 30), str(tmp_path), gate)
+    marker = PageMarker(str(tmp_path / "page.txt"), ())
+    record = work(Block(3, DUMP, 0, 1 << 30), str(tmp_path), marker)
     rejected = list(storage.read_rows(str(tmp_path / "rejected/block-00003.parquet")))
     calls = rejected[0].pop("traceback").split("\n")
     named = {"page_id": poison.page_id, "title": poison.title}
@@ -100,9 +99,9 @@ def test_rejected_pages_have_a_row() -> None:
     assert rows == {"rejected": [(7, "A", "broken_xml", "", "")]}
 
 
-def test_deadly_pages_are_rejected() -> None:
+def test_fatal_pages_are_rejected() -> None:
     page = pages()[0]
-    rows = page_rows(page, SITE, "fixed", Counter(), storage.Failures(), deadly=True)
+    rows = page_rows(page, SITE, "fixed", Counter(), storage.Failures(), is_fatal=True)
     assert rows == {"rejected": [(page.page_id, page.title, "worker_died", "", "")]}
 
 

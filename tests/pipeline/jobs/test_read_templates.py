@@ -11,8 +11,7 @@ import pytest
 from pipeline import storage
 from pipeline.dump.pages import Rejected, read_pages, read_site_info
 from pipeline.jobs.read_templates import TemplatePages, TemplateReader, template_row
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageMarker
 from tests.support.stages import run_in_process
 from workflows import ExtractPages, ReadTemplates
 
@@ -93,7 +92,7 @@ def test_a_dump_that_says_no_namespaces_is_read_by_titles(tmp_path: Path) -> Non
 def test_a_template_that_killed_its_reader_is_left_out(tmp_path: Path) -> None:
     dump = write_dump(tmp_path / "dump.xml", "en")
     work = TemplateReader({"site": read_site_info(dump).to_dict(), "allow_truncated": False})
-    record = work(Block(0, dump, 0, 1 << 30), str(tmp_path), PageGate(str(tmp_path / "page.txt"), (100,)))
+    record = work(Block(0, dump, 0, 1 << 30), str(tmp_path), PageMarker(str(tmp_path / "page.txt"), (100,)))
     assert record.rows == {"templates": 1, "redirects": 2}
     reasons = {"not_simple": 3, "too_long": 1, "redirect_elsewhere": 1, "worker_died": 1}
     assert record.drops == {f"templates:{reason}": count for reason, count in reasons.items()} | {

@@ -9,15 +9,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import psutil
 import pytest
 
 from pipeline import storage
 from pipeline.dump.containers import plan_blocks
-from pipeline.dump.pages import read_site_info
-from pipeline.jobs import supervisor
+from pipeline.dump.pages import Page, read_site_info
+from pipeline.jobs import extract_pages, supervisor
+from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.jobs.supervisor import run_blocks
+from pipeline.storage.blocks import Block, PageMarker
 from tests.support import PATIENCE, ROOT
 
 pytestmark = pytest.mark.slow
@@ -32,9 +35,11 @@ def dump(shared: Path) -> Path:
     return shared / "data/wikipedia/enwiki-2016-206.xml.bz2"
 
 
-def extract(dump: Path, folder: Path, processes: int = 1, **options: Any) -> dict[int, storage.Result]:
+def extract(
+    dump: Path, folder: Path, processes: int = 1, *, job: type[PageExtractor] = PageExtractor, **options: Any
+) -> dict[int, storage.Result]:
     return run_blocks(
-        "extract_pages",
+        job,
         plan_blocks([str(dump)], 200_000),
         str(folder),
         "key",
@@ -116,31 +121,25 @@ def test_a_workers_death_is_survived(dump: Path, tmp_path: Path, unbroken: dict[
     assert killed
 
 
+class KilledExtractor(PageExtractor):
+    """Is killed by the pages that KILLERS names."""
+
+    def __call__(self, block: Block, folder: str, marker: PageMarker) -> storage.Result:
+        rows_of = extract_pages.page_rows
+
+        def page_rows(page: Page, *arguments: Any, is_fatal: bool) -> Any:
+            if page.title in os.environ["KILLERS"].split() and not is_fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return rows_of(page, *arguments, is_fatal=is_fatal)
+
+        with mock.patch.object(extract_pages, "page_rows", page_rows):
+            return super().__call__(block, folder, marker)
+
+
 @pytest.fixture
-def killer_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every process of the job imports this first; in it, the pages of KILLERS kill whoever works on them."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import importlib.util, os, signal, sys\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name != 'pipeline.jobs.extract_pages':\n"
-        "            return None\n"
-        "        sys.meta_path.remove(self)\n"
-        "        spec = importlib.util.find_spec(name)\n"
-        "        execute = spec.loader.exec_module\n"
-        "        def exec_module(module):\n"
-        "            execute(module)\n"
-        "            whole = module.page_rows\n"
-        "            def page_rows(page, *arguments, deadly):\n"
-        "                if page.title in os.environ['KILLERS'].split() and not deadly:\n"
-        "                    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "                return whole(page, *arguments, deadly=deadly)\n"
-        "            module.page_rows = page_rows\n"
-        "        spec.loader.exec_module = exec_module\n"
-        "        return spec\n"
-        "sys.meta_path.insert(0, Finder())\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
+def killers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages that kill; the job's processes find its class."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("KILLERS", "Anarchism Albedo")
 
 
@@ -162,14 +161,15 @@ def assert_rejected_alone(
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_page_that_kills_its_worker_is_rejected_alone(
-    dump: Path, tmp_path: Path, killer_pages: None, unbroken: dict[int, storage.Result], processes: int
+    dump: Path, tmp_path: Path, killers: None, unbroken: dict[int, storage.Result], processes: int
 ) -> None:
     folder = tmp_path / "stage"
-    assert_rejected_alone(["Anarchism", "Albedo"], extract(dump, folder, processes), unbroken, folder)
+    records = extract(dump, folder, processes, job=KilledExtractor)
+    assert_rejected_alone(["Anarchism", "Albedo"], records, unbroken, folder)
 
 
 @pytest.fixture
-def dask(killer_pages: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def dask(killers: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a cluster whose workers come again when they are killed; one death is enough for it."""
     import dask
     from distributed import LocalCluster
@@ -187,7 +187,7 @@ def test_a_page_that_kills_workers_of_dask_is_rejected_alone(
 ) -> None:
     options = ["--runner=DaskRunner", f"--dask_client_address={dask}"]
     folder = tmp_path / "stage"
-    records = extract(dump, folder, beam_options=options, patience=5)
+    records = extract(dump, folder, job=KilledExtractor, beam_options=options, patience=5)
     assert_rejected_alone(["Albedo"], records, unbroken, folder)
 
 
@@ -196,7 +196,7 @@ def test_blocks_that_a_runner_says_are_done_are_looked_for(
     dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, happens: str
 ) -> None:
     monkeypatch.setattr(supervisor, "_COMMAND", ["sh", "-c", f"read spec; {happens.format(tmp_path)}"])
-    line = rf"^extract_pages: 9 of 9 blocks are done, as Beam's runner says, but not found in {tmp_path} within 0 s: "
+    line = rf"^PageExtractor: 9 of 9 blocks are done, as Beam's runner says, but not found in {tmp_path} within 0 s: "
     with pytest.raises(ValueError, match=line + r"0, 1, 2, 3, 4, \.\.\.; the work directory has to be"):
         extract(dump, tmp_path, patience=0)
 
@@ -235,4 +235,4 @@ def test_the_users_error_comes_without_a_traceback(dump: Path, tmp_path: Path) -
 
 def test_another_failure_comes_with_its_last_words(dump: Path, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"KeyError: .site"):
-        run_blocks("extract_pages", plan_blocks([str(dump)], 10**7), str(tmp_path), "key", {}, processes=1)
+        run_blocks(PageExtractor, plan_blocks([str(dump)], 10**7), str(tmp_path), "key", {}, processes=1)

@@ -3,17 +3,12 @@
 import contextlib
 import json
 import os
-import random
 import re
 import shlex
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.parse
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,19 +21,17 @@ import pytest
 from pipeline import storage
 from pipeline.dump.containers import plan_blocks
 from pipeline.dump.pages import read_site_info
-from pipeline.jobs.spark import OWN_CONF
+from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.jobs.supervisor import run_blocks
 from tests.support import DATA
-from tests.support.killed import ended, family
+from tests.support.cluster import HOST, QUICK_JAVA, Cluster
+from tests.support.killed import family
 from tests.support.stages import LUIGI, SEVERAL_BLOCKS, manifests, wait_for
 from workflows import ExtractPages, ResolveRedirects
-from workflows.engines import cluster
 
 pytestmark = pytest.mark.slow
 
-COMMAND = [sys.executable, "-m", "workflows.engines.cluster"]
 Event = dict[str, Any]  # of Spark's event log
-PORTS = ("LUIGI_PORT", "SPARK_MASTER_PORT", "SPARK_MASTER_WEBUI_PORT", "DASK_PORT")
 CORPUS_STAGES = {"dump", "pages", "titles", "links", "entity_vocab", "mentions", "tokenizer", "sequences"}
 # Stages in one process, so that one Spark session serves them.
 RUN = """
@@ -51,71 +44,17 @@ sys.exit(not luigi.build(stages, local_scheduler=True, log_level="WARNING"))
 """
 
 
-def free_ports() -> dict[str, str]:
-    """Ports that nobody uses, below those that the system gives away: what is free now is so when it is needed."""
-    ports: list[int] = []
-    while len(ports) < len(PORTS):
-        port = random.randrange(10_000, 32_768)
-        with contextlib.suppress(OSError), socket.create_server((cluster.HOST, port)):
-            ports += [port] * (port not in ports)
-    return dict(zip(PORTS, map(str, ports), strict=True))
-
-
-@dataclass(frozen=True)
-class Running:
-    """The command, running; what it said, and its processes by their programs."""
-
-    process: subprocess.Popen[str]
-    ports: dict[str, str]
-    said: str
-
-    @property
-    def engines(self) -> dict[str, str]:
-        return {
-            "spark_master": f"spark://{cluster.HOST}:{self.ports['SPARK_MASTER_PORT']}",
-            "beam_options": f"--runner=DaskRunner --dask_client_address={self.dask}",
-        }
-
-    @property
-    def dask(self) -> str:
-        return f"tcp://{cluster.HOST}:{self.ports['DASK_PORT']}"
-
-    def members(self, word: str) -> list[psutil.Process]:
-        """The processes that it started with this word in their command lines, the oldest first."""
-        found = [each for each in psutil.Process(self.process.pid).children() if word in each.cmdline()]
-        return sorted(found, key=lambda each: each.create_time())
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick_engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Java's second compiler takes most of the time of ten JVMs that live for seconds, and loading classes comes next.
-
-    The cluster's processes take the archive that the tests' drivers take, see tests/support/java.py.
-    """
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-        patch.setenv("JDK_JAVA_OPTIONS", os.environ.get("SPARK_SUBMIT_OPTS", ""))
-        if "SPARK_CONF_DIR" not in os.environ:  # a user's folder, to be taken instead of ours
-            shutil.copytree(OWN_CONF, conf := tmp_path_factory.mktemp("conf"), dirs_exist_ok=True)
-            patch.setenv("SPARK_CONF_DIR", str(conf))
-        patch.setenv("DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED", "false")  # a sample every 10 ms
-        yield
-
-
 @pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    ports = free_ports()
-    with subprocess.Popen(
-        [*COMMAND, "--dask"], env={**os.environ, **ports}, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        lines: list[str] = []
-        while not lines or "Ctrl-C" not in lines[-1]:
-            lines.append(process.stdout.readline())
-            assert lines[-1], lines
-        yield Running(process, ports, "".join(lines))
-        process.terminate()
-        assert process.wait(30) == 0
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with pytest.MonkeyPatch.context() as patch, Cluster(tmp_path_factory.mktemp("cluster")) as started:
+        for name, value in QUICK_JAVA.items():  # for drivers, too
+            patch.setenv(name, value)
+        started.start_all()
+        yield started
+
+
+def beam_options(cluster: Cluster) -> list[str]:
+    return ["--runner=DaskRunner", f"--dask_client_address={cluster.dask}"]
 
 
 def run_command(workdir: Path, *stages: str, **others: Any) -> list[str]:
@@ -173,17 +112,18 @@ def ask_workers(address: str) -> dict[str, tuple[int, int]]:
 
 
 def test_the_same_bytes_from_both_clusters_and_every_worker_works(
-    running: Running, corpus: Path, tmp_path: Path, event_log: EventLog
+    cluster: Cluster, corpus: Path, tmp_path: Path, event_log: EventLog
 ) -> None:
-    before = ask_workers(running.dask)
-    run_corpus(tmp_path / "work", **running.engines, spark_conf=event_log.settings)
+    before = ask_workers(cluster.dask)
+    engines = {"spark_master": cluster.spark_master, "beam_options": shlex.join(beam_options(cluster))}
+    run_corpus(tmp_path / "work", **engines, spark_conf=event_log.settings)
     wanted = manifests(corpus)
     assert manifests(tmp_path / "work") == {name: wanted[name] for name in CORPUS_STAGES}
     blocks = len(list((tmp_path / "work").glob("pages-*/blocks/*.json")))
     assert blocks >= 8
-    loads = {name: misses - before[name][0] for name, (misses, _) in ask_workers(running.dask).items()}
+    loads = {name: misses - before[name][0] for name, (misses, _) in ask_workers(cluster.dask).items()}
     assert list(loads.values()) == [2, 2], "once for each of the two jobs, in each of the two workers"
-    hits = sum(hits for _, hits in ask_workers(running.dask).values()) - sum(
+    hits = sum(hits for _, hits in ask_workers(cluster.dask).values()) - sum(
         hits for _, hits in before.values()
     )
     assert hits == 2 * blocks - 4
@@ -192,46 +132,11 @@ def test_the_same_bytes_from_both_clusters_and_every_worker_works(
     assert min(tasks.values()) > 10
 
 
-def test_all_listen_on_loopback_alone(running: Running) -> None:
-    listening = {
-        connection.laddr
-        for member in family(running.process)
-        for connection in member.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    }
-    assert {address.ip.removeprefix("::ffff:") for address in listening} == {cluster.HOST}
-    assert {address.port for address in listening} >= set(map(int, running.ports.values()))
-
-
-def test_the_users_configuration_of_spark_stands(running: Running) -> None:
-    [master] = running.members(cluster.SPARK_MASTER)
-    assert master.environ()["SPARK_CONF_DIR"] == os.environ["SPARK_CONF_DIR"] != str(OWN_CONF)
-
-
-def test_the_printed_command_runs_and_luigid_shows_it(running: Running, tmp_path: Path) -> None:
-    """From inside the repository, too, where a configuration of ours could say something else."""
-    command = shlex.split(next(line for line in running.said.splitlines() if line.startswith("luigi --")))
-    assert command[0] == "luigi"
-    command[command.index("RunAll")] = "ResolveRedirects"
-    result = subprocess.run(
-        [LUIGI, *command[1:], *SEVERAL_BLOCKS, "--workdir", tmp_path],
-        cwd=cluster.ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    query = urllib.parse.quote(json.dumps({"status": "DONE", "upstream_status": ""}))
-    with urllib.request.urlopen(f"{page(running)}/api/task_list?data={query}") as answer:
-        done = json.load(answer)["response"]
-    assert {task["name"] for task in done.values()} >= {"ResolveRedirects", "ExtractPages", "FetchDump"}
-
-
-def test_runs_of_the_same_stages_wait_for_each_other(running: Running, tmp_path: Path) -> None:
+def test_runs_of_the_same_stages_wait_for_each_other(cluster: Cluster, tmp_path: Path) -> None:
     """luigid knows that two are the same; the third names its folder otherwise, and finds it locked."""
     big_dump(tmp_path / "big.xml")
     workdir = tmp_path / "work"
-    scheduler = ["--scheduler-url", page(running)]
+    scheduler = ["--scheduler-host", HOST, "--scheduler-port", str(cluster.luigi_port)]
     waits = {1: "waits for another run: ExtractPages", 2: r"pages-\w+: waits for another run"}
     runs: list[subprocess.Popen[str]] = []
 
@@ -255,12 +160,6 @@ def test_runs_of_the_same_stages_wait_for_each_other(running: Running, tmp_path:
     said = [text(number) for number in range(3)]
     made = [re.findall(r"(?m)^ExtractPages .*\| [\d.]+ s$", each) for each in said]
     assert list(map(len, made)) == [1, 0, 0], said
-
-
-def page(running: Running) -> str:
-    found = re.search(r"http://\S+", running.said)
-    assert found
-    return found[0]
 
 
 def test_a_cluster_that_is_not_there(tmp_path: Path) -> None:
@@ -288,14 +187,14 @@ LAME = """
 import functools, json, sys, time
 import workflows
 from pipeline import schemas
-from pipeline.jobs import spark
+from pipeline.jobs import spark_parts, spark_session
 
 parameters, folder, executors = json.loads(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-session = spark.session(parameters["spark_master"], 1 << 30, is_short=True)
-spark.SparkJob = functools.partial(spark.SparkJob, patience=2)
+session = spark_session.session(parameters["spark_master"], 1 << 30, is_short=True)
+spark_parts.SparkJob = functools.partial(spark_parts.SparkJob, patience=2)
 while session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() <= executors:
     time.sleep(0.1)
-job = spark.SparkJob(session, {}, folder, "key", 12)
+job = spark_parts.SparkJob(session, {}, folder, "key", 12)
 table = session.range(1000).selectExpr("string(id) AS source", "'' AS target", "'' AS fragment")
 try:
     job.write(table, schemas.REDIRECTS.schema, "redirects", by="source", order=["source"])
@@ -303,7 +202,7 @@ except ValueError as error:
     print(error, flush=True)
 complaint = f"[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file://{sys.argv[4]}. File does"
 try:
-    spark.unreadable_file(RuntimeError(complaint))
+    spark_parts.unreadable_file(RuntimeError(complaint))
 except ValueError as error:
     print(error, flush=True)
 stage = workflows.ResolveRedirects(**parameters)
@@ -326,9 +225,9 @@ def lame(
         pytest.skip("mount namespaces are not permitted here")
     workdir.mkdir(exist_ok=True)
     hide = 'mount -t tmpfs none "$0" && hostname lamehost && exec "$@"'
-    with cluster.Cluster(workdir.parent) as other:
+    with Cluster(workdir.parent) as other:
         inside = ["unshare", "--mount", "--uts", "sh", "-c", hide, str(workdir), *command]
-        process = other.start("lame", inside, environment)
+        process = other.start("lame", inside, environment or {})
 
         def seen() -> list[str]:
             return os.listdir(f"/proc/{process.pid}/root{workdir}")
@@ -337,22 +236,21 @@ def lame(
 
 
 def test_a_spark_worker_without_the_work_directory_fails_the_stage(
-    running: Running, corpus: Path, tmp_path: Path
+    cluster: Cluster, corpus: Path, tmp_path: Path
 ) -> None:
     """With a line that names its host; what others wrote is kept, and nothing is written there."""
     workdir = tmp_path / "work"
-    web_port = int(running.ports["SPARK_MASTER_WEBUI_PORT"])
-    workers = cluster._alive_workers(web_port)
-    other = running.members(cluster.SPARK_WORKER)[0]
+    workers = cluster.spark_workers()
+    other = cluster.process("spark worker 1")
     command = other.cmdline()
     command[command.index("--work-dir") + 1] = str(tmp_path / "lame")
     with lame(workdir, command, other.environ()) as seen:
         for name in ("dump", "pages"):
             shutil.copytree(next(corpus.glob(f"{name}-*")), workdir / next(corpus.glob(f"{name}-*")).name)
-        wait_for(lambda: cluster._alive_workers(web_port) > workers, running.process)
+        cluster.wait(lambda: cluster.spark_workers() > workers)
         dump, block_size = SEVERAL_BLOCKS[1], SEVERAL_BLOCKS[3]
         parameters = {"dump": dump, "block_size": block_size, "workdir": str(workdir)}
-        parameters |= {"spark_master": running.engines["spark_master"]}
+        parameters |= {"spark_master": cluster.spark_master}
         file = next(workdir.glob("pages-*/paragraphs/*.parquet"))
         words = [json.dumps(parameters), str(workdir / "table"), str(workers + 1), str(file)]
         result = subprocess.run(
@@ -367,20 +265,19 @@ def test_a_spark_worker_without_the_work_directory_fails_the_stage(
     assert not list(workdir.glob("titles-*/titles"))
 
 
-def test_a_dask_worker_without_the_work_directory_fails_the_job(running: Running, tmp_path: Path) -> None:
+def test_a_dask_worker_without_the_work_directory_fails_the_job(cluster: Cluster, tmp_path: Path) -> None:
     workdir = tmp_path / "work"
     dump = SEVERAL_BLOCKS[1]
     arguments = {"site": read_site_info(dump).to_dict(), "profile": "fixed", "allow_truncated": False}
-    options = shlex.split(running.engines["beam_options"])
-    dask = [sys.executable, "-m", "dask", "worker", running.dask, "--host", cluster.HOST, "--nthreads", "1"]
+    dask = [sys.executable, "-m", "dask", "worker", cluster.dask, "--host", HOST, "--nthreads", "1"]
     local = ["--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path / "lame")]
-    workers = len(ask_workers(running.dask))
+    workers = len(ask_workers(cluster.dask))
     with lame(workdir, [*dask, *local]) as seen:
-        wait_for(lambda: len(ask_workers(running.dask)) > workers, running.process)
+        cluster.wait(lambda: len(ask_workers(cluster.dask)) > workers)
         with pytest.raises(ValueError, match=r"^lamehost: ") as error:
             run_blocks(
-                "extract_pages", plan_blocks([dump], 4096), str(workdir / "stage"), "key", arguments,
-                processes=1, beam_options=options, patience=2,
+                PageExtractor, plan_blocks([dump], 4096), str(workdir / "stage"), "key", arguments,
+                processes=1, beam_options=beam_options(cluster), patience=2,
             )  # fmt: skip
         assert seen() == []
     assert str(error.value) == f"lamehost: {workdir}/stage/key.txt is not there; {storage.SHARED}"
@@ -405,11 +302,11 @@ def unfinished_files(process: psutil.Process) -> list[str]:
     return [file.path for file in process.open_files() if file.path.endswith(".tmp")]
 
 
-def test_a_dask_worker_killed_within_a_block(running: Running, tmp_path: Path) -> None:
+def test_a_dask_worker_killed_within_a_block(cluster: Cluster, tmp_path: Path) -> None:
     big_dump(tmp_path / "big.xml")
     subprocess.run(extract(tmp_path / "local", "--processes", "1"), check=True, capture_output=True)
-    worker = running.members("worker")[-1]
-    command = extract(tmp_path / "work", f"--beam-options={running.engines['beam_options']}")
+    worker = cluster.process("dask worker 2")
+    command = extract(tmp_path / "work", f"--beam-options={shlex.join(beam_options(cluster))}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         while True:  # until it is stopped with a block in its hands
             wait_for(lambda: bool(unfinished_files(worker)), process)
@@ -462,15 +359,15 @@ def wait_until_it_stalls(process: subprocess.Popen[str], read: Callable[[], list
 
 
 def test_spark_executors_and_a_worker_killed_within_stages(
-    running: Running, corpus: Path, tmp_path: Path, event_log: EventLog
+    cluster: Cluster, corpus: Path, tmp_path: Path, event_log: EventLog
 ) -> None:
     """An executor in two stages, a worker with its executor in the third: other executors do the work again."""
     workdir = tmp_path / "work"
     workdir.mkdir()
     for name in ("dump", "pages"):
         shutil.copytree(next(corpus.glob(f"{name}-*")), workdir / next(corpus.glob(f"{name}-*")).name)
-    workers = running.members(cluster.SPARK_WORKER)
-    engine = {"spark_master": running.engines["spark_master"], "spark_conf": event_log.settings}
+    workers = [cluster.process(f"spark worker {number}") for number in (1, 2)]
+    engine = {"spark_master": cluster.spark_master, "spark_conf": event_log.settings}
     command = run_command(workdir, "BuildMentionTable", **engine)
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -497,86 +394,3 @@ def test_spark_executors_and_a_worker_killed_within_stages(
         event["Task End Reason"]["Reason"] for event in events if event["Event"] == "SparkListenerTaskEnd"
     )
     assert reasons["ExecutorLostFailure"] >= 3, "each had a task in its hands"
-
-
-# The command's beginning and end
-
-
-def test_ctrl_c_ends_everybody(running: Running) -> None:
-    members = family(running.process)
-    assert len(members) > 5
-    folder = Path(running.said.split("logs")[1].split()[0])
-    assert folder.is_dir()
-    running.process.send_signal(signal.SIGINT)
-    assert running.process.wait(30) == 0
-    assert ended(members, 0)
-    assert not folder.exists()
-
-
-def test_sigterm_while_it_starts_ends_everybody() -> None:
-    with subprocess.Popen(COMMAND, env={**os.environ, **free_ports()}, stdout=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
-        while not (members := [each for each in family(process) if each.name() == "java"]):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        members = family(process)
-        process.terminate()
-        assert process.wait(30) == 0
-        assert ended(members, 0)
-
-
-def failure(**environment: str) -> str:
-    result = subprocess.run(
-        COMMAND, env={**os.environ, **environment}, capture_output=True, text=True, timeout=100, check=False
-    )
-    assert result.returncode == 1
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1, result.stderr
-    return result.stderr
-
-
-def test_a_port_in_use() -> None:
-    with socket.create_server((cluster.HOST, 0)) as taken:
-        port = str(taken.getsockname()[1])
-        line = failure(**{**free_ports(), "SPARK_MASTER_WEBUI_PORT": port})
-    assert line.startswith(
-        f"error: SPARK_MASTER_WEBUI_PORT={port}: Address already in use on 127.0.0.1; end what"
-    )
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_port_that_is_taken_while_it_starts(place: int, tmp_path: Path) -> None:
-    """A master would take the next port, and its workers would wait for it at this one."""
-    ports = [int(port) for port in free_ports().values()][:2]
-    with (
-        socket.create_server((cluster.HOST, ports[place])),
-        cluster.Cluster(tmp_path) as started,
-        pytest.raises(ValueError, match=r"^spark master: ended with exit status 1; .*BindException: "),
-    ):
-        started.start_spark(*ports, 1, cluster.read_settings())
-
-
-def test_a_process_that_dies_at_its_start(tmp_path: Path) -> None:
-    with cluster.Cluster(tmp_path) as started:
-        started.start(
-            "spark worker 1", [sys.executable, "-c", "print('a'); raise OSError('no memory'); print('b')"]
-        )
-        with pytest.raises(
-            ValueError, match=r"^spark worker 1: ended with exit status 1; .* words: OSError: no memory$"
-        ):
-            started.wait("spark master", lambda: False)
-
-
-@pytest.mark.parametrize(("name", "value"), [("LUIGI_PORT", "70000"), ("SPARK_WORKERS", "none")])
-def test_a_wrong_setting(name: str, value: str) -> None:
-    assert failure(**{**free_ports(), name: value}).startswith(f"error: {name}={value}: wanted a ")
-
-
-def test_a_settings_file_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"\.env: No such file or directory; it lies in the project's repository"
-    ):
-        cluster.read_settings(tmp_path / ".env")
-    (tmp_path / ".env").write_text("# ports\nLUIGI_PORT 8082\n")
-    with pytest.raises(ValueError, match=r"line 2 is 'LUIGI_PORT 8082'; wanted NAME=value"):
-        cluster.read_settings(tmp_path / ".env")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import storage
+from pipeline.jobs.extract_pages import PageExtractor
 from pipeline.storage.blocks import Block
 from tests.support import DATA, ROOT
 from workflows import BuildMentionTable, ExtractPages, ResolveRedirects
@@ -116,7 +117,7 @@ def finish_upstream(stage: Stage, gigabytes: int) -> None:
 def test_a_stage_of_spark_without_room_is_refused_before_spark_starts(
     tmp_path: Path, free: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark, "spark_session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr(spark, "session_of", lambda *_: pytest.fail("Spark was started"))
     stage = BuildMentionTable(workdir=str(tmp_path), dump=str(DUMP))
     finish_upstream(stage, 2)
     with pytest.raises(
@@ -150,10 +151,10 @@ def test_what_a_stage_already_holds_is_not_wanted_again(
     with pytest.raises(
         ValueError, match=rf"^--workdir {tmp_path}/work: 3\.00 GB are free, and ExtractPages wants"
     ):
-        beam.run_beam(stage, "extract_pages", blocks, {})
+        beam.run_beam(stage, PageExtractor, blocks, {})
     (Path(stage.folder) / "paragraphs").mkdir(parents=True)
     with (Path(stage.folder) / "paragraphs" / "block-00000.parquet").open("wb") as file:
         file.truncate(2 * 10**9)
-    assert beam.run_beam(stage, "extract_pages", blocks, {}) == {}
+    assert beam.run_beam(stage, PageExtractor, blocks, {}) == {}
     shutil.rmtree(stage.folder)
-    assert beam.run_beam(stage, "extract_pages", [Block(0, str(tmp_path / "dump.xml"), 0, 1)], {}) == {}
+    assert beam.run_beam(stage, PageExtractor, [Block(0, str(tmp_path / "dump.xml"), 0, 1)], {}) == {}

@@ -32,7 +32,7 @@ PAGE_ROWS = [
 
 @pytest.fixture(scope="session")
 def tables(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    from pipeline.jobs.tables.redirects import resolve_links
+    from pipeline.jobs.tables.links import resolve_links
 
     path = str(tmp_path_factory.mktemp("tables") / "paragraphs.parquet")
     rows = [

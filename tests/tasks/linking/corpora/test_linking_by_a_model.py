@@ -12,8 +12,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 
 from model.hf.export import export
 from pipeline import storage
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageMarker
 from tasks.linking.__main__ import main
 from tasks.linking.corpora.linking import DocumentLinker
 from tasks.linking.open import LinkerSettings
@@ -66,9 +65,9 @@ def linked(
     work = DocumentLinker(
         {"documents": str(documents.parent), "settings": asdict(replace(settings, **changes))}
     )
-    gate = PageGate(str(folder / "gate"), ())
-    result = work(Block(0, str(documents), 0, 1 << 20), str(folder / "linked"), gate)
-    gate.close()
+    marker = PageMarker(str(folder / "page"), ())
+    result = work(Block(0, str(documents), 0, 1 << 20), str(folder / "linked"), marker)
+    marker.close()
     torch.set_num_threads(threads)
     rows = storage.read_rows(str(folder / "linked/paragraphs/block-00000.parquet"))
     return [[tuple(each.values()) for each in row["links"]] for row in rows], result

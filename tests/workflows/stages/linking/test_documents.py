@@ -23,8 +23,7 @@ from pipeline.lookup.contexts import words_of
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.packing import Limits
 from pipeline.sequences.tokenizer_training import train_tokenizer
-from pipeline.storage.blocks import Block
-from pipeline.storage.failures import PageGate
+from pipeline.storage.blocks import Block, PageMarker
 from pipeline.storage.tries import write_numbers
 from tasks.linking.__main__ import main
 from tasks.linking.certainty import Certainty, write_certainty
@@ -83,9 +82,9 @@ class Here:
     ) -> dict[int, storage.Result]:
         work, found = self.maker(arguments), {}
         for block in random.sample(list(blocks), len(blocks)):
-            gate = PageGate(str(self.folder / "page"), ())
-            found[block.number] = work(block, str(self.folder), gate)
-            gate.close()
+            marker = PageMarker(str(self.folder / "page"), ())
+            found[block.number] = work(block, str(self.folder), marker)
+            marker.close()
         return found
 
 

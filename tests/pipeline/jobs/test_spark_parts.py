@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline import storage
-from pipeline.jobs import spark as jobs_spark
-from pipeline.jobs.spark import SparkJob
+from pipeline.jobs import spark_parts
+from pipeline.jobs.spark_parts import SparkJob
 from pipeline.storage.parts import check_parts
 from tests.pipeline.storage.test_storage import Clock
 from workflows.engines import spark as engine
@@ -126,11 +126,11 @@ def test_parts_that_are_not_as_their_tasks_wrote_them_are_refused(
         of(3, records).unlink()
         return check_parts(*arguments)
 
-    monkeypatch.setattr(jobs_spark, "check_parts", check_after)
+    monkeypatch.setattr(spark_parts, "check_parts", check_after)
     with pytest.raises(ValueError, match="parts are not found as they were written within 0 s") as error:
         write_words(spark, tmp_path, parts=5, patience=0)
     assert str(error.value).startswith(f"{tmp_path}: 4 of 5 parts")
-    host = jobs_spark.socket.gethostname()
+    host = spark_parts.socket.gethostname()
     found = re.findall(r"part (\d) \((\S+): ([^)]+)\)", str(error.value))
     assert [(number, name) for number, name, _ in found] == [(number, host) for number in "0123"]
     size = of(1).stat().st_size
@@ -154,7 +154,7 @@ def test_a_part_that_shows_20_seconds_late_is_waited_for(
         (tmp_path / PART).rename(elsewhere)
         return check_parts(*arguments, clock=clock.time, sleep=clock.sleep)
 
-    monkeypatch.setattr(jobs_spark, "check_parts", check_after)
+    monkeypatch.setattr(spark_parts, "check_parts", check_after)
     blocks = write_words(spark, tmp_path)
     assert sum(record.rows["words"] for record in blocks.values()) == 40
     assert 20 <= clock.now < 21
@@ -176,7 +176,7 @@ def test_lost_rows_are_noticed(spark: Any, tmp_path: Path, monkeypatch: pytest.M
         found = check_parts(*arguments)
         return {number: replace(record, rows={"words": 1}) for number, record in found.items()}
 
-    monkeypatch.setattr(jobs_spark, "check_parts", check_less)
+    monkeypatch.setattr(spark_parts, "check_parts", check_less)
     with pytest.raises(ValueError, match="/words: has 2 rows in 2 files, of 40 that were to be written"):
         write_words(spark, tmp_path)
     assert storage.finished_blocks(str(tmp_path), "key") == {}
@@ -186,8 +186,8 @@ def test_rows_that_spark_counts_twice_are_counted_anew(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it does after it has lost an executor."""
-    total, one = jobs_spark.F.sum, functools.partial(jobs_spark.F.lit, 2)
-    monkeypatch.setattr(jobs_spark.F, "count", lambda _: total(one()))
+    total, one = spark_parts.F.sum, functools.partial(spark_parts.F.lit, 2)
+    monkeypatch.setattr(spark_parts.F, "count", lambda _: total(one()))
     assert len(write_words(spark, tmp_path)) == 2
 
 
@@ -199,12 +199,12 @@ def test_a_file_that_a_worker_alone_does_not_see(spark: Any, tmp_path: Path) -> 
     hidden = path.rename(tmp_path / "hidden")
     with pytest.raises(Exception, match="FILE_NOT_EXIST") as failure:
         table.collect()
-    assert jobs_spark.unreadable_file(failure.value) == str(path)
+    assert spark_parts.unreadable_file(failure.value) == str(path)
     hidden.rename(path)
     with pytest.raises(
         ValueError, match=rf"^{path}: was not there for a worker, and now is; {storage.SHARED}"
     ):
-        jobs_spark.unreadable_file(failure.value)
+        spark_parts.unreadable_file(failure.value)
 
 
 def test_reading_leaves_no_file_out(spark: Any, tmp_path: Path) -> None:

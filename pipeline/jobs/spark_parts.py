@@ -1,0 +1,234 @@
+"""Tables that Spark computes and whose bytes it does not decide.
+
+Spark computes, pyarrow writes: a fixed number of partitions by key, sorted by a total order, each written as one
+file by rename. So the bytes do not depend on the master, the number of cores, or on interruptions. What the tasks say
+that they wrote is held against what is found.
+"""
+
+import errno
+import functools
+import os
+import re
+import socket
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import SparkContext, StorageLevel, TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline import storage
+from pipeline.storage.parts import Written, check_parts, raise_problem
+
+_BLOCKS_PER_PART = 4
+_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
+_WHOLE_FILES = str(1 << 40)  # bytes; no file is larger
+_WRITTEN = "part long, host string, problem string, path string, bytes long, sha256 string, rows long"
+# Whatever a user's configuration says, what cannot be read is an error. And the driver alone lists files: an executor
+# that does not see one would leave it out without a word.
+_READING = {
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": str((1 << 31) - 1),
+    "spark.sql.files.maxPartitionBytes": _WHOLE_FILES,
+    "spark.sql.files.openCostInBytes": _WHOLE_FILES,
+}
+
+
+def keep(frame: DataFrame) -> DataFrame:
+    """The same rows, computed once and kept on disk until `release`: kept in memory they would grow with the dump."""
+    return frame.persist(StorageLevel.DISK_ONLY)
+
+
+def part_count(paths: Sequence[str], block_bytes: int) -> int:
+    """Number of partitions for these files: a function of their sizes alone."""
+    total = sum(storage.file_size(path) or 0 for path in paths)
+    return max(1, min(4096, -(-total // (_BLOCKS_PER_PART * block_bytes))))
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """The work of one stage: the stages that it reads, and the folder that it fills.
+
+    Attributes:
+        session: of this process.
+        inputs: the folder of each stage that is read, by the stage's name.
+        folder: the stage's own.
+        key: digest of all that decides the stage's bytes.
+        parts: number of files of a table; joins and counts use as many partitions.
+        patience: seconds after which a file that one machine has written is seen by all others.
+    """
+
+    session: SparkSession
+    inputs: Mapping[str, str]
+    folder: str
+    key: str
+    parts: int
+    patience: float = storage.PATIENCE_SECONDS
+
+    def check_workers(self) -> None:
+        """Find out before hours of work whether the executors see the stage's folder; one that comes later will say so.
+
+        Raises:
+            ValueError: one does not.
+        """
+        context = self.session.sparkContext
+        if str(context.master).startswith("local"):
+            return
+        look = functools.partial(storage.unseen, self.folder, self.key, self.patience)
+        raise_problem(run_on_executors(context, look))
+
+    def manifest(self, stage: str) -> storage.Manifest:
+        return storage.read_manifest(self.inputs[stage])
+
+    def paths(self, stage: str, table: str) -> list[str]:
+        """The files of a table, which is a folder or one file of the stage."""
+        return self.manifest(stage).paths(self.inputs[stage], table)
+
+    def read(self, stage: str, table: str) -> DataFrame:
+        """A table as a DataFrame, a file of which is a partition: rows that lie together stay together."""
+        for name, value in {**_READING, "spark.sql.shuffle.partitions": str(self.parts)}.items():
+            self.session.conf.set(name, value)
+        # Spark takes paths for patterns.
+        urls = (f"file://{os.path.abspath(path)}" for path in self.paths(stage, table))
+        return self.session.read.parquet(*(re.sub(r"([][{}*?\\])", r"\\\1", url) for url in urls))
+
+    def write(
+        self,
+        frame: DataFrame,
+        schema: pa.Schema,
+        table: str,
+        *,
+        by: str,
+        order: Sequence[str],
+        first: int = 0,
+        group_rows: int = storage.ROW_GROUP_ROWS,
+    ) -> dict[int, storage.Result]:
+        """Write a DataFrame as Parquet files, each committed as a block; committed ones are kept.
+
+        Args:
+            frame: rows with the schema's columns.
+            schema: of the files.
+            table: folder of the files within the stage's.
+            by: column that decides a row's file.
+            order: columns of the order within a file; a total one.
+            first: number of the first block, behind those of the stage's other tables.
+            group_rows: rows of a row group.
+
+        Returns:
+            The table's blocks, by number.
+
+        Raises:
+            ValueError: a worker's machine does not see the folder, or a part or a row is lost.
+        """
+        # The workers get these, and not the session.
+        folder, key, patience = self.folder, self.key, self.patience
+        storage.clear_if_changed(folder, key)  # by it they know the folder
+        kept = storage.finished_blocks(folder, key)
+        kept_numbers = set(kept)
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = TaskContext.get()
+            assert context is not None
+            number = first + context.partitionId()
+            written = Written(number, socket.gethostname(), storage.unseen(folder, key, patience))
+            if not written.problem and number not in kept_numbers:
+                path = f"{table}/{storage.block_name(number)}.parquet"
+                try:
+                    count = _write_part(batches, schema, storage.join(folder, path), group_rows)
+                    entry = storage.describe(folder, path, count)
+                    storage.commit_block(folder, key, number, storage.Result((entry,), {table: count}))
+                    written = written._replace(path=path, bytes=entry.bytes, sha256=entry.sha256, rows=count)
+                except OSError as error:
+                    if error.errno not in _OF_DISK:
+                        raise
+                    problem = (
+                        f"{written.host}: {folder}/{path} cannot be written ({error.strerror}); "
+                        "mend that, and the same command goes on from here"
+                    )
+                    written = written._replace(problem=problem)
+            yield pa.RecordBatch.from_pylist([written._asdict()])
+
+        frame = frame.select(*schema.names)
+        # Counted in the JVM before the shuffle: a pass of its own would compute the table twice.
+        observed = frame.observe("rows", F.count(F.lit(1)).alias("rows"))
+        ordered = observed.repartition(self.parts, by).sortWithinPartitions(*order)
+        done = ordered.mapInArrow(write, _WRITTEN)
+        written = [Written(*row) for row in done.collect()]
+        found = check_parts(folder, key, range(first, first + self.parts), written, kept, patience)
+        self._check_rows(table, found, frame, done)
+        return found
+
+    def _check_rows(
+        self, table: str, found: Mapping[int, storage.Result], frame: DataFrame, done: DataFrame
+    ) -> None:
+        """Whether the files of a table have the rows of the frame. Raises: ValueError: they have not."""
+        count = sum(record.rows[table] for record in found.values())
+        observed = done._jdf.queryExecution().observedMetrics().get("rows")
+        if observed.isDefined() and observed.get().getLong(0) == count:
+            return
+        # Where an executor was lost, Spark does its work again and counts it twice: only a pass of its own is sure.
+        if (wanted := frame.count()) != count:
+            storage.forget_blocks(self.folder, found)
+            raise ValueError(
+                f"{self.folder}/{table}: has {count:,} rows in {len(found)} files, of {wanted:,} that were to be "
+                "written; run its stage again"
+            )
+
+
+def _write_part(batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str, group_rows: int) -> int:
+    """Write the batches as one file; the number of rows."""
+    count = 0
+    pending: list[pa.RecordBatch] = []
+    with storage.atomic_output(path) as stream, storage.parquet_writer(stream, schema) as writer:
+        # Spark's batches differ in size from run to run: row groups are cut anew.
+        for batch in batches:
+            pending.append(batch.cast(schema))
+            count += batch.num_rows
+            table = pa.Table.from_batches(pending, schema)
+            while table.num_rows >= group_rows:
+                # In one piece: a page of Parquet never spans two.
+                writer.write_table(table.slice(0, group_rows).combine_chunks())
+                table = table.slice(group_rows)
+            pending = table.to_batches()
+        writer.write_table(pa.Table.from_batches(pending, schema).combine_chunks())
+    return count
+
+
+def unreadable_file(error: BaseException) -> str | None:
+    """The file that Spark could not read, where that is what it complains of.
+
+    Raises:
+        ValueError: the file is here, and a worker does not see it.
+    """
+    text = str(error)
+    if own := re.search(r"ValueError: (.+\.parquet): not readable as Parquet", text):  # our own reader's
+        return own[1]
+    found = re.search(r"reading file:?\s+file:/+(\S+\.parquet)", text)
+    path = f"/{urllib.parse.unquote(found[1])}" if found else None
+    if path and "FILE_NOT_EXIST" in text and os.path.exists(path):
+
+        def look() -> str:
+            return (
+                ""
+                if os.path.exists(path)
+                else f"{socket.gethostname()}: {path} is not there; {storage.SHARED}"
+            )
+
+        raise_problem(run_on_executors(SparkContext.getOrCreate(), look))
+        raise ValueError(
+            f"{path}: was not there for a worker, and now is; {storage.SHARED}; run the stage again"
+        )
+    return path
+
+
+def run_on_executors(context: SparkContext, look: Callable[[], str]) -> list[str]:
+    """What a function finds on each executor. Of as many tasks as there are cores, each free core gets one."""
+    cores = context.defaultParallelism
+
+    def run(numbers: Iterable[int]) -> Iterable[str]:
+        yield look()
+
+    return context.parallelize(range(cores), cores).mapPartitions(run).collect()

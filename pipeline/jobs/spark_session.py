@@ -1,0 +1,161 @@
+"""The one Spark session of a process: its settings, how far its jobs are, its errors, and its end."""
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+# One compiler and one collector, which keeps the heap close to what is alive instead of growing into its bound.
+_SHORT_WORK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn96m -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=20"
+)
+
+# What tables have to be computed with: the settings of a user give way.
+FIXED = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
+}
+# Spark reads these from the environment, too.
+_VARIABLES = {
+    "spark.driver.memory": "SPARK_DRIVER_MEMORY",
+    "spark.executor.memory": "SPARK_EXECUTOR_MEMORY",
+    "spark.local.dir": "SPARK_LOCAL_DIRS",
+}
+OWN_CONF = Path(__file__).with_name("spark_conf")
+_PROPERTY = re.compile(r"([^\s=:]+)\s*[\s=:]\s*(.*)")
+
+
+def users_settings() -> dict[str, str]:
+    """What the user has set for Spark outside of this project, in spark-defaults.conf and the environment."""
+    path = Path(_conf_folder(), "spark-defaults.conf")
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    lines = (line.strip() for line in re.sub(r"\\\n\s*", "", text).splitlines())
+    found = (_PROPERTY.match(line) for line in lines if not line.startswith(("#", "!")))
+    variables = {key: os.environ[name] for key, name in _VARIABLES.items() if name in os.environ}
+    return {match[1]: match[2] for match in found if match} | variables
+
+
+def _conf_folder() -> str:
+    """Where Spark looks for its configuration; ours only says that Spark is to be silent."""
+    installed = os.path.join(os.environ.get("SPARK_HOME", ""), "conf")
+    return os.environ.get("SPARK_CONF_DIR") or (installed if os.path.isdir(installed) else str(OWN_CONF))
+
+
+def running() -> SparkSession | None:
+    """The session of this process, if one was started."""
+    return SparkSession.builder.getOrCreate() if SparkContext._active_spark_context is not None else None
+
+
+def session(
+    master: str,
+    memory_bytes: int,
+    *,
+    is_short: bool = False,
+    defaults: Mapping[str, str] = MappingProxyType({}),
+    wanted: Mapping[str, str] = MappingProxyType({}),
+) -> SparkSession:
+    """Start the Spark session of this process.
+
+    Args:
+        master: a Spark master URL.
+        memory_bytes: bound of the driver's heap (in local mode, of all work).
+        is_short: whether the work takes seconds; then Java does without what pays off in minutes.
+        defaults: further settings. Those of `users_settings` come before them and before our own.
+        wanted: settings that come before all but `FIXED`.
+    """
+    users = users_settings()
+    os.environ.setdefault("PYSPARK_PYTHON", users.get("spark.pyspark.python", sys.executable))
+    if re.match(
+        r"local|spark://(localhost|127\.)", master
+    ):  # others have to find the driver by its real name
+        os.environ.setdefault("SPARK_LOCAL_HOSTNAME", "localhost")
+    os.environ["SPARK_CONF_DIR"] = _conf_folder()
+    settings = {
+        "spark.driver.memory": f"{memory_bytes >> 20}m",
+        "spark.driver.maxResultSize": "0",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **({"spark.driver.extraJavaOptions": _SHORT_WORK} if is_short else {}),
+        **defaults,
+        **users,
+        **wanted,
+        **FIXED,
+        "spark.master": master,
+    }
+    builder = SparkSession.builder.appName("luke")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+# What Python's end of a connection to Java says when the other one is gone.
+_ENDINGS = (ConnectionError, EOFError, Py4JNetworkError)
+
+
+def is_own(error: BaseException) -> bool:
+    """Whether Spark, or Java below it, raised this."""
+    return isinstance(error, PySparkException | Py4JError) or has_ended(error)
+
+
+def has_ended(error: BaseException) -> bool:
+    """Whether nobody answers any more: Java was killed, or has ended for want of memory."""
+    frames = traceback.walk_tb(error.__traceback__)
+    modules = [str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames]
+    if isinstance(error, UnboundLocalError):
+        # Java ended between a job and its rows: Spark then closes a socket that it had not opened yet.
+        before = error.__context__
+        return modules[-1:] == ["pyspark"] and before is not None and is_own(before)
+    return isinstance(error, _ENDINGS) and any(name in ("pyspark", "py4j") for name in modules)
+
+
+def last_job() -> int:
+    """The number of the last job that this process's session has begun; -1 before the first."""
+    return next((int(job.jobId()) for job in _jobs()), -1)
+
+
+def tasks(after: int) -> tuple[int, int]:
+    """How many tasks are done, and how many there are, of the jobs that were begun after this one."""
+    done = total = 0
+    for job in takewhile(lambda job: job.jobId() > after, _jobs()):
+        done += job.numCompletedTasks()
+        total += job.numTasks() - job.numSkippedTasks()
+    return done, total
+
+
+def _jobs() -> Iterator[Any]:
+    """Spark's records of its jobs, the last first; it keeps those of the last thousand."""
+    if context := SparkContext._active_spark_context:
+        records: Any = context._jsc.sc().statusStore().jobsList(None)
+        yield from (records.apply(at) for at in range(records.size()))
+
+
+def release() -> None:
+    """Forget the tables that this process's session keeps, if there is a session."""
+    if session := running():
+        session.catalog.clearCache()
+        java: Any = session.sparkContext._jvm
+        java.System.gc()  # Spark removes the files of a shuffle when Java has forgotten it
+
+
+def stop() -> None:
+    """End this process's Spark session and its JVM, so that their memory is free; a later session starts anew."""
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
+    if context is None or gateway is None:
+        return
+    SparkSession.builder.getOrCreate().stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()  # the JVM lives as long as it can read from us
+    gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
