@@ -1,21 +1,17 @@
 """Fine-tuning, the search for its hyperparameters, and the grid."""
 
-from typing import Any
-
 import luigi
 
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
-from workflows.settings.pretraining import LukeSettings, of_recipe
+from workflows.settings.pretraining import SEED, LukeSettings
 
 
 class CellSettings(LukeSettings):
     """All that fine-tunings use but the task, the variant and what a preset says."""
 
-    pretraining_learning_rate = of_recipe("learning_rate", "of pretraining: ")
-    pretraining_batch_size = of_recipe("batch_size", "of pretraining: ")
     experiments = luigi.Parameter(
         default="",
         description="TOML file that names the folders of data and weights for all tasks and variants; empty: the "
@@ -37,17 +33,11 @@ class CellSettings(LukeSettings):
         description="let a model pass that predicts nothing on dev and test, as --preset tiny does",
     )
 
-    def pretraining(self) -> dict[str, Any]:
-        """What stages of pretraining call by other names."""
-        return {"learning_rate": self.pretraining_learning_rate, "batch_size": self.pretraining_batch_size}
-
 
 class TaskSettings(CellSettings):
     """One task and one variant, for FineTune, TunedFineTune and Tune."""
 
-    pretraining_seed = parameters.WholeNumber(
-        default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
-    )
+    seed = parameters.WholeNumber(default=SEED, description="seed of fine-tuning")
     task = parameters.OneOf(*TASKS, default="ner", description="the fine-tuning task")
     variant = parameters.OneOf(*VARIANTS, default="luke", description="a row of tasks/finetuning/variants.py")
     data = luigi.Parameter(
@@ -74,9 +64,6 @@ class TaskSettings(CellSettings):
         description="folder of the mention table that finds the entities of extractive_qa; empty: what --experiments "
         "says, or BuildMentionTable's",
     )
-
-    def pretraining(self) -> dict[str, Any]:
-        return super().pretraining() | {"seed": self.pretraining_seed}
 
 
 class WeightSettings:

@@ -11,11 +11,15 @@ from workflows.base.parameters import AUTO
 from workflows.settings.corpus import MentionSettings
 from workflows.settings.sequences import SequenceSettings
 
+SEED = 42
+# A stage of fine-tuning has values of its own by these names: the pretraining before it has those of its recipe.
+PRETRAINED = {"learning_rate": AUTO, "batch_size": AUTO, "seed": SEED}
 
-def of_recipe(name: str, prefix: str = "") -> Any:
+
+def of_recipe(name: str) -> Any:
     """The parameter for a single value of pretraining's recipe; `auto` is what the file or the preset says."""
     flag = FLAGS[name]
-    options: dict[str, Any] = {"or_auto": True, "default": AUTO, "description": f"{prefix}{flag.text}"}
+    options: dict[str, Any] = {"or_auto": True, "default": AUTO, "description": flag.text}
     item: parameters.Worded
     for_one = {} if flag.each_phase else options
     if flag.kind is int:
@@ -43,11 +47,12 @@ class RecipeSettings:
     hidden_size = of_recipe("hidden_size")
 
 
-class PeakSettings:
+class RunSettings:
     """What pretraining and fine-tuning both have, in stages of pretraining."""
 
     learning_rate = of_recipe("learning_rate")
     batch_size = of_recipe("batch_size")
+    seed = parameters.WholeNumber(default=SEED, description="seed of pretraining")
 
 
 class EntitySettings:
@@ -62,7 +67,6 @@ class EntitySettings:
 class PretrainingSettings(SequenceSettings, RecipeSettings):
     """PretrainRoberta and its upstream stages; Pretrain needs those of the mention table and of entities, too."""
 
-    seed = parameters.WholeNumber(default=42, description="seed of training")
     tokens_per_batch = parameters.WholeNumber(
         default=0,
         description="words and entities that training computes at once; 0: a number of sequences, or, in pretraining "

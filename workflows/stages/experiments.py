@@ -53,7 +53,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         for task in self.tasks:
             for variant in self.variants:
                 for seed in self.seeds:
-                    cell = {"task": task, "variant": variant, "seed": seed, "pretraining_seed": self.seed}
+                    cell = {"task": task, "variant": variant, "seed": seed}
                     is_tuned = self.tuned and task not in NOT_TUNED
                     stage: FineTuning = self.clone(TunedFineTune if is_tuned else FineTune, **cell)
                     try:
@@ -72,10 +72,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         """The stages upstream of the cells, but for the searches: one that fails would stop all others."""
         types = [type(stage) for each in self.stages() for stage in each.requires().values()]
-        # Cloned from here, where --seed is pretraining's: from a cell they would be the same under another name.
-        return {
-            stage.__name__: self.clone(stage, **self.pretraining()) for stage in types if stage is not Tune
-        }
+        return self.cloned(*(stage for stage in types if stage is not Tune))
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {

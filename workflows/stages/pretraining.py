@@ -18,7 +18,7 @@ from workflows.base import terminal
 from workflows.base.parameters import AUTO
 from workflows.base.stage import RUN_RECORD, Result, Stage, Step
 from workflows.engines import devices, hub, spark
-from workflows.settings.pretraining import LukeSettings, PeakSettings, PretrainingSettings
+from workflows.settings.pretraining import PRETRAINED, LukeSettings, PretrainingSettings, RunSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
@@ -64,7 +64,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
         return tuple(storage.describe(self.folder, name) for name in names)
 
 
-class Pretraining(PeakSettings, TorchStage):
+class Pretraining(RunSettings, TorchStage):
     """What the two pretrainings share."""
 
     VERSION = 12
@@ -180,7 +180,7 @@ class PretrainRoberta(Pretraining):
     entities = False
 
 
-class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
+class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
@@ -249,8 +249,7 @@ def refuse_idle_recipe(step: Step) -> None:
     if pretrainings:
         idle, why = {*ENTITY_FLAGS}, "is of entities, and what is pretrained here has none"
     else:
-        ours = {*FLAGS, "recipe", "pretraining_learning_rate", "pretraining_batch_size"}
-        idle, why = ours - {"learning_rate", "batch_size"}, "says how to pretrain, and all weights are given"
+        idle, why = {*FLAGS, "recipe"} - {*PRETRAINED}, "says how to pretrain, and all weights are given"
     for name, parameter in step.get_params():
         if name in idle and getattr(step, name) not in (AUTO, ""):
             flag = f"--{name.replace('_', '-')} {parameter.serialize(getattr(step, name))}"

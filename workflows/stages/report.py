@@ -72,8 +72,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
         shown = [stage for stage in candidates if stage in always or stage.__name__ in used]
         if Pretrain in shown:
             shown.append(EvaluateLinking)
-        upstream = {stage.__name__: self.clone(stage, **self.pretraining()) for stage in shown}
-        return {**upstream, "FineTuneGrid": grid}
+        return {**self.cloned(*shown), "FineTuneGrid": grid}
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {"setting": self.setting()}
@@ -89,7 +88,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
             "preset": self.named_preset,
             "changes": values_text(own[0].configuration.changes()),
             "base_model": base_model_name(self.base_model),
-            "seed": self.seed,
+            "seed": own[0].seed,
         }
 
     def is_current(self) -> bool:
@@ -228,8 +227,7 @@ class RunAll(RunExperiments):
         return self.clone(Report, corpus="in")
 
     def requires(self) -> dict[str, Stage]:
-        export = self.clone(ExportHuggingFace, **self.pretraining())
-        return {"ExportHuggingFace": export, "Report": self.report()}
+        return {**self.cloned(ExportHuggingFace), "Report": self.report()}
 
 
 def answers_of(pretrain: Stage) -> list[dict[str, Any]]:

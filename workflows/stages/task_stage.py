@@ -15,6 +15,7 @@ from workflows.base.parameters import AUTO
 from workflows.base.stage import Stage
 from workflows.engines import hub
 from workflows.settings.fine_tuning import TaskSettings
+from workflows.settings.pretraining import PRETRAINED
 from workflows.stages.pretraining import (
     Pretrain,
     Pretraining,
@@ -96,7 +97,7 @@ class TaskStage(TaskSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         if self.given_weights():
             return {}
-        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], **self.pretraining())
+        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], **PRETRAINED)
         stages = {"Pretrain": own, **self.tokenizer_requires()}
         if self._takes_our_mentions():
             stages["BuildMentionTable"] = self.clone(BuildMentionTable)

@@ -37,14 +37,14 @@ def manifests(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["RunAll", "--seed"], "--seed: no value follows; wanted --seed=VALUE"),
+        (["RunAll", "--seeds"], "--seeds: no value follows; wanted --seeds=VALUE"),
         (["RunAll", "--preset", "huge"], "--preset huge: wanted one of auto, tiny, demo, small, base, large"),
         (["RunAll", "--profile", "old"], "--profile old: wanted one of fixed, paper"),
         (["RunAll", "--vocab-size", "3"], "--vocab-size 3: wanted a whole number, 4 or more"),
         (["RunAll", "--vocab-size", "abc"], "--vocab-size abc: wanted a whole number, 4 or more"),
         (["RunAll", "--block-size", "1"], "--block-size 1: wanted a size of 4096 bytes or more"),
         (["RunAll", "--processes", "0"], "--processes 0: wanted a whole number, 1 or more"),
-        (["RunAll", "--seed", "-1"], "--seed -1: wanted a whole number, 0 or more"),
+        (["Pretrain", "--seed", "-1"], "--seed -1: wanted a whole number, 0 or more"),
         (["RunAll", "--max-rejected", "2"], "--max-rejected 2: wanted a share between 0 and 1"),
         (["RunAll", "--device", "tpu"], "--device tpu: wanted auto, cpu, cuda or cuda:N"),
         (["RunAll", "--vocab", "100"], "--vocab: RunAll has no such parameter (did you mean --vocab-size?)"),
@@ -126,7 +126,7 @@ def test_wrong_words_are_refused_before_anything_runs(
 
 
 def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
-    found, forked = (run("RunAll", "--seed", cwd=tmp_path) for run in (luigi, run_forked))
+    found, forked = (run("RunAll", "--seeds", cwd=tmp_path) for run in (luigi, run_forked))
     assert one_line(found) == one_line(forked)
     assert found.returncode == forked.returncode
 
@@ -234,7 +234,7 @@ def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:
 def test_help_documents_every_parameter(tmp_path: Path) -> None:
     text = luigi("RunAll", "--help", cwd=tmp_path).stdout
     names = ("dump", "workdir", "preset", "tokenizer", "base-model", "profile", "vocab-size", "block-size")
-    names += ("processes", "spark-master", "beam-options", "device", "seed", "allow-truncated")
+    names += ("processes", "spark-master", "beam-options", "device", "seeds", "allow-truncated")
     for name in names:
         assert f"--{name}" in text
     assert "a wiki's name such as simplewiki" in " ".join(text.split())

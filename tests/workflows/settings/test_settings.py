@@ -39,9 +39,9 @@ VALUES = [
     {"corpus": "in"},
     {"dump_templates": True},
 ]
-# What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too. Stages of
-# fine-tuning call the peak learning rate and the batch of pretraining by other names.
-SET_DOWNSTREAM = {"corpus", "lite", "learning_rate", "batch_size"}
+# What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too. Where a
+# fine-tuning follows, pretraining takes its seed's default, and its learning rate and batch from the recipe alone.
+SET_DOWNSTREAM = {"corpus", "lite", "learning_rate", "batch_size", "seed"}
 
 
 def names(stage: type[Step]) -> set[str]:
@@ -59,21 +59,15 @@ def upstream(stage: type[Step]) -> set[type[Step]]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_nothing_is_lost_on_the_way_upstream(stage: type[Step]) -> None:
-    of_linking = FineTune(task="entity_disambiguation").upstream() if stage is FineTune else ()
-    for each in {*upstream(stage), *map(type, of_linking)}:
+    for each in upstream(stage):
         assert names(each) - names(stage) <= SET_DOWNSTREAM, each
 
 
 def test_what_the_grid_sets_in_its_cells() -> None:
-    set_by_grid = {"task", "variant", "pretraining_seed"}
+    set_by_grid = {"task", "variant", "seed"}
     of_one_fine_tuning = {"data", "weights", "mentions", "negative_label", "tag_column"}
     of_the_preset = {"head_learning_rate", "learning_rate", "batch_size", "epochs", "patience"}
-    of_linking = {
-        *("masked_share", "prior_weight", "softmax_weight", "own_links"),
-        *("train_documents", "held_out_documents"),
-    }
-    found = names(FineTune) - names(FineTuneGrid)
-    assert found == set_by_grid | of_one_fine_tuning | of_the_preset | of_linking
+    assert names(FineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | of_the_preset
     assert names(TunedFineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | {"patience"}
     assert names(Tune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning
 
@@ -94,16 +88,19 @@ RECIPE = {"steps": "200", "weight_decay": "0.5", "layers": 3, "entity_head": "pa
 
 
 @pytest.mark.parametrize("stage", [FineTune, TunedFineTune, Tune, FineTuneGrid, Report, RunAll])
-def test_what_is_pretrained_is_the_same_from_everywhere(stage: type[Step]) -> None:
-    """Also the two values that fine-tuning has of its own, in every fine-tuning of a grid."""
-    peak = {"learning_rate": "1e-3", "batch_size": 7}
-    alone = Pretrain(**RECIPE, **peak)
+def test_what_is_pretrained_is_the_same_from_everywhere(tmp_path: Path, stage: type[Step]) -> None:
+    """Also the values by the names of which fine-tuning has its own: a file has them, for every cell of a grid."""
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("learning_rate = 1e-3\nbatch_size = 7\n")
+    given = {**RECIPE, "recipe": str(recipe)}
+    alone = Pretrain(**given)
     assert alone.configuration.changes().keys() > {"steps", "learning_rate", "batch_size", "entity_head"}
-    given = {f"pretraining_{name}": value for name, value in peak.items()}
-    found = [each for each in stage(**RECIPE, **given).upstream() if type(each) is Pretrain]
+    own = {"seed": 3} if "seed" in names(stage) else {}
+    own |= {"learning_rate": 1e-5, "batch_size": 2} if stage is FineTune else {}
+    found = [each for each in stage(**given, **own).upstream() if type(each) is Pretrain]
     assert [each.hash8 for each in found] == [alone.hash8]
     if stage is FineTuneGrid:
-        cells = [cell.stage for cell in stage(**RECIPE, **given).cells]  # type: ignore[attr-defined]
+        cells = [cell.stage for cell in stage(**given).cells]  # type: ignore[attr-defined]
         assert {each.requires()["Pretrain"].hash8 for each in cells if each.variant == "luke"} == {
             alone.hash8
         }
@@ -120,8 +117,8 @@ def test_what_the_command_line_says_is_what_is_trained() -> None:
     assert recipe.batch_size == 64
 
 
-def test_a_fine_tuning_s_own_learning_rate_is_not_pretraining_s() -> None:
-    plain, faster = FineTune(), FineTune(learning_rate=1e-4, batch_size=4)
+def test_a_fine_tuning_s_own_values_are_not_pretraining_s() -> None:
+    plain, faster = FineTune(), FineTune(learning_rate=1e-4, batch_size=4, seed=7)
     assert plain.hash8 != faster.hash8
     assert plain.requires()["Pretrain"].hash8 == faster.requires()["Pretrain"].hash8 == Pretrain().hash8
 
@@ -191,7 +188,7 @@ def test_sequences_of_presets_around_a_small_base_are_short(preset: str) -> None
 
 
 @pytest.mark.parametrize("stage", [FineTune, FineTuneGrid, Report, RunExperiments])
-@pytest.mark.parametrize("values", [{"steps": "9"}, {"recipe": "a.toml"}, {"pretraining_batch_size": 3}])
+@pytest.mark.parametrize("values", [{"steps": "9"}, {"recipe": "a.toml"}])
 def test_a_recipe_where_nothing_is_pretrained_is_refused(
     tmp_path: Path, stage: type[Step], values: dict[str, Any]
 ) -> None:

@@ -216,11 +216,11 @@ def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: P
     from workflows import ExportHuggingFace
 
     path = tmp_path / "recipe.toml"
-    path.write_text("steps = 6\nbatch_size = 5\nmasked_words = 0.3\n")
+    path.write_text("steps = 7\nlearning_rate = 3e-4\nbatch_size = 3\nmasked_words = 0.3\n")
     workdir = tmp_path / "work"
     shutil.copytree(everything.workdir, workdir)
     values = {"recipe": str(path), "layers": 1, "phases": "all", "warmup_steps": 0, "workdir": str(workdir)}
-    values |= {"pretraining_learning_rate": "3e-4", "pretraining_batch_size": 3}
+    values |= {"steps": "6"}
     report = everything.clone(Report, tasks=("ner",), variants=("luke",), **values)
     run_in_process(report)
     pretrain = next(stage for stage in report.upstream() if isinstance(stage, Pretrain))
@@ -233,8 +233,7 @@ def test_a_recipe_does_what_it_says_and_is_named(everything: RunAll, tmp_path: P
     assert f"Preset tiny with {said}, masked_word_share 0.3, profile fixed" in text.replace("\\_", "_")
     assert f"Ours: preset tiny with {said}" in text.replace("\\_", "_")
     assert f"Pretrain, preset tiny with {said}" in text.replace("\\_", "_")
-    peak = {"learning_rate": "3e-4", "batch_size": 3}
-    export = everything.clone(ExportHuggingFace, **{**values, **peak})
+    export = everything.clone(ExportHuggingFace, **values)
     run_in_process(export)
     assert type(export.requires()["Pretrain"]) is Pretrain
     assert export.requires()["Pretrain"].folder == pretrain.folder
@@ -286,7 +285,7 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
 
 
 def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
-    other = RunAll(dump=str(DUMP), workdir=everything.workdir, processes=1, seed=7)
+    other = Pretrain(dump=str(DUMP), workdir=everything.workdir, processes=1, seed=7)
     assert other.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
     assert other.clone(BuildSequences).complete()
     assert not other.complete()

@@ -10,7 +10,7 @@ from workflows.base.parameters import AUTO
 from workflows.base.stage import Result, Stage
 from workflows.engines import devices
 from workflows.settings.linking import EvaluationSettings
-from workflows.settings.pretraining import LukeSettings, PeakSettings
+from workflows.settings.pretraining import LukeSettings, RunSettings
 from workflows.stages.linking.documents import HELD_OUT_DOCUMENTS, BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
@@ -18,7 +18,7 @@ from workflows.stages.tables import BuildContexts, BuildMentionTable
 SCORES = "scores.json"
 
 
-class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage):
+class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage):
     """How well the pretrained model links the mentions of held-out pages, and of annotated documents of one's own.
 
     `scores.json` has the figures of four methods: the commonest page (`prior`), that and the words of the document
