@@ -59,25 +59,9 @@ class LinkingSettings(MentionSettings):
 class DocumentSettings(MentionSettings, HeldOutSettings):
     """BuildDocuments and its upstream stages."""
 
-    train_documents = parameters.WholeNumber(
-        default=10_000, description="pages, by hash, that become annotated documents, at most"
-    )
-    held_out_documents = parameters.WholeNumber(
-        default=1_000, description="held-out pages, by hash, that become annotated documents, at most"
-    )
-
 
 class SentenceSettings(PagesSettings, HeldOutSettings):
     """BuildLinkedSentences and its upstream stages."""
-
-    train_sentences = parameters.WholeNumber(
-        least=1, default=20_000, description="sentences, by hash, to learn from, at most"
-    )
-    held_out_sentences = parameters.WholeNumber(
-        least=2,
-        default=1_000,
-        description="sentences of held-out pages, by hash, at most; one half is dev, the other is test",
-    )
 
 
 class EvaluationSettings(DocumentSettings):

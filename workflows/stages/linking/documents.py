@@ -16,8 +16,6 @@ from workflows.settings.linking import DocumentSettings, LinkingSettings
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
 
-TRAIN_DOCUMENTS, HELD_OUT_DOCUMENTS = "train.jsonl", "held_out.jsonl"  # of BuildDocuments
-
 
 class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
     """Documents of one's own as pages and paragraphs, with links to the entities that they name."""
@@ -112,17 +110,16 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
 
 
 class BuildDocuments(DocumentSettings, CorpusStage):
-    """Pages of the dump as annotated documents: `train.jsonl`, to fine-tune a linker on, and `held_out.jsonl`, of pages
-    that pretraining never sees.
-    """
+    """Pages of the dump that pretraining never sees, as annotated documents: `held_out.jsonl`."""
 
     FOLDER = "documents"
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, BuildMentionTable)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("held_out", "train_documents", "held_out_documents")
+        return self.values("held_out")
 
     def work(self) -> Result:
         from pipeline.lookup.mentions import MentionTable
@@ -135,7 +132,7 @@ class BuildDocuments(DocumentSettings, CorpusStage):
                 manifest.paths(extracted.folder, "paragraphs/"),
                 self.folder,
                 MentionTable(self.clone(BuildMentionTable).folder).targets,
-                pages.Choice(self.held_out, self.train_documents, self.held_out_documents),
+                share=self.held_out,
                 pages=manifest.rows["pages"],
                 progress=show,
             )

@@ -11,7 +11,7 @@ from workflows.base.stage import Result, Stage
 from workflows.engines import devices
 from workflows.settings.linking import EvaluationSettings
 from workflows.settings.pretraining import LukeSettings, RunSettings
-from workflows.stages.linking.documents import HELD_OUT_DOCUMENTS, BuildDocuments, documents_identity
+from workflows.stages.linking.documents import BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
 
@@ -64,7 +64,7 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
         return {"documents": self.most_documents(), "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
-        from tasks.linking.corpora import evaluation
+        from tasks.linking.corpora import evaluation, pages
         from tasks.linking.open import LinkerSettings, open_linker
 
         linker = open_linker(
@@ -77,7 +77,7 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
             )
         )
         questions = evaluation.Questions(
-            held_out=Path(self.clone(BuildDocuments).folder) / HELD_OUT_DOCUMENTS,
+            held_out=Path(self.clone(BuildDocuments).folder) / pages.FILE,
             gold=Path(self.linking_gold) if self.linking_gold else None,
             most=self.most_documents(),
             leaves_out_pages=self.leave_out_pages,
