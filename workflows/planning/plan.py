@@ -12,7 +12,6 @@ from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room, own_scratch, scratch_folder
 from workflows.engines.spark import heap_bytes, is_small, scratch_root
 from workflows.planning.costs import Estimate, Sample, estimate, read_costs, take_sample, work_seconds
-from workflows.settings.corpus import MentionSettings
 from workflows.settings.sequences import SequenceSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences
@@ -23,7 +22,7 @@ logger = logging.getLogger("workflows")
 _HEADINGS = ("stage", "state", "core-minutes", "minutes", "memory GB", "disk GB", "scratch GB")
 
 
-class Plan(MentionSettings, SequenceSettings, Step):
+class Plan(SequenceSettings, Step):
     """What each stage up to the sequences and the mention table will take; nothing is run."""
 
     _is_told = False

@@ -97,12 +97,6 @@ class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
         default=AUTO,
         description="entities in the vocabulary, the three special ones included; auto: the preset's",
     )
-    min_count = parameters.WholeNumber(
-        default=1, description="links that a page needs to be an entity of the vocabulary"
-    )
-    disambiguation = parameters.OneOf(
-        "in", "out", default="in", description="whether disambiguation pages can be entities"
-    )
     missing_pages = parameters.OneOf(
         "auto",
         "in",
@@ -111,26 +105,10 @@ class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
         description="whether linked titles without a page in the dump can be entities, which makes sense for a part "
         "of a Wikipedia; auto: in the demo's alone",
     )
-    white_list = luigi.Parameter(
-        default="", description="file of titles, one a line, that are entities however rarely they are linked"
-    )
     entity_vocab = luigi.Parameter(
         default="",
         description="a vocabulary to use instead of building one: .tsv or .jsonl of LUKE's releases, .json of "
         "transformers, .parquet or folder of BuildEntityVocab",
-    )
-
-
-class MentionSettings(VocabularySettings):
-    """BuildMentionTable and its upstream stages."""
-
-    min_links = parameters.WholeNumber(
-        default=1, description="links that an anchor text needs to be in the mention table"
-    )
-    max_mention_characters = parameters.WholeNumber(
-        least=1,
-        default=100,
-        description="longer anchor texts are not in the mention table (profile paper: 20 words)",
     )
 
 

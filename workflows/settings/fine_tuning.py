@@ -73,7 +73,7 @@ class WeightSettings:
 
 
 class SearchSettings:
-    """The search for hyperparameters."""
+    """The search for hyperparameters, also where its result is used."""
 
     learning_rates = parameters.ListOf(
         parameters.PositiveNumber(), default="1e-5,2e-5,3e-5", description="peak learning rates to try"
@@ -90,15 +90,7 @@ class SearchSettings:
     )
 
 
-class TunedSettings(SearchSettings):
-    """The search, where its result is used."""
-
-    tuning_seed = parameters.WholeNumber(
-        default=42, description="seed of the fine-tunings that the search compares"
-    )
-
-
-class GridSettings(TunedSettings, WeightSettings, CellSettings):
+class GridSettings(SearchSettings, WeightSettings, CellSettings):
     """The grid of tasks, variants and seeds, and all stages upstream of its cells."""
 
     tuned = luigi.BoolParameter(
@@ -117,7 +109,7 @@ class GridSettings(TunedSettings, WeightSettings, CellSettings):
 
     def check_tuning(self) -> None:
         """Raises: ValueError where the search is described and its result is not asked for."""
-        for name in ("learning_rates", "batch_sizes", "epoch_counts", "tuning_seed", "tuning_patience"):
+        for name in ("learning_rates", "batch_sizes", "epoch_counts", "tuning_patience"):
             given, default = getattr(self, name), getattr(type(self), name)
             if not self.tuned and given != default.normalize(default._default):
                 flag = f"--{name.replace('_', '-')} {default.serialize(given)}"

@@ -4,10 +4,10 @@ import luigi
 
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
-from workflows.settings.corpus import HeldOutSettings, MentionSettings, PagesSettings
+from workflows.settings.corpus import HeldOutSettings, VocabularySettings
 
 
-class LinkingSettings(MentionSettings):
+class LinkingSettings(VocabularySettings):
     """LinkDocuments and its upstream stages."""
 
     documents = luigi.Parameter(
@@ -22,9 +22,6 @@ class LinkingSettings(MentionSettings):
         default="",
         description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
         "what is meant, on processors; empty: counts choose",
-    )
-    global_linking = luigi.BoolParameter(
-        description="the model answers one mention after the other, and reads the pages that it has chosen: slower"
     )
     contexts = luigi.Parameter(
         default="",
@@ -56,15 +53,7 @@ class LinkingSettings(MentionSettings):
     )
 
 
-class DocumentSettings(MentionSettings, HeldOutSettings):
-    """BuildDocuments and its upstream stages."""
-
-
-class SentenceSettings(PagesSettings, HeldOutSettings):
-    """BuildLinkedSentences and its upstream stages."""
-
-
-class EvaluationSettings(DocumentSettings):
+class EvaluationSettings(VocabularySettings, HeldOutSettings):
     """What EvaluateLinking has beside Pretrain."""
 
     linking_documents = parameters.WholeNumber(

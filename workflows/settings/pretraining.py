@@ -8,7 +8,6 @@ from model.pretraining.configuration import FLAGS
 from model.training.precision import PRECISIONS
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
-from workflows.settings.corpus import MentionSettings
 from workflows.settings.sequences import SequenceSettings
 
 SEED = 42
@@ -40,8 +39,6 @@ class RecipeSettings:
     steps = of_recipe("steps")
     warmup_steps = of_recipe("warmup_steps")
     phases = of_recipe("phases")
-    weight_decay = of_recipe("weight_decay")
-    dropout = of_recipe("dropout")
     masked_words = of_recipe("masked_words")
     layers = of_recipe("layers")
     hidden_size = of_recipe("hidden_size")
@@ -58,8 +55,6 @@ class RunSettings:
 class EntitySettings:
     """What a recipe says of entities."""
 
-    masked_entities = of_recipe("masked_entities")
-    entity_width = of_recipe("entity_width")
     entity_head = of_recipe("entity_head")
     entity_start = of_recipe("entity_start")
 
@@ -87,12 +82,6 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
         significant=False,
         description="module:function of your own, which gets (figures, step) of training as TensorBoard does",
     )
-    loader_workers = parameters.WholeNumber(
-        or_auto=True,
-        default=AUTO,
-        significant=False,
-        description="processes that prepare pretraining's batches; auto: two for a GPU, else none",
-    )
     checkpoint_minutes = parameters.WholeNumber(
         default=30, significant=False, description="minutes between training's checkpoints, at most"
     )
@@ -105,5 +94,5 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
     )
 
 
-class LukeSettings(MentionSettings, EntitySettings, PretrainingSettings):
+class LukeSettings(EntitySettings, PretrainingSettings):
     """Pretrain and its upstream stages."""

@@ -113,11 +113,7 @@ class Pretraining(RunSettings, TorchStage):
             device=devices.torch_device(self.device),
             progress=terminal.on_terminal(),
             base_name=self.base_model,
-            settings=Settings(
-                workers=None if self.loader_workers == AUTO else self.loader_workers,
-                checkpoint_minutes=self.checkpoint_minutes,
-                tracker=self.tracker,
-            ),
+            settings=Settings(**self.values("checkpoint_minutes", "tracker")),
             commonest=commonest,
         )
         # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it, nor is

@@ -2,6 +2,7 @@
 
 import functools
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,6 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     def check_needs(self) -> None:
         beam.check_beam_options(self)
-        from pipeline.sequences.packing import Limits
         from pipeline.sequences.sentences import find_splitter
 
         find_splitter(self.sentence_splitter)
@@ -98,7 +98,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
             raise ValueError(
                 "--annotated-place instead: --annotated names no folder; wanted one of LinkDocuments"
             )
-        Limits(**self.limits())
+        self.limits()
 
     def _annotated(self) -> storage.Manifest:
         """What LinkDocuments has left. Raises: ValueError for a folder of another stage."""
@@ -117,8 +117,9 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     def limits(self) -> dict[str, int]:
         """Sizes of sequences, mentions and sentences."""
-        others = self.values("max_entities", "max_mention_words", "min_sentence_words")
-        return {"max_words": self.named_max_words, **others}
+        from pipeline.sequences.packing import Limits
+
+        return asdict(Limits(max_words=self.named_max_words))
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, BuildEntityVocab) | self.tokenizer_requires()

@@ -8,7 +8,8 @@ from typing import Any
 from pipeline import storage
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.settings.fine_tuning import SearchSettings, TunedSettings
+from workflows.settings.fine_tuning import SearchSettings
+from workflows.settings.pretraining import SEED
 from workflows.stages.fine_tuning import SETTING, FineTune, FineTuning
 from workflows.stages.task_stage import TaskStage
 
@@ -87,12 +88,12 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
         return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=facts)
 
 
-class TunedFineTune(TunedSettings, FineTuning):
+class TunedFineTune(SearchSettings, FineTuning):
     """A task fine-tuned with the best setting that Tune finds."""
 
     def tune(self) -> Tune:
         """The search, one for all seeds of fine-tuning."""
-        return self.clone(Tune, seed=self.tuning_seed)
+        return self.clone(Tune, seed=SEED)
 
     def requires(self) -> dict[str, Stage]:
         return {"Tune": self.tune(), **super().requires()}

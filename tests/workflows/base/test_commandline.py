@@ -111,7 +111,10 @@ def manifests(folder: Path) -> list[str]:
             "entity_head paper: transformers' LUKE has the head of the public",
         ),
         (["RunAll", "--batch-size", "3"], "--batch-size: RunAll has no such parameter (did you mean"),
-        (["PretrainRoberta", "--entity-width", "3"], "--entity-width: PretrainRoberta has no such parameter"),
+        (
+            ["PretrainRoberta", "--entity-head", "paper"],
+            "--entity-head: PretrainRoberta has no such parameter",
+        ),
         (["Pretrain", "--tracker", "x"], "--tracker x: wanted module:function"),
         (["RunAll", "--dump", "nowhere.xml"], "--dump nowhere.xml: no such file; wanted a dump file, a glob"),
         (["RunAll", "--tokenizer", "nowhere"], "nowhere: found no vocab.json with merges.txt"),

@@ -78,13 +78,12 @@ def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
     assert names(ReadTemplates) == names(FetchDump) | blocks
     assert names(ExtractPages) == names(ReadTemplates) | {"profile", "max_rejected", "dump_templates"}
     assert names(FetchQids) == names(ExtractPages) | {"page_props"}
-    of_entities = {"entity_width", "entity_head", "entity_start", "masked_entities"}
-    assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters", *of_entities}
+    assert names(Pretrain) - names(PretrainRoberta) == {"entity_head", "entity_start"}
     with pytest.raises(UnknownParameterException, match="seed"):
         ExtractPages(seed=1)
 
 
-RECIPE = {"steps": "200", "weight_decay": "0.5", "layers": 3, "entity_head": "paper", "phases": "all"}
+RECIPE = {"steps": "200", "masked_words": 0.2, "layers": 3, "entity_head": "paper", "phases": "all"}
 
 
 @pytest.mark.parametrize("stage", [FineTune, TunedFineTune, Tune, FineTuneGrid, Report, RunAll])
@@ -131,13 +130,9 @@ def test_a_fine_tuning_s_own_values_are_not_pretraining_s() -> None:
         ("learning_rate", "1e-4"),
         ("phases", "all"),
         ("batch_size", 64),
-        ("weight_decay", 0.1),
-        ("dropout", 0),
         ("masked_words", 0.2),
-        ("masked_entities", 0.2),
         ("layers", 3),
         ("hidden_size", 64),
-        ("entity_width", 8),
         ("entity_head", "paper"),
         ("entity_start", "random"),
         ("precision", "bf16"),

@@ -380,32 +380,11 @@ def test_a_given_vocabulary_keeps_its_ids(everything: RunAll, tmp_path: Path) ->
         assert aliases.get(title) == number
 
 
-def test_a_white_list(everything: RunAll, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    stage = copied(everything, tmp_path)
-    titles = EntityVocab.load(stage.clone(BuildEntityVocab).folder).titles
-    rarest = titles[-1]
-    white = tmp_path / "white.txt"
-    white.write_text(f"{rarest.replace(' ', '_')}\nNowhere at all\n")
-    chosen = stage.clone(BuildEntityVocab, vocab_size="4", white_list=str(white))
-    run_in_process(chosen)
-    assert EntityVocab.load(chosen.folder).titles[3:] == (rarest,)
-    assert chosen.manifest().facts["white_list_unknown"] == 1
-    assert "--white-list: not in the dump: 'Nowhere at all'" in caplog.text
-    white.write_text("\n".join(titles[3:6]))
-    with pytest.raises(
-        ValueError, match="3 entities and the three special ones do not fit into --vocab-size 5"
-    ):
-        stage.clone(BuildEntityVocab, vocab_size="5", white_list=str(white)).run()
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
         ({"entity_vocab": "{}/no.tsv"}, r"--entity-vocab .*no\.tsv: cannot be read \(No such file"),
         ({"entity_vocab": "{}"}, r"--entity-vocab .*entity_vocab\.parquet: cannot be read \(No such file"),
-        ({"white_list": "{}/no.txt"}, r"--white-list .*no\.txt: cannot be read \(No such file"),
-        ({"white_list": "{}/bytes.txt"}, "not to be read as a list of titles"),
-        ({"entity_vocab": "{}/other.tsv", "min_count": 2}, "--min-count 2: says how to build a vocabulary"),
         ({"sentence_splitter": "nltk"}, "sentence splitter nltk: wanted sentencex or module:function"),
         ({"max_words": 2}, "max_words: found 2, wanted at least 3"),
     ],
@@ -413,8 +392,6 @@ def test_a_white_list(everything: RunAll, tmp_path: Path, caplog: pytest.LogCapt
 def test_what_cannot_be_is_said_before_anything_runs(
     tmp_path: Path, parameters: dict[str, str | int], message: str
 ) -> None:
-    (tmp_path / "other.tsv").write_text("[PAD]\t0\n[UNK]\t0\n[MASK]\t0\nElsewhere\t3\n")
-    (tmp_path / "bytes.txt").write_bytes(b"\xff")
     given = {
         name: value.format(tmp_path) if isinstance(value, str) else value
         for name, value in parameters.items()
@@ -434,7 +411,7 @@ def test_a_vocabulary_of_another_language(everything: RunAll, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("table", "reader", "parameters"),
-    [("pages", BuildEntityVocab, {"vocab_size": "6"}), ("paragraphs", BuildMentionTable, {"min_links": 2})],
+    [("pages", BuildEntityVocab, {"vocab_size": "6"}), ("paragraphs", BuildContexts, {"held_out": 0.3})],
 )
 def test_a_changed_bit_in_a_part_is_noticed(
     everything: RunAll, tmp_path: Path, table: str, reader: type[Stage], parameters: dict[str, object]

@@ -38,7 +38,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tune(workdir: Path, toml: str, **changes: Any) -> Tune:
-    settings: dict[str, Any] = {"task": "relation_classification", "seed": 3, "device": "cpu"} | GRID
+    settings: dict[str, Any] = {"task": "relation_classification", "device": "cpu"} | GRID
     settings["task_preset"] = "tiny"
     return Tune(workdir=str(workdir), experiments=toml, **(settings | changes))
 
@@ -64,7 +64,7 @@ def test_the_best_on_dev_wins(tmp_path: Path, toml: str) -> None:
     for number, setting in enumerate(stage.settings()):
         metrics = finetune.finetune(
             stage.task, EXAMPLES / stage.task, Path(stage.given_weights()), Path(stage.given_weights()),
-            tmp_path / str(number), variant="luke", preset="tiny", seed=3, device="cpu", profile="fixed",
+            tmp_path / str(number), variant="luke", preset="tiny", seed=42, device="cpu", profile="fixed",
             progress=False, allow_no_predictions=True, changes={**setting, "patience": 2},
         )  # fmt: skip
         scores.append(metrics["dev"]["f1"])
@@ -133,12 +133,7 @@ def test_a_search_without_any_result_fails(
 
 
 def test_the_next_run_takes_the_best_setting(tmp_path: Path, toml: str) -> None:
-    settings: dict[str, Any] = {
-        "workdir": str(tmp_path),
-        "experiments": toml,
-        "device": "cpu",
-        "tuning_seed": 3,
-    }
+    settings: dict[str, Any] = {"workdir": str(tmp_path), "experiments": toml, "device": "cpu"}
     settings |= {"task_preset": "tiny", **GRID}
     tasks = "relation_classification,extractive_qa"
     grid = FineTuneGrid(tasks=tasks, variants="luke", seeds="1,2", tuned=True, **settings)

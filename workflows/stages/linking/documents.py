@@ -12,7 +12,8 @@ from workflows.base.parameters import AUTO
 from workflows.base.stage import RUN_RECORD, Result, Stage, given_manifest
 from workflows.engines import beam
 from workflows.engines.disk import Need
-from workflows.settings.linking import DocumentSettings, LinkingSettings
+from workflows.settings.corpus import HeldOutSettings, VocabularySettings
+from workflows.settings.linking import LinkingSettings
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
 
@@ -33,7 +34,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
 
     def bytes_parameters(self) -> dict[str, Any]:
         """What every file of the documents and of the model holds decides the bytes, as what else is given does."""
-        given: dict[str, Any] = {"global": True} if self.global_linking else {}
+        given: dict[str, Any] = {}
         if self.contexts:
             given["contexts"] = storage.manifest_sha256(self.contexts)
         if self.calibration:
@@ -95,7 +96,6 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             mentions=self.mentions_folder(),
             **{name: os.path.abspath(path) for name, path in paths.items() if path},
             **self.values("language", "min_probability", "min_link_probability"),
-            is_global=self.global_linking,
             finds_all=True,
             device="cpu",
         )
@@ -109,7 +109,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         )
 
 
-class BuildDocuments(DocumentSettings, CorpusStage):
+class BuildDocuments(VocabularySettings, HeldOutSettings, CorpusStage):
     """Pages of the dump that pretraining never sees, as annotated documents: `held_out.jsonl`."""
 
     FOLDER = "documents"

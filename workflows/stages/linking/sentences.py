@@ -4,11 +4,11 @@ from typing import Any
 
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
-from workflows.settings.linking import SentenceSettings
+from workflows.settings.corpus import HeldOutSettings
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
 
 
-class BuildLinkedSentences(SentenceSettings, CorpusStage):
+class BuildLinkedSentences(HeldOutSettings, CorpusStage):
     """A data set of `ner`: sentences of the dump whose names are all links, with links as entities of one type."""
 
     FOLDER = "linked_sentences"
