@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 import luigi
 
-from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Configuration, choose
+from model.pretraining.configuration import FLAGS, Configuration, choose
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.stage import RUN_RECORD, Result, Stage, Step
+from workflows.base.stage import RUN_RECORD, Result, Stage
 from workflows.engines import devices, hub, spark
-from workflows.settings.pretraining import PRETRAINED, LukeSettings, PretrainingSettings, RunSettings
+from workflows.settings.pretraining import LukeSettings, PretrainingSettings, RunSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
@@ -40,10 +40,6 @@ class TorchStage(PretrainingSettings, TokenizedStage):
     def process_resources(self) -> dict[str, int]:
         """What luigid gives to one run at a time, unless its configuration says more."""
         return {} if self.device == "cpu" else {"gpu": 1}
-
-    def check_machine(self) -> None:
-        refuse_idle_recipe(self)
-        super().check_machine()
 
     def check_needs(self) -> None:
         devices.torch_device(self.device)
@@ -232,24 +228,6 @@ class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
                 figures=self.figures(),
             )
         return Result(self.described())
-
-
-def refuse_idle_recipe(step: Step) -> None:
-    """Raise a ValueError for values of pretraining that no pretraining of the step takes.
-
-    There may be none, since all weights are given, or the baseline without entities alone.
-    """
-    pretrainings = [each for each in (step, *step.upstream()) if isinstance(each, Pretraining)]
-    if any(each.entities for each in pretrainings):
-        return
-    if pretrainings:
-        idle, why = {*ENTITY_FLAGS}, "is of entities, and what is pretrained here has none"
-    else:
-        idle, why = {*FLAGS, "recipe"} - {*PRETRAINED}, "says how to pretrain, and all weights are given"
-    for name, parameter in step.get_params():
-        if name in idle and getattr(step, name) not in (AUTO, ""):
-            flag = f"--{name.replace('_', '-')} {parameter.serialize(getattr(step, name))}"
-            raise ValueError(f"{flag}: {why}; leave it out")
 
 
 def base_model_name(name: str) -> str:

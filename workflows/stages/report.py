@@ -29,7 +29,6 @@ from workflows.stages.pretraining import (
     Pretraining,
     PretrainRoberta,
     base_model_name,
-    refuse_idle_recipe,
 )
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 
@@ -55,11 +54,6 @@ class Report(EvaluationSettings, GridSettings, Stage):
         description="whether the corpus, Pretrain and the linking of texts are shown in any case; auto: what a "
         "fine-tuning starts from",
     )
-
-    def check_machine(self) -> None:
-        refuse_idle_recipe(self)
-        refuse_idle_linking(self)
-        super().check_machine()
 
     def grid(self) -> FineTuneGrid:
         return self.clone(FineTuneGrid)
@@ -169,17 +163,6 @@ class Report(EvaluationSettings, GridSettings, Stage):
         return render_page(content, compared, **shown)
 
 
-def refuse_idle_linking(report: Report) -> None:
-    """Raise a ValueError for documents to link where the report shows no linking."""
-    if EvaluateLinking.__name__ in report.requires():
-        return
-    if report.linking_gold:
-        raise ValueError(
-            f"--linking-gold {report.linking_gold}: linking is shown only where a fine-tuning starts from Pretrain's "
-            "model, and none does; leave it out, or run RunAll or EvaluateLinking"
-        )
-
-
 class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
     """The grid of fine-tunings, and the report that lays it beside the paper's tables."""
 
@@ -189,11 +172,6 @@ class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
         description="rows of tasks/finetuning/variants.py",
     )
     seeds = parameters.ListOf(parameters.WholeNumber(), default="1,2,3", description="seeds of fine-tuning")
-
-    def check_machine(self) -> None:
-        refuse_idle_recipe(self)
-        refuse_idle_linking(self.report())
-        super().check_machine()
 
     def report(self) -> Report:
         return self.clone(Report)

@@ -94,10 +94,6 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         find_splitter(self.sentence_splitter)
         if self.annotated:
             self._annotated()
-        elif self.annotated_place == "instead":
-            raise ValueError(
-                "--annotated-place instead: --annotated names no folder; wanted one of LinkDocuments"
-            )
         self.limits()
 
     def _annotated(self) -> storage.Manifest:

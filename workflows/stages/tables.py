@@ -133,10 +133,6 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
         super().check_needs()
         from pipeline.lookup.entities import EntityVocab
 
-        if self.takes_missing_pages() and self.profile == "paper":
-            raise ValueError(
-                "--missing-pages in: --profile paper takes entities that have a page alone; use --profile fixed"
-            )
         if self.entity_vocab:
             EntityVocab.load(self.entity_vocab)
 

@@ -108,13 +108,6 @@ class TaskStage(TaskSettings, TorchStage):
         super().check_needs()
         if given := self.given_weights():
             hub.check_weights(given, self._weights_parameter())
-        if self.tag_column and self.task != "ner":
-            raise ValueError(f"--tag-column {self.tag_column}: files of ner alone have tags; leave it out")
-        if self.mentions and self.task != "extractive_qa":
-            raise ValueError(
-                f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
-                "leave it out"
-            )
         if mentions := self.given_mentions():
             from tasks.io.annotations import open_annotator
 

@@ -23,7 +23,6 @@ from workflows import (
     ReadTemplates,
     Report,
     RunAll,
-    RunExperiments,
     Tune,
     TunedFineTune,
 )
@@ -180,53 +179,6 @@ def test_sequences_of_presets_around_a_small_base_are_short(preset: str) -> None
     assert BuildSequences().limits()["max_words"] == 512
     same, longer = (BuildSequences(preset=preset, max_words=count) for count in (64, 128))
     assert same.hash8 == small.hash8 != longer.hash8
-
-
-@pytest.mark.parametrize("stage", [FineTune, FineTuneGrid, Report, RunExperiments])
-@pytest.mark.parametrize("values", [{"steps": "9"}, {"recipe": "a.toml"}])
-def test_a_recipe_where_nothing_is_pretrained_is_refused(
-    tmp_path: Path, stage: type[Step], values: dict[str, Any]
-) -> None:
-    toml = tmp_path / "experiments.toml"
-    toml.write_text('[weights]\nluke = "someone/luke"\nroberta_extra_training = "someone/roberta"\n')
-    ((name, value),) = values.items()
-    message = (
-        f"^--{name.replace('_', '-')} {value}: says how to pretrain, and all weights are given; leave it out"
-    )
-    named = "" if stage is FineTune else f'[data]\nner = "{tmp_path}"\n'
-    toml.write_text(toml.read_text() + named)
-    tasks = {"task": "ner"} if stage is FineTune else {"tasks": "ner"}
-    with pytest.raises(ValueError, match=message):
-        stage(experiments=str(toml), workdir=str(tmp_path), **tasks, **values).check_machine()
-
-
-@pytest.mark.parametrize("stage", [Report, RunExperiments])
-def test_documents_to_link_are_refused_where_no_model_links_them(tmp_path: Path, stage: type[Step]) -> None:
-    toml = tmp_path / "experiments.toml"
-    toml.write_text(f'[weights]\nluke = "someone/luke"\n[data]\nner = "{tmp_path}"\n')
-    values = {"experiments": str(toml), "workdir": str(tmp_path), "tasks": "ner", "variants": "luke"}
-    (tmp_path / "gold.jsonl").write_text('{"id": "a", "text": "Ann.", "mentions": []}\n')
-    for name, given in (("linking_gold", "gold.jsonl"), ("linker", "a-linker")):
-        asked = {**values, name: str(tmp_path / given)}
-        message = f"^--{name.replace('_', '-')} .*{given}: linking is shown only where a fine-tuning starts"
-        with pytest.raises(ValueError, match=message):
-            stage(**asked).check_machine()
-        assert "EvaluateLinking" in RunAll(**asked).report().requires()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("entity_width", 8), ("masked_entities", 0.5), ("entity_head", "paper")]
-)
-def test_values_of_entities_are_refused_where_only_the_baseline_is_pretrained(
-    tmp_path: Path, name: str, value: Any
-) -> None:
-    values = {"task": "ner", "data": str(tmp_path), "workdir": str(tmp_path), name: value}
-    FineTune(variant="luke", **values).check_machine()
-    message = (
-        f"^--{name.replace('_', '-')} {value}: is of entities, and what is pretrained here has none; leave it"
-    )
-    with pytest.raises(ValueError, match=message):
-        FineTune(variant="roberta_extra_training", **values).check_machine()
 
 
 def test_no_two_tasks_of_one_stage_in_a_run() -> None:

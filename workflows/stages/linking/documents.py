@@ -77,8 +77,6 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             check_model(
                 "--ner", self.ner, "that of a FineTune of ner, or of its export with entities", is_ner=True
             )
-        if self.language and not self.ner:
-            raise ValueError("--language: only --ner asks for sentences; give both, or leave it out")
         if self.contexts:
             given_manifest("--contexts", self.contexts, "BuildContexts")
         if self.calibration and not os.path.isfile(self.calibration):

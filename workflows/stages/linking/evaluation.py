@@ -47,13 +47,6 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
             return int(self.linking_documents)
         return 20 if self.named_preset in ("tiny", "demo") else 200
 
-    def check_needs(self) -> None:
-        super().check_needs()
-        if self.leave_out_pages and not self.linking_gold:
-            raise ValueError(
-                "--leave-out-pages: of --linking-gold, which names no file; give one, or leave it out"
-            )
-
     def bytes_parameters(self) -> dict[str, Any]:
         gold = {}
         if self.linking_gold:

@@ -373,13 +373,6 @@ def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
         EvaluateLinking(linking_gold=str(tmp_path / "bad.jsonl")).check()
 
 
-def test_pages_are_left_out_of_given_documents_alone(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValueError, match=r"^--leave-out-pages: of --linking-gold, which names no file; give one"
-    ):
-        EvaluateLinking(leave_out_pages=True, workdir=str(tmp_path)).check()
-
-
 def test_a_model_that_cannot_be_exported_is_asked_as_it_was_pretrained(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('entity_head = "paper"')

@@ -259,10 +259,6 @@ def test_folders_that_hold_no_documents(wiki: Any, tmp_path: Path) -> None:
         link(folder, wiki[0], tmp_path / "linked")
     with pytest.raises(ValueError, match="--documents: names no folder"):
         LinkDocuments(workdir=str(tmp_path)).check()
-    with pytest.raises(ValueError, match="--local: says how a model answers; give --model with it"):
-        LinkDocuments(documents=str(folder), local=True, workdir=str(tmp_path)).check()
-    with pytest.raises(ValueError, match="--language: only --ner asks for sentences; give both"):
-        LinkDocuments(documents=str(folder), language="de", workdir=str(tmp_path)).check()
     with pytest.raises(ValueError, match=r"--ner .*/no: no config\.json there; wanted that of a FineTune"):
         LinkDocuments(documents=str(folder), ner=str(tmp_path / "no"), workdir=str(tmp_path)).check()
 
