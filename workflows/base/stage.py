@@ -12,7 +12,6 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
@@ -47,9 +46,6 @@ class Step(luigi.Task):
         description="folder of all stages, on a POSIX file system; for a cluster one that all its machines see under "
         "the same path",
     )
-
-    # A flag that it has not -> the step to run instead.
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
 
     @property
     def title(self) -> str:
@@ -95,10 +91,6 @@ class Step(luigi.Task):
             ) from None
         for stage in self.upstream():
             stage.check()
-
-    def on_failure(self, exception: BaseException) -> str:
-        """One line for what the user can correct; Luigi keeps it for its summary."""
-        return f"{type(self).__name__}: {exception}"
 
 
 class Stage(Step):

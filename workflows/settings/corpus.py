@@ -92,7 +92,6 @@ class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
 
     vocab_size = parameters.WholeNumber(
         least=4,
-        note=" ([PAD], [UNK], [MASK] and an entity)",
         or_auto=True,
         default=AUTO,
         description="entities in the vocabulary, the three special ones included; auto: the preset's",

@@ -15,11 +15,11 @@ SEED = 42
 PRETRAINED = {"learning_rate": AUTO, "batch_size": AUTO, "seed": SEED}
 
 
-def of_recipe(name: str) -> Any:
+def recipe_value(name: str) -> Any:
     """The parameter for a single value of pretraining's recipe; `auto` is what the file or the preset says."""
     flag = FLAGS[name]
     options: dict[str, Any] = {"or_auto": True, "default": AUTO, "description": flag.text}
-    item: parameters.Worded
+    item: parameters.Checked
     for_one = {} if flag.each_phase else options
     if flag.kind is int:
         item = parameters.WholeNumber(least=int(flag.least), **for_one)
@@ -36,27 +36,27 @@ class RecipeSettings:
     recipe = luigi.Parameter(
         default="", description="TOML file of values of pretraining over the preset's; single ones go over it"
     )
-    steps = of_recipe("steps")
-    warmup_steps = of_recipe("warmup_steps")
-    phases = of_recipe("phases")
-    masked_words = of_recipe("masked_words")
-    layers = of_recipe("layers")
-    hidden_size = of_recipe("hidden_size")
+    steps = recipe_value("steps")
+    warmup_steps = recipe_value("warmup_steps")
+    phases = recipe_value("phases")
+    masked_words = recipe_value("masked_words")
+    layers = recipe_value("layers")
+    hidden_size = recipe_value("hidden_size")
 
 
 class RunSettings:
     """What pretraining and fine-tuning both have, in stages of pretraining."""
 
-    learning_rate = of_recipe("learning_rate")
-    batch_size = of_recipe("batch_size")
+    learning_rate = recipe_value("learning_rate")
+    batch_size = recipe_value("batch_size")
     seed = parameters.WholeNumber(default=SEED, description="seed of pretraining")
 
 
 class EntitySettings:
     """What a recipe says of entities."""
 
-    entity_head = of_recipe("entity_head")
-    entity_start = of_recipe("entity_start")
+    entity_head = recipe_value("entity_head")
+    entity_start = recipe_value("entity_start")
 
 
 class PretrainingSettings(SequenceSettings, RecipeSettings):

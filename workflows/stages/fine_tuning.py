@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pipeline import storage
 from tasks import finetuning
@@ -67,8 +67,6 @@ class FineTuning(WeightSettings, TaskStage):
 
 class FineTune(FineTuning):
     """A task fine-tuned with the preset's hyperparameters, or with those that are given."""
-
-    ELSEWHERE: ClassVar[dict[str, str]] = {"--tuned": "TunedFineTune"}
 
     learning_rate = parameters.PositiveNumber(
         or_auto=True,

@@ -91,7 +91,7 @@ def manifests(folder: Path) -> list[str]:
             ["RunExperiments", "--batch-sizes", "8"],
             "--batch-sizes 8: says what the search tries; pass --tuned, too",
         ),
-        (["FineTune", "--tuned"], "--tuned: FineTune has no such parameter; run TunedFineTune instead"),
+        (["FineTune", "--tuned"], "; it is one of FineTuneGrid, Report, RunAll, RunExperiments; see luigi"),
         (["TunedFineTune", "--epochs", "3"], "--epochs: TunedFineTune has no such parameter (did you mean"),
         (
             ["Tune", "--batch-size", "3"],
