@@ -24,8 +24,13 @@ from workflows.report.paper.caveats import (
     origin_of,
 )
 from workflows.report.paper.experiments import Experiment, experiment
-from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown
+from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown_table
 
+NOTE = (
+    "Each row of ours stands below the paper's of the same name: mean ± sample standard deviation over the seeds, "
+    "in percent, and the best in each column. Bold is the paper's. Differences are those of means, ours less its."
+)
+PROBLEM_NOTE = "What was not run, failed, or lacks data or weights is shown as that, with the reason."
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
 HIDDEN_NOTE = (
     "* The paper's figures are the leaderboard's, on a hidden test set. Ours are of the local test file, which is "
@@ -156,9 +161,11 @@ def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None)
         if cell["state"] not in STATES:
             raise ValueError(f"{_name(cell)}: state is {cell['state']!r}; wanted one of {', '.join(STATES)}")
     results = tuple(result_table(table, cells) for table in TABLES if table.measures)
+    ours = [row.ours for table in results for row in table.rows if row.ours]
+    marks = dict.fromkeys(mark for row in ours for origin in row.origins for mark in origin.marks)
     return Compared(
-        caveat=_caveat(results),
-        notes=tuple(_notes(results)),
+        caveat=meaning_of([*marks]),
+        notes=(NOTE, PROBLEM_NOTE) if any(row.is_problem for row in ours) else (NOTE,),
         results=results,
         settings=setting_tables(cells, pretraining or {}),
         experiments=tuple(map(experiment, cells)),
@@ -169,22 +176,20 @@ def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
     """A table of the paper with ours; a star stands at columns whose test set was hidden."""
     hidden = [*map(_is_hidden, table.measures)]
     notes = [HIDDEN_NOTE] * any(hidden)
-    if any(measure.task == "cloze_qa" for measure in table.measures):
-        notes.append(CHOICE_NOTE)
+    notes += [CHOICE_NOTE] * any(measure.task == "cloze_qa" for measure in table.measures)
     headers = [column + "*" * each for column, each in zip(table.columns, hidden, strict=True)]
-    rows = [ResultRow(row.name, _printed(table, row), our_row(table, row, cells)) for row in table.rows]
-    return shown(table, headers, rows, notes)
+    rows = []
+    for row in table.rows:
+        printed = [
+            PaperFigure(value if isinstance(value, float) else None, table.is_best(row, column))
+            for column, value in zip(table.columns, row.values, strict=True)
+        ]
+        rows.append(ResultRow(row.name, tuple(printed), our_row(table, row, cells)))
+    return shown_table(table, headers, rows, notes)
 
 
 def _is_hidden(measure: Measure) -> bool:
     return measure.task in HIDDEN_TEST and measure.split == "test"
-
-
-def _printed(table: Table, row: Row) -> tuple[PaperFigure, ...]:
-    return tuple(
-        PaperFigure(value if isinstance(value, float) else None, table.is_best(row, column))
-        for column, value in zip(table.columns, row.values, strict=True)
-    )
 
 
 def our_row(table: Table, row: Row, cells: Sequence[Cell]) -> OurRow | None:
@@ -238,19 +243,3 @@ def _percent(cell: Cell, measure: Measure) -> float:
 
 def _name(cell: Cell) -> str:
     return f"experiments.json: {cell['task']}, {cell['variant']}, seed {cell['seed']}"
-
-
-def _notes(tables: Sequence[ResultTable]) -> list[str]:
-    notes = [
-        "Each row of ours stands below the paper's of the same name: mean ± sample standard deviation over the seeds, "
-        "in percent, and the best in each column. Bold is the paper's. Differences are those of means, ours less its."
-    ]
-    ours = [row.ours for table in tables for row in table.rows if row.ours]
-    if any(row.is_problem for row in ours):
-        notes.append("What was not run, failed, or lacks data or weights is shown as that, with the reason.")
-    return notes
-
-
-def _caveat(tables: Sequence[ResultTable]) -> str:
-    origins = [origin for table in tables for row in table.rows if row.ours for origin in row.ours.origins]
-    return meaning_of([*dict.fromkeys(mark for origin in origins for mark in origin.marks)])

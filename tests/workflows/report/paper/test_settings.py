@@ -11,7 +11,7 @@ from model.pretraining.recipes import AROUND_A_BASE, RECIPES, SCRATCH
 from tasks.finetuning.paper import DATASETS, TABLES
 from tests.support.compared import cell
 from tests.support.properties import given, st
-from workflows.report.paper.settings import agreed, number_text, pretraining_configuration, setting_tables
+from workflows.report.paper.settings import common_text, number_text, pretraining_configuration, setting_tables
 
 STAGES = {"Pretrain": True, "PretrainRoberta": False}
 
@@ -65,7 +65,6 @@ def test_presets_of_the_paper_differ_in_nothing() -> None:
     ("preset", "flags", "wanted"),
     [
         ("small", {}, "begin as what their titles say."),
-        ("small", {"entity_start": "contexts"}, "begin as what their titles and the words around them say."),
         ("small", {"entity_start": "random"}, "begin at random."),
         ("tiny", {}, "begin at random."),
     ],
@@ -173,6 +172,6 @@ def test_no_digit_of_a_setting_is_lost(value) -> None:
 
 
 def test_what_is_agreed_on() -> None:
-    assert agreed([("luke", 1e-5), ("roberta", 1e-5)]) == "1e-5"
-    assert agreed([("luke", 1e-5), ("roberta", 2e-5), ("luke", 1e-5)]) == "1e-5 (luke); 2e-5 (roberta)"
-    assert agreed([("luke", None)]) == agreed([]) == "-"
+    assert common_text([("luke", 1e-5), ("roberta", 1e-5)]) == "1e-5"
+    assert common_text([("luke", 1e-5), ("roberta", 2e-5), ("luke", 1e-5)]) == "1e-5 (luke); 2e-5 (roberta)"
+    assert common_text([("luke", None)]) == common_text([]) == "-"
