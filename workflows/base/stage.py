@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 import time
+from collections.abc import Mapping
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
@@ -136,6 +137,15 @@ class Stage(Step):
 
     def manifest(self) -> storage.Manifest:
         return storage.read_manifest(self.folder)
+
+    def read_json(self, name: str) -> Any:
+        """What one of the stage's files holds."""
+        return json.loads(storage.read_bytes(storage.join(self.folder, name)))
+
+    def write_texts(self, texts: Mapping[str, str]) -> None:
+        """Write files of these names."""
+        for name, text in texts.items():
+            storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
 
     def input_hashes(self) -> dict[str, str]:
         """SHA-256 of the manifest of each stage that this one requires."""

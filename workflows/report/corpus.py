@@ -161,23 +161,24 @@ def name_extremes(folder: str) -> dict[str, list[dict[str, Any]]]:
             if column == "link_probability":
                 rows = table.filter(pc.greater_equal(table["occurrences"], MIN_OCCURRENCES))
             joined = pa.concat_tables([best[ranking], rows]) if ranking in best else rows
-            # No column twice: the order has no ties.
             keys = [(column, order), ("occurrences", "descending"), ("mention", "ascending")]
-            keys = [key for number, key in enumerate(keys) if key[0] not in dict(keys[:number])]
             if joined.num_rows:  # Arrow chooses from nothing in vain
                 best[ranking] = joined.take(pc.select_k_unstable(joined, k=EXTREMES, sort_keys=keys))
     return {
-        ranking: [_name_row(row) for row in best[ranking].to_pylist()] if ranking in best else []
+        ranking: [
+            {**row, "candidates": _commonest(row)}
+            for row in (best[ranking].to_pylist() if ranking in best else ())
+        ]
         for ranking in RANKINGS
     }
 
 
-def _name_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    candidates = [
+def _commonest(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The targets of a name that are shown."""
+    return [
         {"title": each["title"], "commonness": each["link_count"] / row["total_links"]}
         for each in row["candidates"][:TARGETS]
     ]
-    return {**row, "candidates": candidates}
 
 
 def names_of_entities(folder: str, entity_ids: Collection[int]) -> dict[int, dict[str, Any]]:
@@ -198,8 +199,8 @@ def names_of_entities(folder: str, entity_ids: Collection[int]) -> dict[int, dic
         entities = pc.struct_field(candidates.flatten(), "entity_id")
         chosen = pc.indices_nonzero(pc.is_in(entities, value_set=wanted))
         rows = pc.take(pc.list_parent_indices(candidates), chosen)
-        columns = [pc.take(entities, chosen)]
-        columns.append(pc.take(pc.struct_field(candidates.flatten(), "link_count"), chosen))
+        counts = pc.struct_field(candidates.flatten(), "link_count")
+        columns = [pc.take(column, chosen) for column in (entities, counts)]
         columns += [
             pc.take(batch.column(name), rows) for name in ("mention", "total_links", "link_probability")
         ]
@@ -233,9 +234,7 @@ def searched_entities(ranked: Sequence[Ranked], mentions: str) -> dict[str, Any]
     rows = []
     for count, number, title in top:
         entity = names.get(number, nothing)
-        best = [
-            [name, links, total, round(probability, 4)] for name, links, total, probability in entity["best"]
-        ]
+        best = [[*others, round(probability, 4)] for *others, probability in entity["best"]]
         rows.append([title, count, entity["names"], best])
     return {"of": len(ranked), "entities": rows}
 

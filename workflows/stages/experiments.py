@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,14 +76,11 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return self.cloned(*(stage for stage in types if stage is not Tune))
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {
-            "cells": [
-                [*_name(cell), cell.stage.hash8, self.origin(cell.stage)]
-                if cell.stage
-                else [*_name(cell), str(cell.missing)]
-                for cell in self.cells
-            ]
-        }
+        cells: list[Any] = []
+        for cell in self.cells:
+            made = (cell.stage.hash8, self.origin(cell.stage)) if cell.stage else (str(cell.missing),)
+            cells.append([*_name(cell), *made])
+        return {"cells": cells}
 
     def check_needs(self) -> None:
         super().check_needs()
@@ -119,16 +117,14 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         self._has_run = True
         records = [self.record(cell, failures) for cell in self.cells]
         text = json.dumps({"cells": records}, indent=1, ensure_ascii=False) + "\n"
-        storage.write_bytes(storage.join(self.folder, EXPERIMENTS), text.encode("utf-8", "replace"))
-        counts: dict[str, int] = {}
-        for record in records:
-            counts[record["state"]] = counts.get(record["state"], 0) + 1
+        self.write_texts({EXPERIMENTS: text})
+        counts = Counter(record["state"] for record in records)
         finished = [stage for stage in self.stages() if stage not in failures]
         shas = {os.path.basename(stage.folder): storage.manifest_sha256(stage.folder) for stage in finished}
         return Result(
             self.described(),
             rows={"done": counts.pop("done", 0)},
-            drops=counts,
+            drops=dict(counts),
             facts={"failed": len(failures), "cells": shas},
         )
 
@@ -147,10 +143,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         if reason := failures.get(cell.stage):
             return record | {"state": "failed", "reason": reason}
         files = {"configuration": "config.json", "metrics": "metrics.json"}
-        return record | {
-            key: json.loads(storage.read_bytes(storage.join(cell.stage.folder, name)))
-            for key, name in files.items()
-        }
+        return record | {key: cell.stage.read_json(name) for key, name in files.items()}
 
     def origin(self, stage: FineTuning) -> dict[str, Any]:
         """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
@@ -177,9 +170,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
 
     def records(self) -> list[dict[str, Any]]:
         """What the last run wrote of its cells."""
-        found: list[dict[str, Any]] = json.loads(storage.read_bytes(storage.join(self.folder, EXPERIMENTS)))[
-            "cells"
-        ]
+        found: list[dict[str, Any]] = self.read_json(EXPERIMENTS)["cells"]
         return found
 
     def finished(self) -> list[TaskStage]:

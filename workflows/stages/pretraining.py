@@ -1,10 +1,8 @@
 """From sequences to a model: pretraining and export."""
 
 import functools
-import json
 import os
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -118,7 +116,7 @@ class Pretraining(RunSettings, TorchStage):
         names += [name for name in (EVALUATION, ANSWERS) if (Path(self.folder) / name).is_file()]
         names += [commonest.name] if commonest else []
         files = tuple(storage.describe(self.folder, name) for name in sorted(names))
-        left_out = json.loads((Path(self.folder) / PRETRAINING).read_text(encoding="utf-8"))["left_out"]
+        left_out = self.read_json(PRETRAINING)["left_out"]
         return Result(
             files, drops={"sequences:few_entities": left_out} if left_out else {}, facts={"last": figures}
         )
@@ -200,9 +198,8 @@ class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
         from pipeline.sequences.shards import STATISTICS
 
         facts = self.clone(FetchDump).manifest().facts
-        statistics = storage.read_bytes(storage.join(self.clone(BuildSequences).folder, STATISTICS))
         return {
-            **json.loads(statistics),
+            **self.clone(BuildSequences).read_json(STATISTICS),
             "corpus": {
                 "dump": ", ".join(part["name"] for part in facts["parts"]),
                 "language": facts["site"]["language"],
@@ -249,16 +246,13 @@ def folder_identity(folder: str, parameter: str) -> dict[str, str]:
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")
     unhashed = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
-    files = (path for path in _plain_files(folder) if path.name not in unhashed)
-    return {path.name: _sha256(str(path), path.stat().st_mtime_ns) for path in files}
+    return {
+        path.name: _sha256(str(path), path.stat().st_mtime_ns)
+        for path in sorted(Path(folder).iterdir())
+        if path.is_file() and not path.name.startswith(".") and path.name not in unhashed
+    }
 
 
 @functools.cache
 def _sha256(path: str, mtime_ns: int) -> str:
     return storage.file_sha256(path)
-
-
-def _plain_files(folder: str) -> Iterator[Path]:
-    return (
-        path for path in sorted(Path(folder).iterdir()) if path.is_file() and not path.name.startswith(".")
-    )

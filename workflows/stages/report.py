@@ -17,7 +17,6 @@ from workflows.report import training_curves
 from workflows.report.corpus import corpus_browser, corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
-from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.settings.fine_tuning import GridSettings
 from workflows.settings.linking import EvaluationSettings
@@ -97,8 +96,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
             "tables.md": render_tables(content, compared),
             "tables.tex": render_latex(compared),
         }
-        for name, text in {**texts, PAGE: self.page(content, compared)}.items():
-            storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
+        self.write_texts({**texts, PAGE: self.page(content, compared)})
         return Result(tuple(storage.describe(self.folder, name) for name in sorted(texts)))
 
     def stages(self) -> list[Stage]:
@@ -133,17 +131,14 @@ class Report(EvaluationSettings, GridSettings, Stage):
         """The paper's tables with ours beside them."""
         from model.files import CONFIG, PRETRAINING
 
-        found = self.by_name()
         used = {
-            name: pretraining_configuration(
-                *(
-                    json.loads(storage.read_bytes(storage.join(found[name].folder, file)))
-                    for file in (PRETRAINING, CONFIG)
-                ),
-                max_words=self.named_max_words,
-            )
-            for name in PRETRAININGS
-            if name in found
+            name: {
+                **stage.read_json(PRETRAINING),
+                "model": stage.read_json(CONFIG),
+                "max_words": self.named_max_words,
+            }
+            for name, stage in self.by_name().items()
+            if name in PRETRAININGS
         }
         return compare(self.grid().records(), used)
 
@@ -153,14 +148,8 @@ class Report(EvaluationSettings, GridSettings, Stage):
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
         corpus = corpus_browser(found) if content["corpus"] else {}
-        shown = {
-            **corpus,
-            "linked": linked_texts(found),
-            "runs": runs,
-            "speeds": speeds,
-            "settings": self.to_str_params(),
-        }
-        return render_page(content, compared, **shown)
+        others = {"linked": linked_texts(found), "settings": self.to_str_params()}
+        return render_page(content, compared, runs=runs, speeds=speeds, **corpus, **others)
 
 
 class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
@@ -213,8 +202,8 @@ def answers_of(pretrain: Stage) -> list[dict[str, Any]]:
     from pipeline.sequences.tokenizer import WordTokenizer
 
     assert isinstance(pretrain, Pretrain)
-    path = storage.join(pretrain.clone(BuildEntityVocab).folder, "entity_vocab.json")
-    titles = sorted((found := json.loads(storage.read_bytes(path))), key=lambda title: found[title])
+    found = pretrain.clone(BuildEntityVocab).read_json("entity_vocab.json")
+    titles = sorted(found, key=lambda title: found[title])
     return training_curves.answers(pretrain.folder, WordTokenizer.load(pretrain.tokenizer_folder()), titles)
 
 
@@ -235,6 +224,6 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
 
 def _run_record(stage: Stage) -> dict[str, Any]:
     """When, how long and with what a stage ran; nothing where its record is gone."""
-    path = storage.join(stage.folder, RUN_RECORD)
-    record: dict[str, Any] = json.loads(storage.read_bytes(path)) if storage.file_size(path) else {}
+    size = storage.file_size(storage.join(stage.folder, RUN_RECORD))
+    record: dict[str, Any] = stage.read_json(RUN_RECORD) if size else {}
     return record

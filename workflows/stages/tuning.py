@@ -78,12 +78,8 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
             logger.warning("%d of %d fine-tunings failed; %s says why", len(failures), len(rows), TRIALS)
         chosen = {"metric": metric, "dev": best[f"dev_{metric}"], "setting": best["setting"]}
         facts = {**chosen, "failed": len(failures)}
-        texts = {
-            BEST: json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n",
-            TRIALS: "".join(json.dumps(row) + "\n" for row in rows),
-        }
-        for name, text in texts.items():
-            storage.write_bytes(storage.join(self.folder, name), text.encode())
+        best_text = json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n"
+        self.write_texts({BEST: best_text, TRIALS: "".join(json.dumps(row) + "\n" for row in rows)})
         drops = {"failed": len(failures)} if failures else {}
         return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=facts)
 
@@ -99,6 +95,5 @@ class TunedFineTune(SearchSettings, FineTuning):
         return {"Tune": self.tune(), **super().requires()}
 
     def setting(self) -> dict[str, Any]:
-        best = json.loads(storage.read_bytes(storage.join(self.tune().folder, BEST)))
-        setting: dict[str, Any] = best["setting"]
+        setting: dict[str, Any] = self.tune().read_json(BEST)["setting"]
         return setting

@@ -153,8 +153,8 @@ class Compared:
 def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None) -> Compared:
     """The paper's tables with ours beside them, from the cells of experiments.json.
 
-    `pretraining` has `workflows.report.paper.settings.pretraining_configuration` for the stages "Pretrain" and
-    "PretrainRoberta", where the pipeline's own weights were used. Raises: ValueError for cells that are unlike but
+    `pretraining` has the configurations of the stages "Pretrain" and "PretrainRoberta", as `setting_tables` takes
+    them, where the pipeline's own weights were used. Raises: ValueError for cells that are unlike but
     for their seeds, of an unknown state, or done without a score that a table has.
     """
     for cell in cells:

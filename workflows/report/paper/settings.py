@@ -64,15 +64,11 @@ def shown_table(
     return ShownTable(*named, tuple(headers), tuple(rows), tuple(notes))
 
 
-def pretraining_configuration(
-    record: Mapping[str, Any], config: Mapping[str, Any], *, max_words: int
-) -> dict[str, Any]:
-    """What a pretraining of ours used: its pretraining.json, its config.json, and what its sequences had at most."""
-    return {**record, "model": dict(config), "max_words": max_words}
-
-
 def setting_tables(cells: Sequence[Cell], pretraining: Mapping[str, Any]) -> tuple[SettingTable, ...]:
-    """The 4 tables, from the cells that are done and the configurations of our pretrainings by stage."""
+    """The 4 tables, from the cells that are done and the configurations of our pretrainings by stage.
+
+    A configuration is a pretraining.json with its config.json as `model`, and `max_words` of a sequence.
+    """
     done = [cell for cell in cells if cell["state"] == DONE and "hyperparameters" in cell["configuration"]]
     return (
         pretraining_table(PRETRAINING, pretraining.get("Pretrain")),

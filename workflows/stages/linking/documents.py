@@ -74,9 +74,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
         if self.ner:
-            check_model(
-                "--ner", self.ner, "that of a FineTune of ner, or of its export with entities", is_ner=True
-            )
+            check_ner(self.ner)
         if self.contexts:
             given_manifest("--contexts", self.contexts, "BuildContexts")
         if self.calibration and not os.path.isfile(self.calibration):
@@ -136,27 +134,24 @@ class BuildDocuments(VocabularySettings, HeldOutSettings, CorpusStage):
             )
 
 
-def check_model(flag: str, folder: str, wanted: str, *, is_ner: bool) -> None:
-    """Raise a ValueError, naming the flag, for a folder without a model's configuration or weights, or with another's.
-
-    A model of ner is wanted, or one that was fine-tuned for no task, which has its entities.
-    """
+def check_ner(folder: str) -> None:
+    """Raise a ValueError where the folder of --ner has no fine-tuned model of ner with entities."""
     from model.files import CONFIG, WEIGHTS, read_json
     from model.hf.fine_tuned import ARCHITECTURES
     from tasks.ner import task as ner
 
+    wanted = "wanted that of a FineTune of ner, or of its export with entities"
     for name in (CONFIG, WEIGHTS):
         if not os.path.isfile(storage.join(folder, name)):
-            raise ValueError(f"{flag} {folder}: no {name} there; wanted {wanted}")
+            raise ValueError(f"--ner {folder}: no {name} there; {wanted}")
     values = read_json(Path(folder) / CONFIG)
     if (kind := values.get("model_type", "luke")) != "luke":
-        raise ValueError(f"{flag} {folder}: the model is a {kind}, which has no entities; wanted {wanted}")
-    task = values.get("task") or next(
-        (each for each in values.get("architectures") or () if each in ARCHITECTURES), ""
-    )
-    if task not in (("ner", ner.ARCHITECTURE) if is_ner else ("",)):
-        found = f"was fine-tuned for {task}" if task else "was not fine-tuned"
-        raise ValueError(f"{flag} {folder}: the model {found}; wanted {wanted}")
+        raise ValueError(f"--ner {folder}: the model is a {kind}, which has no entities; {wanted}")
+    found = next((each for each in values.get("architectures") or () if each in ARCHITECTURES), "")
+    task = values.get("task") or found
+    if task not in ("ner", ner.ARCHITECTURE):
+        tuned = f"was fine-tuned for {task}" if task else "was not fine-tuned"
+        raise ValueError(f"--ner {folder}: the model {tuned}; {wanted}")
 
 
 def model_digests(folder: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """How well the pretrained model links."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -79,12 +78,11 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
             return evaluation.build(self.folder, linker, questions, progress=show)
 
     def headline(self, manifest: storage.Manifest) -> str:
-        scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))
-        return "; ".join(map(_told, scores["sets"])) or "no held-out document"
+        return "; ".join(map(_headline, self.read_json(SCORES)["sets"])) or "no held-out document"
 
 
-def _told(of: dict[str, Any]) -> str:
-    """What a line says of a set of documents."""
+def _headline(of: dict[str, Any]) -> str:
+    """A line about a set of documents."""
     shares = (
         f"{method} {figures['disambiguation']['overall']['accuracy']:.1%}"
         for method, figures in of["methods"].items()

@@ -11,7 +11,7 @@ from model.pretraining.recipes import AROUND_A_BASE, RECIPES, SCRATCH
 from tasks.finetuning.paper import DATASETS, TABLES
 from tests.support.compared import cell
 from tests.support.properties import given, st
-from workflows.report.paper.settings import common_text, number_text, pretraining_configuration, setting_tables
+from workflows.report.paper.settings import common_text, number_text, setting_tables
 
 STAGES = {"Pretrain": True, "PretrainRoberta": False}
 
@@ -35,7 +35,7 @@ def pretraining(preset, max_words=512, **flags):
         recipe = configuration.table() | {"entity_start": start}
         record = {"preset": preset, "recipe": recipe, "changes": configuration.changes()}
         config = asdict(replace(PRESETS[preset], **configuration.sizes))
-        used[stage] = pretraining_configuration(record, config, max_words=max_words)
+        used[stage] = {**record, "model": config, "max_words": max_words}
     return used
 
 
