@@ -1,4 +1,4 @@
-"""What `luigi --module workflows ...` needs before Luigi takes over: defaults, logging, and a checked command line.
+"""Preparations of `luigi --module workflows ...` before Luigi takes over: defaults, logging, a checked command line.
 
 Luigi alone waits for a server that nobody started, exits with 0 when a stage failed, takes abbreviated parameters,
 and answers a wrong value with a traceback.
@@ -39,7 +39,7 @@ _DEFAULTS = {
 
 
 def is_luigi_command() -> bool:
-    """Whether this process is the `luigi` command with our module, not a program that imports us."""
+    """Return whether this process is the `luigi` command with our module, not a program that imports us."""
     program = os.path.basename(sys.argv[0])
     return (
         program in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")
@@ -130,7 +130,7 @@ def check(arguments: list[str]) -> luigi.Task:
 
 
 def _hint(flag: str, known: Sequence[str]) -> str:
-    """What a user may have meant by a flag that the stage has not: another stage, or another flag."""
+    """A hint for a flag that the stage lacks: another stage, or another flag."""
     stages = [
         name for name in _stages() if flag in map(_flag, Register.get_task_cls(name).get_param_names(True))
     ]
@@ -188,7 +188,7 @@ def _stages() -> list[str]:
 
 
 def _can_run(task: type[Step]) -> bool:
-    """Whether it is no base of others alone."""
+    """Return whether it is no base of others alone."""
     is_whole = hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask) or not task.__subclasses__()
     return is_whole and not inspect.isabstract(task)
 
@@ -198,7 +198,7 @@ def _flag(name: str) -> str:
 
 
 def _is_switch(parameter: luigi.Parameter[Any]) -> bool:
-    """Whether no value follows."""
+    """Return whether no value follows."""
     return isinstance(parameter, luigi.BoolParameter) and parameter.parsing == "implicit"
 
 

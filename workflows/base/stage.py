@@ -38,7 +38,7 @@ class ManifestTarget(luigi.Target):
 
 
 class Step(luigi.Task):
-    """What a command can name: a stage, or several of them together."""
+    """A stage, or several of them together: a command names one."""
 
     workdir = parameters.Matching(
         r"(?!.*://).+",
@@ -50,7 +50,7 @@ class Step(luigi.Task):
 
     @property
     def title(self) -> str:
-        """What tells the step from others of a run, for people."""
+        """The name of the step in a run, for people."""
         return type(self).__name__
 
     @property
@@ -78,7 +78,7 @@ class Step(luigi.Task):
         return list(found.values())
 
     def check_machine(self) -> None:
-        """Find out before anything runs whether what the step and its upstream stages need is there.
+        """Check before anything runs that the needs of the step and its upstream stages are met.
 
         Raises:
             ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is not.
@@ -139,7 +139,7 @@ class Stage(Step):
         return storage.read_manifest(self.folder)
 
     def read_json(self, name: str) -> Any:
-        """What one of the stage's files holds."""
+        """The content of one of the stage's files."""
         return json.loads(storage.read_bytes(storage.join(self.folder, name)))
 
     def write_texts(self, texts: Mapping[str, str]) -> None:
@@ -161,7 +161,7 @@ class Stage(Step):
         }
 
     def is_current(self) -> bool:
-        """Whether the folder holds what this stage would write now."""
+        """Return whether the folder holds what this stage would write now."""
         if not self.output().exists():
             return False
         try:
@@ -232,7 +232,7 @@ class Stage(Step):
         logger.info("%-17s %s | %.1f s", type(self).__name__, self.headline(manifest), time.time() - started)
 
     def headline(self, manifest: storage.Manifest) -> str:
-        """What the stage kept and dropped, in a line."""
+        """A line of the stage's rows and drops."""
         rows = ", ".join(f"{count:,} {name}" for name, count in sorted(manifest.rows.items()))
         drops = ", ".join(f"{count:,} {reason}" for reason, count in sorted(manifest.drops.items()))
         return f"{rows or f'{len(manifest.files)} files'}{f' | dropped: {drops}' if drops else ''}"
@@ -242,17 +242,17 @@ class Stage(Step):
         self.check()
 
     def check(self) -> None:
-        """Find out whether the stage can run, unless it is complete."""
+        """Check that the stage can run, unless it is complete."""
         _ = self.hash8
         if not self.complete():
             self.check_needs()
 
     def check_needs(self) -> None:
-        """What this stage alone needs of the machine, beside its inputs."""
+        """Check the needs of this stage alone, beside its inputs."""
 
 
 def _run_record(stage: Stage, started: float) -> bytes:
-    """What of a run depends on time and machine: beside the manifest, never in it."""
+    """The facts of a run that depend on time and machine: beside the manifest, never in it."""
     packages = ["apache-beam", "luigi", "mwparserfromhell", "pyarrow", "pyspark", "regex", "sentencex"]
     packages += ["tokenizers", "torch", "transformers"]
     versions = {}

@@ -1,4 +1,4 @@
-"""What the corpus holds, for the report: lost text, entities, names and sequences, read from the stages' folders.
+"""The corpus, for the report: lost text, entities, names and sequences, read from the stages' folders.
 
 Tables that grow with Wikipedia are read a batch at a time; what is kept is as large as what is shown.
 """
@@ -63,7 +63,7 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 
 def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
-    """What the page alone shows of the corpus: sample pages, and names to search."""
+    """The views of the corpus that the page alone has: sample pages, and names to search."""
     extracted, titles, vocab, mentions = (
         stages[name].folder
         for name in ("ExtractPages", "ResolveRedirects", "BuildEntityVocab", "BuildMentionTable")
@@ -78,7 +78,7 @@ def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
 
 
 def lost_text(folder: str) -> dict[str, Any]:
-    """What templates without a rule cost, over all blocks.
+    """The text that was lost in templates without a rule, over all blocks.
 
     Args:
         folder: of the stage ExtractPages.
@@ -120,7 +120,7 @@ def ranked_entities(folder: str) -> list[Ranked]:
 
 
 def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:
-    """How often the entities are linked.
+    """The counts of links to the entities.
 
     Returns:
         `entities`, `never_linked`, `top` (the most linked ones), and `rank_frequency`: [rank, links, title] of the
@@ -243,7 +243,7 @@ def searched_entities(ranked: Sequence[Ranked], mentions: str) -> dict[str, Any]
 
 
 def sequence_rows(folder: str) -> list[dict[str, Any]]:
-    """What is in the sequences that pretraining sees, and in those that are held out, with histograms of sizes.
+    """The counts of the sequences that pretraining sees, and of those that are held out, with histograms of sizes.
 
     Args:
         folder: of the stage BuildSequences.

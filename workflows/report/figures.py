@@ -115,7 +115,7 @@ def curves(
 
 
 def beside_baselines(runs: Mapping[str, Sequence[Mapping[str, Any]]], group: str) -> Figure:
-    """How many of the held-out entities the first place of LUKE and of each baseline gets right, by step."""
+    """The share of held-out entities that LUKE and each baseline get right at the first place, by step."""
     lines = runs.get("Pretrain", [])
     traces = []
     for name, (title, colour, dash) in COMPARED.items():

@@ -41,7 +41,7 @@ PUBLISHED = {
     "accuracy": {"AIDA-B": 95.0, "MSNBC": 96.3, "AQUAINT": 93.5, "ACE2004": 91.9, "CWEB": 78.9, "WIKI": 89.1},
 }
 
-# What is shown of a mention.
+# The outcomes for a mention.
 RIGHT, WRONG = "right", "wrong"
 MISSED = "missed"  # the gold document has a link here
 EXTRA = "extra"  # the gold document has no link here
@@ -116,7 +116,7 @@ def linked_documents(
 
 
 def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]:
-    """What is shown of a document.
+    """A document to read.
 
     Args:
         gold: `set`, `id`, `text` and `mentions` of `start`, `end`, `title` and, where they have them, `qid` and
@@ -162,7 +162,7 @@ def without_overlaps(places: Sequence[Place], *, preferred: Mapping[Place, Any])
 
 
 def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dict[str, Any]:
-    """What is shown of a mention.
+    """A mention of a document to read.
 
     Args:
         link: the answer, or None where the mention was not found.
@@ -194,7 +194,7 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
 
 
 def outcome(title: str | None, is_marked: bool, known: str | None) -> str:
-    """What became of a mention that got this title, as it is scored.
+    """The outcome for a mention that got this title, as it is scored.
 
     Args:
         title: None for no page.

@@ -1,4 +1,4 @@
-"""How training went, for the report: the records of the pretrainings, read from their folders."""
+"""The course of training, for the report: the records of the pretrainings, read from their folders."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ def pretraining(folder: str) -> dict[str, Any]:
 
 
 def answers(folder: str, tokenizer: "WordTokenizer", titles: Sequence[str]) -> list[Line]:
-    """What a pretrained model says of some held-out mentions, in words.
+    """The answers of a pretrained model to some held-out mentions, in words.
 
     Returns:
         For each the text `before` it, of it (`mention`) and `after` it, its `entity`, what the model `said` with which
@@ -74,7 +74,7 @@ def by_group(line: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def speed(folder: str) -> dict[str, Any]:
-    """How fast a pretraining was, which differs from run to run.
+    """The speed of a pretraining, which differs from run to run.
 
     A run that was broken off has done its last steps again: of each step the last line counts.
 

@@ -61,7 +61,7 @@ class QidSettings(PagesSettings):
 
     @property
     def has_qids(self) -> bool:
-        """Whether there are items to fetch."""
+        """Return whether there are items to fetch."""
         return is_wiki_name(self.dump) if self.page_props == AUTO else self.page_props != "none"
 
 
@@ -82,7 +82,7 @@ class PresetSettings:
 
     @property
     def named_preset(self) -> str:
-        """The preset that is meant."""
+        """The preset; auto by the base model."""
         by_default = "tiny" if self.base_model == SCRATCH else "base"
         return by_default if self.preset == AUTO else str(self.preset)
 
@@ -112,7 +112,7 @@ class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
 
 
 class HeldOutSettings:
-    """What tells the pages apart that pretraining never sees."""
+    """The pages that pretraining never sees."""
 
     held_out = parameters.Share(
         default=0.01, description="share of pages, by hash, that pretraining never sees"

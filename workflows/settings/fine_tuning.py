@@ -67,7 +67,7 @@ class TaskSettings(CellSettings):
 
 
 class WeightSettings:
-    """What is kept of a fine-tuning."""
+    """The files of a fine-tuning that are kept."""
 
     drop_weights = luigi.BoolParameter(description="keep scores and predictions, not the fine-tuned weights")
 

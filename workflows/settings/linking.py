@@ -1,4 +1,4 @@
-"""Entity linking: documents of one's own, documents and sentences of a dump, and what a linker is asked."""
+"""Entity linking: documents of one's own, documents and sentences of a dump, and the evaluation of a linker."""
 
 import luigi
 
@@ -54,7 +54,7 @@ class LinkingSettings(VocabularySettings):
 
 
 class EvaluationSettings(VocabularySettings, HeldOutSettings):
-    """What EvaluateLinking has beside Pretrain."""
+    """EvaluateLinking, beside Pretrain."""
 
     linking_documents = parameters.WholeNumber(
         least=1,

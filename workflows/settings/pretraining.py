@@ -1,4 +1,4 @@
-"""What is pretrained, and how."""
+"""The recipe of pretraining, and its computation."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def recipe_value(name: str) -> Any:
 
 
 class RecipeSettings:
-    """What is pretrained, and how: values over those of the preset."""
+    """The values of a recipe, over those of the preset."""
 
     recipe = luigi.Parameter(
         default="", description="TOML file of values of pretraining over the preset's; single ones go over it"
@@ -45,7 +45,7 @@ class RecipeSettings:
 
 
 class RunSettings:
-    """What pretraining and fine-tuning both have, in stages of pretraining."""
+    """The values of pretraining that fine-tuning has, too, by the same names."""
 
     learning_rate = recipe_value("learning_rate")
     batch_size = recipe_value("batch_size")
@@ -53,7 +53,7 @@ class RunSettings:
 
 
 class EntitySettings:
-    """What a recipe says of entities."""
+    """The values of a recipe for entities."""
 
     entity_head = recipe_value("entity_head")
     entity_start = recipe_value("entity_start")

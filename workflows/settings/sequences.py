@@ -60,6 +60,6 @@ class SequenceSettings(VocabularySettings, TokenizerSettings, HeldOutSettings):
 
     @property
     def named_max_words(self) -> int:
-        """The words of a sequence that are meant."""
+        """The words of a sequence; auto by the preset."""
         by_default = 64 if self.named_preset in AROUND_A_BASE else 512
         return by_default if self.max_words == AUTO else int(self.max_words)

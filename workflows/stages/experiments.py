@@ -93,7 +93,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
                 stage.check_needs()
 
     def is_current(self) -> bool:
-        """Whether every cell that can be done is done, and is what the records are of."""
+        """Return whether every cell that can be done is done, and is the one of the records."""
         if not super().is_current():
             return False
         done = {os.path.basename(stage.folder): stage for stage in self.stages()}
@@ -129,7 +129,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         )
 
     def record(self, cell: Cell, failures: dict[FineTuning, str]) -> dict[str, Any]:
-        """What came of a cell, as the report reads it."""
+        """The record of a cell, as the report reads it."""
         record: dict[str, Any] = dict(zip(("task", "variant", "seed"), _name(cell), strict=True))
         record |= {"state": "done", "reason": "", "folder": "", "data": {"name": "", "is_example": False}}
         record |= {"weights": {}, "preset": "", "configuration": {}, "metrics": {}}
@@ -146,9 +146,9 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return record | {key: cell.stage.read_json(name) for key, name in files.items()}
 
     def origin(self, stage: FineTuning) -> dict[str, Any]:
-        """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
+        """The data and the weights of a cell, so that nothing small is taken for the paper's."""
         given = stage.given_weights()
-        name = _shown(given, self.experiments) if os.path.isdir(given) else given
+        name = _display_name(given, self.experiments) if os.path.isdir(given) else given
         pretraining = stage.requires().get("Pretrain")
         own = f"{type(pretraining).__name__}, preset {self.named_preset}"
         if isinstance(pretraining, Pretraining) and (changes := pretraining.configuration.changes()):
@@ -156,7 +156,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return {
             "folder": os.path.basename(stage.folder),
             "data": {
-                "name": _shown(stage.data_folder(), self.experiments),
+                "name": _display_name(stage.data_folder(), self.experiments),
                 "is_example": not stage.sources().path,
             },
             "weights": {
@@ -169,7 +169,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """What the last run wrote of its cells."""
+        """The records of the last run's cells."""
         found: list[dict[str, Any]] = self.read_json(EXPERIMENTS)["cells"]
         return found
 
@@ -184,7 +184,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return int(self.manifest().facts["failed"])
 
 
-def _shown(folder: str, experiments: str) -> str:
+def _display_name(folder: str, experiments: str) -> str:
     """A folder relative to the file --experiments where it is inside its folder; elsewhere its own name alone."""
     relative = os.path.relpath(folder, os.path.dirname(os.path.abspath(experiments)))
     is_below = experiments and not relative.startswith(os.pardir)

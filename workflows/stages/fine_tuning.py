@@ -54,10 +54,10 @@ class FineTuning(WeightSettings, TaskStage):
             preset=self.preset_name(),
             changes={**self.setting(), "patience": self.patience, **self.computing()},
             device=devices.torch_device(self.device),
-            negative_label=self.the_negative_label(),
-            tag_column=self.the_tag_column(),
+            negative_label=self.label_of_no_relation(),
+            tag_column=self.column_of_tags(),
             mentions=self.mentions_folder(),
-            allow_no_predictions=self._may_be_silent(),
+            allow_no_predictions=self._allows_no_predictions(),
             keeps_weights=not self.drop_weights,
             progress=terminal.on_terminal(),
         )

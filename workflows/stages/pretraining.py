@@ -21,7 +21,7 @@ from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
 
-# What a pretraining says of itself in a line, of all its figures.
+# The figures of a pretraining that its line shows.
 HEADLINE = (
     "step",
     "masked_word_loss",
@@ -36,7 +36,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
     """A stage whose work is done by torch, in a local folder."""
 
     def process_resources(self) -> dict[str, int]:
-        """What luigid gives to one run at a time, unless its configuration says more."""
+        """The resources that luigid gives to one run at a time, unless its configuration says more."""
         return {} if self.device == "cpu" else {"gpu": 1}
 
     def check_needs(self) -> None:
@@ -59,7 +59,7 @@ class TorchStage(PretrainingSettings, TokenizedStage):
 
 
 class Pretraining(RunSettings, TorchStage):
-    """What the two pretrainings share."""
+    """A pretraining, with or without entities."""
 
     VERSION = 12
     KEEPS = "unfinished"  # checkpoints
@@ -70,7 +70,7 @@ class Pretraining(RunSettings, TorchStage):
 
     @functools.cached_property
     def configuration(self) -> Configuration:
-        """What is pretrained. Raises: ValueError for a recipe that cannot be."""
+        """The model and the recipe of the pretraining. Raises: ValueError for a recipe that is impossible."""
         said = {name: getattr(self, name) for name in (*FLAGS, "precision") if hasattr(self, name)}
         flags = {name: value for name, value in said.items() if value != AUTO}
         flags |= {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
@@ -145,7 +145,7 @@ class Pretrain(LukeSettings, Pretraining):
         return super().requires() | self.cloned(ResolveLinks, BuildMentionTable) | self.tokenizer_requires()
 
     def has_released_head(self) -> bool:
-        """Whether the entity head is that of the public checkpoints, the only one that transformers' LUKE has."""
+        """Return whether the entity head is that of the public checkpoints: transformers' LUKE has no other."""
         return bool(self.configuration.sizes["entity_head"] != "paper")
 
     def commonest(self) -> Path:
@@ -194,7 +194,7 @@ class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
         return {"tokenizer": self.tokenizer_identity(), **self.values("lite")}
 
     def figures(self) -> dict[str, Any]:
-        """What the model card says of the corpus."""
+        """The figures of the corpus for the model card."""
         from pipeline.sequences.shards import STATISTICS
 
         facts = self.clone(FetchDump).manifest().facts
@@ -228,12 +228,12 @@ class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
 
 
 def base_model_name(name: str) -> str:
-    """A base model as people are told it: the last part of a folder, or the name."""
+    """The name of a base model in the report: the last part of a folder, or the name at Hugging Face."""
     return os.path.basename(os.path.normpath(name)) if os.path.isdir(name) else name
 
 
 def base_model_identity(name: str, parameter: str) -> Any:
-    """What tells one base model from another: the content of a folder, or the revision at Hugging Face."""
+    """The identity of a base model: the content of a folder, or the revision at Hugging Face."""
     if name == SCRATCH:
         return name
     if os.path.isdir(name):

@@ -1,4 +1,4 @@
-"""The report: what went in, what each stage kept and dropped, how training went, what came out."""
+"""The report on the dump, each stage's rows and drops, training and results."""
 
 import json
 import os
@@ -71,7 +71,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
         return {"setting": self.setting()}
 
     def setting(self) -> dict[str, Any]:
-        """What of the settings the report names: those of a pretraining where it shows one."""
+        """The settings that the report names: those of a pretraining where it shows one."""
         stages = self.requires()
         own = [stage for name in PRETRAININGS if isinstance(stage := stages.get(name), Pretraining)]
         if not own:
@@ -198,7 +198,7 @@ class RunAll(RunExperiments):
 
 
 def answers_of(pretrain: Stage) -> list[dict[str, Any]]:
-    """What a pretrained LUKE says of some held-out mentions."""
+    """The answers of a pretrained LUKE to some held-out mentions."""
     from pipeline.sequences.tokenizer import WordTokenizer
 
     assert isinstance(pretrain, Pretrain)

@@ -63,7 +63,7 @@ class TokenizedStage(TokenizerSettings, CorpusStage):
         return storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
 
     def tokenizer_identity(self) -> dict[str, str]:
-        """What each file of a given tokenizer holds: its SHA-256, or the revision at Hugging Face.
+        """The identity of each file of a given tokenizer: its SHA-256, or the revision at Hugging Face.
 
         A trained one counts as an upstream stage.
         """
@@ -97,7 +97,7 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
         self.limits()
 
     def _annotated(self) -> storage.Manifest:
-        """What LinkDocuments has left. Raises: ValueError for a folder of another stage."""
+        """The manifest of --annotated. Raises: ValueError for a folder of another stage than LinkDocuments."""
         return given_manifest("--annotated", self.annotated, "LinkDocuments")
 
     def texts(self) -> tuple[list[str], int, str]:

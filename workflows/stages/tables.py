@@ -27,7 +27,7 @@ class SparkStage(SparkSettings, CorpusStage):
     priority = 10  # before Beam's and torch's stages, so that one session serves them all
 
     def process_resources(self) -> dict[str, int]:
-        """What luigid gives to one run at a time, unless its configuration says more."""
+        """The resources that luigid gives to one run at a time, unless its configuration says more."""
         return {"spark": 1}
 
     def check_needs(self) -> None:
@@ -40,7 +40,7 @@ class SparkStage(SparkSettings, CorpusStage):
             super().run()
 
     def job(self) -> "SparkJob":
-        """What the algorithm is given; what an earlier attempt left unfinished is removed.
+        """The input of the algorithm. The unfinished files of an earlier attempt are removed.
 
         Raises:
             ValueError: there is no room for the work.
@@ -111,7 +111,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
         return VOCAB_SIZES[self.named_preset] if self.vocab_size == AUTO else int(self.vocab_size)
 
     def takes_missing_pages(self) -> bool:
-        """Whether titles without a page can be entities; the demo's 206 pages link to few of each other."""
+        """Return whether titles without a page can be entities. The demo's 206 pages link to few of each other."""
         is_demo = self.missing_pages == AUTO and self.dump == "demo" and self.profile == "fixed"
         return self.missing_pages == "in" or is_demo
 
@@ -169,7 +169,7 @@ class BuildMentionTable(VocabularySettings, SparkStage):
 
 
 class BuildContexts(HeldOutSettings, SparkStage):
-    """What tells what each title is about: words of its page and around links to it, and pages that name it."""
+    """The contexts of each title: words of its page and around links to it, and pages that name it."""
 
     FOLDER = "contexts"
     VERSION = 2

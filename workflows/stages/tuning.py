@@ -69,7 +69,7 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
         if not finished:
             raise ValueError(f"all {len(rows)} fine-tunings failed, the first: {rows[0]['failed']}")
         best = max(finished, key=lambda row: row[f"dev_{metric}"])
-        if not best[f"dev_{metric}"] and not self._may_be_silent():
+        if not best[f"dev_{metric}"] and not self._allows_no_predictions():
             raise ValueError(
                 f"{self.task}, variant {self.variant}: no setting has any {metric} on dev, and none is the best; try "
                 "higher --learning-rates or --epoch-counts, or allow it (--allow-no-predictions)"

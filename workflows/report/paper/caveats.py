@@ -1,4 +1,4 @@
-"""What results of ours were made with, and what sets them apart from the paper's.
+"""The origins of our results, and their differences from the paper's.
 
 Three degrees, by the caveats of a result:
 
@@ -23,7 +23,7 @@ DONE = "done"
 STATES = (DONE, "failed", "no data", "no weights")
 TUNED = "tuned"
 SEARCHED = ("Learning rate", "Batch size", "Training epochs", "Patience")
-"""What a search on dev sets, as the paper's did: with the preset TUNED it need not be what the paper's found."""
+"""The settings that a search on dev chooses: with the preset TUNED they need not be those that the paper's found."""
 EXAMPLE_DATA, TINY_SIZE = "example data", "tiny model"
 OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS = "other data", "other model size", "other hyper-parameters"
 NO_ENTITIES = "no entities of Wikipedia"
@@ -51,7 +51,7 @@ class Caveat(NamedTuple):
 
 @dataclass(frozen=True)
 class Origin:
-    """What the results of a variant on a task were made with; `dataset` is the paper's name of the task's data.
+    """The origin of the results of a variant on a task; `dataset` is the paper's name of the task's data.
 
     `problems` are the seeds without a result, each with the reason.
     """
@@ -70,7 +70,7 @@ class Origin:
 
     @property
     def has_difference(self) -> bool:
-        """Whether the paper's figure may be subtracted."""
+        """Return whether the paper's figure may be subtracted."""
         return not set(NO_DIFFERENCE) & {*self.marks}
 
     @property
@@ -116,8 +116,8 @@ def marks_of(origins: Sequence[Origin]) -> tuple[str, ...]:
     )
 
 
-def meaning_of(marks: Sequence[str]) -> str:
-    """What marks mean, to be read before the figures: those that say nothing are told from those that are unlike."""
+def meaning(marks: Sequence[str]) -> str:
+    """The meaning of marks, to be read before the figures: some figures say nothing, and others are unlike."""
     unlike = [mark for mark in marks if mark not in (EXAMPLE_DATA, TINY_SIZE)]
     either = " or ".join(f'"{mark}"' for mark in unlike)
     sentences = {

@@ -1,4 +1,4 @@
-"""Our results beside the paper's: what the report's tables show, as data; pure functions of experiments.json.
+"""Our results beside the paper's: the report's tables as data; pure functions of experiments.json.
 
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
@@ -20,7 +20,7 @@ from workflows.report.paper.caveats import (
     Cell,
     Origin,
     marks_of,
-    meaning_of,
+    meaning,
     origin_of,
 )
 from workflows.report.paper.experiments import Experiment, experiment
@@ -43,7 +43,7 @@ CHOICE_NOTE = (
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """What the paper prints in a cell, in percent, None where it has "-"; `is_best` where it prints it bold."""
+    """The figure that the paper prints, in percent, None where it has "-"; `is_best` where it prints it bold."""
 
     percent: float | None
     is_best: bool
@@ -106,12 +106,12 @@ class OurRow:
 
     @property
     def has_results(self) -> bool:
-        """Whether this row has a figure."""
+        """Return whether this row has a figure."""
         return any(figure.mean is not None for figure in self.figures)
 
     @property
     def has_bests(self) -> bool:
-        """Whether a figure has two seeds or more."""
+        """Return whether a figure has two seeds or more."""
         return any(figure.best is not None for figure in self.figures)
 
     @property
@@ -123,7 +123,7 @@ class OurRow:
 
     @property
     def is_problem(self) -> bool:
-        """Whether a figure is missing, or has not all its seeds."""
+        """Return whether a figure is missing, or lacks seeds."""
         return any(figure.is_problem for figure in self.figures)
 
 
@@ -164,7 +164,7 @@ def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None)
     ours = [row.ours for table in results for row in table.rows if row.ours]
     marks = dict.fromkeys(mark for row in ours for origin in row.origins for mark in origin.marks)
     return Compared(
-        caveat=meaning_of([*marks]),
+        caveat=meaning([*marks]),
         notes=(NOTE, PROBLEM_NOTE) if any(row.is_problem for row in ours) else (NOTE,),
         results=results,
         settings=setting_tables(cells, pretraining or {}),

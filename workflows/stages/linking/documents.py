@@ -33,7 +33,7 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         return os.path.abspath(self.mentions) if self.mentions else self.clone(BuildMentionTable).folder
 
     def bytes_parameters(self) -> dict[str, Any]:
-        """What every file of the documents and of the model holds decides the bytes, as what else is given does."""
+        """The content of every file of the documents and of the model, and of all others that are given."""
         given: dict[str, Any] = {}
         if self.contexts:
             given["contexts"] = storage.manifest_sha256(self.contexts)

@@ -1,4 +1,4 @@
-"""How well the pretrained model links."""
+"""The evaluation of the pretrained model on entity linking."""
 
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ SCORES = "scores.json"
 
 
 class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage):
-    """How well the pretrained model links the mentions of held-out pages, and of annotated documents of one's own.
+    """The evaluation of the pretrained model on mentions of held-out pages, and of annotated documents of one's own.
 
     `scores.json` has the figures of four methods: the commonest page (`prior`), that and the words of the document
     (`contexts`), both and the model with each mention for itself (`local`), and with one mention answered after the
-    other (`global`), whose answers are kept. Held-out pages that are not asked choose a calibration for each.
+    other (`global`), whose answers are kept. Other held-out pages choose a calibration for each.
     The model is the exported one, so that they are for it; one that cannot be exported is taken as it was pretrained.
     """
 
@@ -36,7 +36,7 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
         return stages | {type(model).__name__: model} | self.tokenizer_requires()
 
     def model_stage(self) -> Pretrain | ExportHuggingFace:
-        """What makes the model."""
+        """The stage that makes the model."""
         pretrain = self.clone(Pretrain)
         return self.clone(ExportHuggingFace, lite=False) if pretrain.has_released_head() else pretrain
 
