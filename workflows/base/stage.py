@@ -295,3 +295,14 @@ def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
         return storage.read_manifest(folder, stage)
     except ValueError as error:
         raise ValueError(f"{flag} {error}") from None
+
+
+def file_digest(path: str) -> str:
+    """The SHA-256 of a file, read once for each size and time of its last change."""
+    status = os.stat(path)
+    return _sha256(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _sha256(path: str, size: int, changed: int) -> str:
+    return storage.file_sha256(path)

@@ -14,7 +14,7 @@ from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.stage import RUN_RECORD, Result, Stage
+from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest
 from workflows.engines import devices, hub, spark
 from workflows.settings.pretraining import LukeSettings, PretrainingSettings, RunSettings
 from workflows.stages.pages import FetchDump
@@ -247,12 +247,7 @@ def folder_identity(folder: str, parameter: str) -> dict[str, str]:
         raise ValueError(f"{parameter} {folder}: no such folder")
     unhashed = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
     return {
-        path.name: _sha256(str(path), path.stat().st_mtime_ns)
+        path.name: file_digest(str(path))
         for path in sorted(Path(folder).iterdir())
         if path.is_file() and not path.name.startswith(".") and path.name not in unhashed
     }
-
-
-@functools.cache
-def _sha256(path: str, mtime_ns: int) -> str:
-    return storage.file_sha256(path)

@@ -2,14 +2,14 @@
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.stage import RUN_RECORD, Result, Stage, given_manifest
+from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest, given_manifest
 from workflows.engines import beam
 from workflows.engines.disk import Need
 from workflows.settings.corpus import HeldOutSettings, VocabularySettings
@@ -67,16 +67,15 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             raise ValueError(
                 "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
             )
-        if self.mentions:
-            given_manifest("--mentions", self.mentions, "BuildMentionTable")
+        for name, stage in (("mentions", "BuildMentionTable"), ("contexts", "BuildContexts")):
+            if folder := getattr(self, name):
+                given_manifest(f"--{name}", folder, stage)
         if self.model and not os.path.isdir(self.model):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
         if self.ner:
             check_ner(self.ner)
-        if self.contexts:
-            given_manifest("--contexts", self.contexts, "BuildContexts")
         if self.calibration and not os.path.isfile(self.calibration):
             raise ValueError(
                 f"--calibration {self.calibration}: no such file; wanted one that calibrate wrote"
@@ -157,22 +156,12 @@ def check_ner(folder: str) -> None:
 def model_digests(folder: str) -> dict[str, str]:
     """The SHA-256 of each file of a model; of a stage's folder without those that tell when and where it ran."""
     names = (name for name in storage.list_files(folder) if name not in (RUN_RECORD, storage.KEY))
-    return _digests(folder, [*names])
+    return _digests(folder, names)
 
 
-def _digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+def _digests(folder: str, names: Iterable[str]) -> dict[str, str]:
     """The SHA-256 of each of a folder's files."""
-    found = {}
-    for name in names:
-        status = os.stat(path := storage.join(folder, name))
-        found[name] = _sha256(path, status.st_size, status.st_mtime_ns)
-    return found
-
-
-@functools.cache
-def _sha256(path: str, size: int, changed: int) -> str:
-    """The SHA-256 of a file, read once for each size and time of its last change."""
-    return storage.file_sha256(path)
+    return {name: file_digest(storage.join(folder, name)) for name in names}
 
 
 def documents_identity(path: str, flag: str) -> list[str]:
