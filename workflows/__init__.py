@@ -1,11 +1,11 @@
 """Luigi stages from a Wikipedia dump to a LUKE model and a report: `luigi --module workflows RunAll`.
 
-stages    what each stage requires, which parameters change its bytes, and whose work it calls
-base      what every stage is made of
+stages    each stage: its inputs, the parameters that change its bytes, and its work
+base      the parts of every stage
 settings  parameters by concern
 engines   Beam, Spark, devices, processes
 report    the report's pages
-planning  what a run will take
+planning  the time and the space of a run
 """
 
 import sys

@@ -15,7 +15,6 @@ from benchmarks.corpus.corpus import Runs
 from benchmarks.harness.workloads import Record
 from workflows.planning.plan import Cost, work_seconds
 
-
 # What each stage's work grows with; the tokenizer's sample does not grow with the dump.
 DRIVER_OF = {
     "FetchDump": "file",

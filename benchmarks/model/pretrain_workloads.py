@@ -16,7 +16,7 @@ from model.data.shards import Corpus
 from model.luke.config import preset
 from model.luke.heads import LukeForPretraining
 from model.pretraining.loader import Loader, MicroBatch
-from model.pretraining.phases import to_device, prepare
+from model.pretraining.phases import prepare, to_device
 from model.pretraining.recipes import PAPER_RECIPE, Recipe
 from model.pretraining.throughput import Work, matrix_rate, synchronize, training_flops, work_of
 from model.training.loop import fit

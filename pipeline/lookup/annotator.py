@@ -151,7 +151,7 @@ class Annotator:
         return _sense(mention, next(each for each in mention.candidates if each.title == title))
 
     def _mention(self, name: str) -> Mention | None:
-        """What the table has of a name that is a link often enough; it lacks those below --min-links."""
+        """The row of a name that is a link often enough."""
         mention = self.table.get(name)
         return mention if mention and mention.link_probability >= self.min_link_probability else None
 

@@ -1,7 +1,7 @@
 """The entity vocabulary: which pages the model knows as entities, their ids, and every title that leads to them."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,19 +53,15 @@ class EntityVocab:
         return storage.digest(self.titles)
 
     @classmethod
-    def rank(
-        cls, counts: Iterable[tuple[str, int, int]], size: int, forced: Collection[str] = ()
-    ) -> "EntityVocab":
+    def rank(cls, counts: Iterable[tuple[str, int, int]], size: int) -> "EntityVocab":
         """The most linked entities, ties by title in code points.
 
         Args:
             counts: (title, link count, page id) of each candidate, in any order.
             size: entities of the vocabulary, the three special ones included.
-            forced: titles among the candidates that are taken however rarely they are linked.
         """
-        ranked = sorted(counts, key=lambda row: (row[0] not in forced, -row[1], row[0]))
-        chosen = sorted(ranked[: size - len(SPECIAL_ENTITIES)], key=lambda row: (-row[1], row[0]))
-        rows = [(title, 0, -1) for title in SPECIAL_ENTITIES] + chosen
+        ranked = sorted(counts, key=lambda row: (-row[1], row[0]))
+        rows = [(title, 0, -1) for title in SPECIAL_ENTITIES] + ranked[: size - len(SPECIAL_ENTITIES)]
         titles, link_counts, page_ids = zip(*rows, strict=True)
         return cls(titles, link_counts, page_ids)
 
@@ -204,18 +200,6 @@ _READERS: Mapping[str, Callable[[str, str | None], Iterator[Entry]]] = {
     "jsonl": _read_jsonl,
     "json": _read_json,
 }
-
-
-def read_titles(path: str) -> list[str]:
-    """The titles of a white list: one a line, in UTF-8; empty lines are none.
-
-    Raises:
-        ValueError: there is no such file, or it is no text.
-    """
-    try:
-        return [title for line in _lines(path) if (title := line.strip())]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not to be read as a list of titles ({error}); wanted one a line") from None
 
 
 class Aliases(TextMap):

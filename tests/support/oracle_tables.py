@@ -5,7 +5,6 @@ Dictionaries and loops over the extracted pages, written from what the documents
 ``oracle_sequences`` goes on from here.
 """
 
-import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -115,24 +114,17 @@ def build_vocab(
     titles: Mapping[str, Row],
     *,
     size: int,
-    min_count: int = 1,
-    white_list: Collection[str] = (),
-    disambiguation: str = "in",
     missing_pages: str = "auto",
     elsewhere: Collection[str] = (),
 ) -> list[Row]:
     """The special entities, then existing articles by falling link count, ties by title.
 
-    The articles that titles of the white list end at take their places first, however rarely they are linked,
-    also where ``disambiguation`` is "out". Where ``missing_pages`` is "in", linked titles without a page count, too,
-    but for those with a prefix of ``elsewhere``.
+    Where ``missing_pages`` is "in", linked titles without a page count, too, but for those with a prefix of
+    ``elsewhere``.
     """
     page_ids: dict[str, int] = {}
     for page in pages.pages:
         page_ids[page["title"]] = min(page["page_id"], page_ids.get(page["title"], page["page_id"]))
-    unwanted = {
-        page["title"] for page in pages.pages if page["is_disambiguation"] and disambiguation == "out"
-    }
     ends = [(title, status) for _, title, status in _links(pages.paragraphs, titles) if status != "loop"]
     if missing_pages == "in":
         absent = {title for title, status in ends if status == "missing"}
@@ -142,22 +134,11 @@ def build_vocab(
             if ":" not in title or title.split(":")[0].lower() not in elsewhere
         )
     counts = Counter(title for title, _ in ends if title in page_ids)
-    forced = {follow(_plain_title(title), titles)[0] for title in white_list} & page_ids.keys()
-    others = {title for title in counts if counts[title] >= min_count} - unwanted - forced
-
-    def ranked(some: Iterable[str]) -> list[str]:
-        return sorted(some, key=lambda title: (-counts[title], title))
-
-    chosen = ranked([*ranked(forced), *ranked(others)][: size - len(SPECIAL_ENTITIES)])
+    chosen = sorted(counts, key=lambda title: (-counts[title], title))[: size - len(SPECIAL_ENTITIES)]
     rows = [(title, 0, -1) for title in SPECIAL_ENTITIES]
     rows += [(title, counts[title], page_ids[title]) for title in chosen]
     names = ("entity_id", "title", "link_count", "page_id")
     return [dict(zip(names, (number, *row), strict=True)) for number, row in enumerate(rows)]
-
-
-def _plain_title(text: str) -> str:
-    text = re.sub(r"[\s_]+", " ", text).strip().removeprefix(":").partition("#")[0].strip()
-    return text[:1].upper() + text[1:]
 
 
 def entity_ids(vocab: Iterable[Row]) -> dict[str, int]:
@@ -207,12 +188,12 @@ def fold(text: str) -> str:
     return "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
 
 
-def mention_of(anchor: str, profile: str, max_characters: int) -> str:
+def mention_of(anchor: str, profile: str) -> str:
     """The mention that an anchor counts for; empty for none."""
     if profile == "paper":
         folded = fold(anchor).strip()
         return folded if len(folded.split()) <= MAX_PAPER_TOKENS else ""
-    return anchor if anchor.strip() and len(anchor) <= max_characters else ""
+    return anchor if anchor.strip() and len(anchor) <= 100 else ""
 
 
 class NameFinder:
@@ -259,21 +240,13 @@ def _pages_with(pages: Pages, names: set[str]) -> Counter[str]:
     return Counter(name for _, name in found)
 
 
-def mention_table(
-    pages: Pages,
-    titles: Mapping[str, Row],
-    vocab: Iterable[Row],
-    profile: str,
-    *,
-    min_links: int = 1,
-    max_mention_characters: int = 100,
-) -> list[Row]:
+def mention_table(pages: Pages, titles: Mapping[str, Row], vocab: Iterable[Row], profile: str) -> list[Row]:
     """The rows by mention, then title."""
     links: dict[str, Counter[str]] = defaultdict(Counter)
     for anchor, title, _ in _links(pages.paragraphs, titles):
-        if mention := mention_of(anchor, profile, max_mention_characters):
+        if mention := mention_of(anchor, profile):
             links[mention][title] += 1
-    names = {mention for mention, counts in links.items() if counts.total() >= min_links}
+    names = set(links)
     occurrences = (_pages_with if profile == "paper" else _occurrences)(pages, names)
     ids = entity_ids(vocab)
     return [
@@ -288,14 +261,12 @@ def mention_table(
     ]  # fmt: skip
 
 
-def page_names(
-    pages: Pages, titles: Mapping[str, Row], profile: str, *, max_mention_characters: int = 100
-) -> list[Row]:
+def page_names(pages: Pages, titles: Mapping[str, Row], profile: str) -> list[Row]:
     """The names of each page that link to one title only, and how many link to several, by page."""
     targets: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for row in pages.paragraphs:
         for anchor, title, _ in _links([row], titles):
-            if mention := mention_of(anchor, profile, max_mention_characters):
+            if mention := mention_of(anchor, profile):
                 targets[row["page_id"]][mention].add(title)
     rows = []
     for page in sorted(pages.pages, key=lambda page: page["title"]):

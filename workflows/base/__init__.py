@@ -1,4 +1,4 @@
-"""What every stage is made of.
+"""The parts of every stage.
 
 stage            a Luigi task whose output is a manifest
 parameters       values and errors

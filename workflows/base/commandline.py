@@ -1,4 +1,4 @@
-"""What `luigi --module workflows ...` needs before Luigi takes over: defaults, logging, and a checked command line.
+"""Preparations of `luigi --module workflows ...` before Luigi takes over: defaults, logging, a checked command line.
 
 Luigi alone waits for a server that nobody started, exits with 0 when a stage failed, takes abbreviated parameters,
 and answers a wrong value with a traceback.
@@ -39,7 +39,7 @@ _DEFAULTS = {
 
 
 def is_luigi_command() -> bool:
-    """Whether this process is the `luigi` command with our module, not a program that imports us."""
+    """Return whether this process is the `luigi` command with our module, not a program that imports us."""
     program = os.path.basename(sys.argv[0])
     return (
         program in ("luigi", "luigi.exe") or sys.argv[0].endswith("luigi/__main__.py")
@@ -119,7 +119,7 @@ def check(arguments: list[str]) -> luigi.Task:
     for flag in flags:
         if flag not in known:
             raise ValueError(
-                f"{flag}: {stage} has no such parameter{_hint(flag, stage, known)}; "
+                f"{flag}: {stage} has no such parameter{_hint(flag, known)}; "
                 f"see luigi --module workflows {stage} --help"
             )
     with CmdlineParser.global_instance(arguments, allow_override=True) as parser:
@@ -129,12 +129,11 @@ def check(arguments: list[str]) -> luigi.Task:
     return root
 
 
-def _hint(flag: str, stage: str, known: Sequence[str]) -> str:
-    """What a user may have meant by a flag that the stage has not: another stage, or another flag."""
-    task: type[luigi.Task] = Register.get_task_cls(stage)
-    if issubclass(task, Step) and flag in task.ELSEWHERE:
-        return f"; run {task.ELSEWHERE[flag]} instead"
-    stages = [name for name in _stages() if flag in _own_flags(name)]
+def _hint(flag: str, known: Sequence[str]) -> str:
+    """A hint for a flag that the stage lacks: another stage, or another flag."""
+    stages = [
+        name for name in _stages() if flag in map(_flag, Register.get_task_cls(name).get_param_names(True))
+    ]
     return _similar(flag, known) + (f"; it is one of {', '.join(stages)}" if stages else "")
 
 
@@ -146,7 +145,11 @@ def _similar(word: str, known: Sequence[str]) -> str:
 
 def _flags_and_stage(arguments: list[str]) -> tuple[list[str], str]:
     """The flags of a command line without their values, and the stage that it names."""
-    parameters = _all_flags()
+    parameters = [
+        (_flag(each), parameter)
+        for stage, is_short, name, parameter in Register.get_all_params()
+        for each in {name, name if is_short else f"{stage}_{name}"}
+    ]
     switches = {flag for flag, parameter in parameters if _is_switch(parameter)}
     may_be_empty = {flag for flag, parameter in parameters if parameter._default == ""}
     flags, words = [], []
@@ -185,38 +188,29 @@ def _stages() -> list[str]:
 
 
 def _can_run(task: type[Step]) -> bool:
-    """Whether it is no base of others alone."""
+    """Return whether it is no base of others alone."""
     is_whole = hasattr(task, "FOLDER") or issubclass(task, luigi.WrapperTask) or not task.__subclasses__()
     return is_whole and not inspect.isabstract(task)
 
 
-def _own_flags(stage: str) -> list[str]:
-    return ["--" + name.replace("_", "-") for name in Register.get_task_cls(stage).get_param_names(True)]
-
-
-def _all_flags() -> list[tuple[str, luigi.Parameter[Any]]]:
-    """Every flag as Luigi names it."""
-    flags = []
-    for stage, without_section, name, parameter in Register.get_all_params():
-        names = {name if without_section else f"{stage}_{name}", name}
-        flags += [("--" + each.replace("_", "-"), parameter) for each in names]
-    return flags
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _is_switch(parameter: luigi.Parameter[Any]) -> bool:
-    """Whether no value follows."""
+    """Return whether no value follows."""
     return isinstance(parameter, luigi.BoolParameter) and parameter.parsing == "implicit"
 
 
 def _known_flags(stage: str) -> list[str]:
     """The flags of a stage and of Luigi itself. Those of another stage do not reach every place where it is made."""
-    known = []
-    for owner, without_section, name, _ in Register.get_all_params():
+    known: set[str] = set()
+    for owner, is_short, name, _ in Register.get_all_params():
         if owner == stage or issubclass(Register.get_task_cls(owner), luigi.Config):
-            known.append("--" + (name if without_section else f"{owner}_{name}").replace("_", "-"))
+            known.add(_flag(name if is_short else f"{owner}_{name}"))
         if owner == stage:
-            known.append("--" + name.replace("_", "-"))
-    return sorted(set(known))
+            known.add(_flag(name))
+    return sorted(known)
 
 
 class _OneLine(logging.Filter):

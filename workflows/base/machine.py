@@ -1,4 +1,4 @@
-"""What of the machine this process may use: processors and memory within the limits of its container."""
+"""The processors and the memory that this process may use, within the limits of its container."""
 
 import math
 import os

@@ -9,20 +9,10 @@ from typing import Any
 import luigi
 
 AUTO = "auto"
-_UNITS = {
-    "": 1,
-    "B": 1,
-    "KIB": 1 << 10,
-    "MIB": 1 << 20,
-    "GIB": 1 << 30,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-}
 
 
-class Worded(luigi.Parameter[Any]):
-    """Checks every value, from the command line or from Python, and words the error.
+class Checked(luigi.Parameter[Any]):
+    """A parameter that checks every value, from the command line or from Python, and says what is wanted.
 
     Args:
         wanted: what a value has to be.
@@ -59,15 +49,15 @@ class Worded(luigi.Parameter[Any]):
         return (self._attribute_name or "value").replace("_", "-")
 
 
-class WholeNumber(Worded, luigi.NumericalParameter[Any]):
-    """A whole number, `least` or more; `note` says what it is made up of."""
+class WholeNumber(Checked, luigi.NumericalParameter[Any]):
+    """A whole number, `least` or more."""
 
-    def __init__(self, *, least: int = 0, note: str = "", **options: Any) -> None:
-        wanted = f"a whole number, {least} or more{note}"
+    def __init__(self, *, least: int = 0, **options: Any) -> None:
+        wanted = f"a whole number, {least} or more"
         super().__init__(wanted, var_type=int, min_value=least, max_value=math.inf, **options)
 
 
-class PositiveNumber(Worded, luigi.NumericalParameter[Any]):
+class PositiveNumber(Checked, luigi.NumericalParameter[Any]):
     """A number above 0."""
 
     def __init__(self, **options: Any) -> None:
@@ -75,14 +65,7 @@ class PositiveNumber(Worded, luigi.NumericalParameter[Any]):
         super().__init__("a number above 0, as 1e-5", var_type=float, **bounds, **options)
 
 
-class Weight(Worded, luigi.NumericalParameter[Any]):
-    """A number, 0 or more."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__("a number, 0 or more", var_type=float, min_value=0, max_value=math.inf, **options)
-
-
-class Share(Worded, luigi.NumericalParameter[Any]):
+class Share(Checked, luigi.NumericalParameter[Any]):
     """A number from 0 to 1."""
 
     def __init__(self, **options: Any) -> None:
@@ -90,7 +73,7 @@ class Share(Worded, luigi.NumericalParameter[Any]):
         super().__init__("a share between 0 and 1", var_type=float, **bounds, **options)
 
 
-class OneOf(Worded, luigi.ChoiceParameter[Any]):
+class OneOf(Checked, luigi.ChoiceParameter[Any]):
     """One of a few words."""
 
     def __init__(self, *choices: str, description: str = "", **options: Any) -> None:
@@ -101,7 +84,7 @@ class OneOf(Worded, luigi.ChoiceParameter[Any]):
         return luigi.ChoiceParameter.normalize(self, text)
 
 
-class Matching(Worded):
+class Matching(Checked):
     """A text that matches a regular expression."""
 
     def __init__(self, pattern: str, wanted: str, **options: Any) -> None:
@@ -121,24 +104,24 @@ class Text(Matching):
         super().__init__(".+", "a value that is not empty", **options)
 
 
-class Size(Worded):
+class Size(Checked):
     """Bytes, with or without a unit."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__("a size of 4096 bytes or more as 1000000, 256KiB or 4MiB", **options)
 
     def convert(self, text: str) -> int:
-        match = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text)
-        size = int(match[1]) * _UNITS.get(match[2].upper(), 0) if match else 0
+        match = re.fullmatch(r"(\d+)\s*(?:([KMG])(I?)B|B?)", text.upper())
+        size = int(match[1]) * (1024 if match[3] else 1000) ** " KMG".index(match[2] or " ") if match else 0
         if size < 4096:
             raise ValueError(text)
         return size
 
 
-class ListOf(Worded):
+class ListOf(Checked):
     """Values of another parameter, each once unless it `repeats`, with commas between them; a tuple."""
 
-    def __init__(self, item: Worded, *, repeats: bool = False, **options: Any) -> None:
+    def __init__(self, item: Checked, *, repeats: bool = False, **options: Any) -> None:
         each_once = "" if repeats else ", each once"
         super().__init__(f"{item.wanted}; several with commas between them{each_once}", **options)
         self._item = item
@@ -157,7 +140,7 @@ class ListOf(Worded):
         return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-class Pairs(Worded):
+class Pairs(Checked):
     """NAME=VALUE, with names that match a regular expression; the flag may be repeated. A tuple of such texts."""
 
     def __init__(self, names: str, wanted: str, **options: Any) -> None:

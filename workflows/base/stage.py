@@ -38,7 +38,7 @@ class ManifestTarget(luigi.Target):
 
 
 class Step(luigi.Task):
-    """What a command can name: a stage, or several of them together."""
+    """A stage, or several of them together: a command names one."""
 
     workdir = parameters.Matching(
         r"(?!.*://).+",
@@ -48,12 +48,9 @@ class Step(luigi.Task):
         "the same path",
     )
 
-    # A flag that it has not -> the step to run instead.
-    ELSEWHERE: ClassVar[Mapping[str, str]] = {}
-
     @property
     def title(self) -> str:
-        """What tells the step from others of a run, for people."""
+        """The name of the step in a run, for people."""
         return type(self).__name__
 
     @property
@@ -81,7 +78,7 @@ class Step(luigi.Task):
         return list(found.values())
 
     def check_machine(self) -> None:
-        """Find out before anything runs whether what the step and its upstream stages need is there.
+        """Check before anything runs that the needs of the step and its upstream stages are met.
 
         Raises:
             ValueError: the dump, the work directory or its locks, Java, the tokenizer, the model or the device is not.
@@ -95,10 +92,6 @@ class Step(luigi.Task):
             ) from None
         for stage in self.upstream():
             stage.check()
-
-    def on_failure(self, exception: BaseException) -> str:
-        """One line for what the user can correct; Luigi keeps it for its summary."""
-        return f"{type(self).__name__}: {exception}"
 
 
 class Stage(Step):
@@ -145,6 +138,15 @@ class Stage(Step):
     def manifest(self) -> storage.Manifest:
         return storage.read_manifest(self.folder)
 
+    def read_json(self, name: str) -> Any:
+        """The content of one of the stage's files."""
+        return json.loads(storage.read_bytes(storage.join(self.folder, name)))
+
+    def write_texts(self, texts: Mapping[str, str]) -> None:
+        """Write files of these names."""
+        for name, text in texts.items():
+            storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
+
     def input_hashes(self) -> dict[str, str]:
         """SHA-256 of the manifest of each stage that this one requires."""
         return {name: storage.manifest_sha256(stage.folder) for name, stage in self.requires().items()}
@@ -159,7 +161,7 @@ class Stage(Step):
         }
 
     def is_current(self) -> bool:
-        """Whether the folder holds what this stage would write now."""
+        """Return whether the folder holds what this stage would write now."""
         if not self.output().exists():
             return False
         try:
@@ -230,7 +232,7 @@ class Stage(Step):
         logger.info("%-17s %s | %.1f s", type(self).__name__, self.headline(manifest), time.time() - started)
 
     def headline(self, manifest: storage.Manifest) -> str:
-        """What the stage kept and dropped, in a line."""
+        """A line of the stage's rows and drops."""
         rows = ", ".join(f"{count:,} {name}" for name, count in sorted(manifest.rows.items()))
         drops = ", ".join(f"{count:,} {reason}" for reason, count in sorted(manifest.drops.items()))
         return f"{rows or f'{len(manifest.files)} files'}{f' | dropped: {drops}' if drops else ''}"
@@ -240,17 +242,17 @@ class Stage(Step):
         self.check()
 
     def check(self) -> None:
-        """Find out whether the stage can run, unless it is complete."""
+        """Check that the stage can run, unless it is complete."""
         _ = self.hash8
         if not self.complete():
             self.check_needs()
 
     def check_needs(self) -> None:
-        """What this stage alone needs of the machine, beside its inputs."""
+        """Check the needs of this stage alone, beside its inputs."""
 
 
 def _run_record(stage: Stage, started: float) -> bytes:
-    """What of a run depends on time and machine: beside the manifest, never in it."""
+    """The facts of a run that depend on time and machine: beside the manifest, never in it."""
     packages = ["apache-beam", "luigi", "mwparserfromhell", "pyarrow", "pyspark", "regex", "sentencex"]
     packages += ["tokenizers", "torch", "transformers"]
     versions = {}
@@ -293,3 +295,14 @@ def given_manifest(flag: str, folder: str, stage: str) -> storage.Manifest:
         return storage.read_manifest(folder, stage)
     except ValueError as error:
         raise ValueError(f"{flag} {error}") from None
+
+
+def file_digest(path: str) -> str:
+    """The SHA-256 of a file, read once for each size and time of its last change."""
+    status = os.stat(path)
+    return _sha256(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _sha256(path: str, size: int, changed: int) -> str:
+    return storage.file_sha256(path)

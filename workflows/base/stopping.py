@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 _GRACE_SECONDS = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 # For threads that start work: there is to be no more of it.
-is_asked = threading.Event()
+requested = threading.Event()
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
     import psutil
 
-    is_asked.set()
+    requested.set()
     for ignored in _SIGNALS:
         signal.signal(ignored, signal.SIG_IGN)
     children = psutil.Process().children(recursive=True)

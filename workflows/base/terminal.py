@@ -1,4 +1,4 @@
-"""What somebody at a terminal sees, and whether a service answers."""
+"""Progress for somebody at a terminal, and a check that a service answers."""
 
 import contextlib
 import functools
@@ -28,7 +28,7 @@ def progress_bar(name: str, *, unit: str, total: int | None = None) -> Iterator[
 
 @functools.cache
 def check_reachable(parameter: str, *addresses: str) -> None:
-    """Whether one of a service's addresses answers; asked once. Spark itself looks for its master for a minute.
+    """Check once that one of a service's addresses answers. Spark itself looks for its master for a minute.
 
     Args:
         parameter: of the user's command line, as "--spark-master spark://host:7077".
@@ -62,5 +62,5 @@ def read_page(host: str, port: int, path: str) -> bytes | None:
 
 
 def on_terminal() -> bool:
-    """Whether somebody watches: progress is shown on a terminal only."""
+    """Return whether somebody watches: progress is shown on a terminal only."""
     return sys.stderr.isatty()

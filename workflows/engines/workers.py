@@ -60,7 +60,7 @@ def _run_on(device: str, waiting: "queue.SimpleQueue[AnyStage]", failures: dict[
                 return
             process = process or _start()
             reason = _ask(process, stage, device)
-            if stopping.is_asked.is_set():
+            if stopping.requested.is_set():
                 return
             if reason:
                 failures[stage] = reason

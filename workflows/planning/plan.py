@@ -19,7 +19,6 @@ from workflows.base import machine
 from workflows.base.stage import Stage, Step
 from workflows.engines.disk import check_room
 from workflows.engines.spark import scratch_root
-from workflows.settings.corpus import MentionSettings
 from workflows.settings.sequences import SequenceSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences
@@ -85,7 +84,7 @@ def work_seconds() -> float:
     return min(once() for _ in range(3))
 
 
-class Plan(MentionSettings, SequenceSettings, Step):
+class Plan(SequenceSettings, Step):
     """What each stage up to the sequences and the mention table will take; nothing is run."""
 
     _is_printed = False

@@ -1,4 +1,4 @@
-"""What the report shows.
+"""The content of the report.
 
 paper                                  results beside the paper's, and what parts them
 corpus, sample_pages, training_curves  the corpus and the training

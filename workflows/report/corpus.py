@@ -1,4 +1,4 @@
-"""What the corpus holds, for the report: lost text, entities, names and sequences, read from the stages' folders.
+"""The corpus, for the report: lost text, entities, names and sequences, read from the stages' folders.
 
 Tables that grow with Wikipedia are read a batch at a time; what is kept is as large as what is shown.
 """
@@ -63,7 +63,7 @@ def corpus_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
 
 
 def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
-    """What the page alone shows of the corpus: sample pages, and names to search."""
+    """The views of the corpus that the page alone has: sample pages, and names to search."""
     extracted, titles, vocab, mentions = (
         stages[name].folder
         for name in ("ExtractPages", "ResolveRedirects", "BuildEntityVocab", "BuildMentionTable")
@@ -78,7 +78,7 @@ def corpus_browser(stages: Mapping[str, Stage]) -> dict[str, Any]:
 
 
 def lost_text(folder: str) -> dict[str, Any]:
-    """What templates without a rule cost, over all blocks.
+    """The text that was lost in templates without a rule, over all blocks.
 
     Args:
         folder: of the stage ExtractPages.
@@ -120,7 +120,7 @@ def ranked_entities(folder: str) -> list[Ranked]:
 
 
 def entity_figures(ranked: Sequence[Ranked]) -> dict[str, Any]:
-    """How often the entities are linked.
+    """The counts of links to the entities.
 
     Returns:
         `entities`, `never_linked`, `top` (the most linked ones), and `rank_frequency`: [rank, links, title] of the
@@ -161,23 +161,24 @@ def name_extremes(folder: str) -> dict[str, list[dict[str, Any]]]:
             if column == "link_probability":
                 rows = table.filter(pc.greater_equal(table["occurrences"], MIN_OCCURRENCES))
             joined = pa.concat_tables([best[ranking], rows]) if ranking in best else rows
-            # No column twice: the order has no ties.
             keys = [(column, order), ("occurrences", "descending"), ("mention", "ascending")]
-            keys = [key for number, key in enumerate(keys) if key[0] not in dict(keys[:number])]
             if joined.num_rows:  # Arrow chooses from nothing in vain
                 best[ranking] = joined.take(pc.select_k_unstable(joined, k=EXTREMES, sort_keys=keys))
     return {
-        ranking: [_name_row(row) for row in best[ranking].to_pylist()] if ranking in best else []
+        ranking: [
+            {**row, "candidates": _commonest(row)}
+            for row in (best[ranking].to_pylist() if ranking in best else ())
+        ]
         for ranking in RANKINGS
     }
 
 
-def _name_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    candidates = [
+def _commonest(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The targets of a name that are shown."""
+    return [
         {"title": each["title"], "commonness": each["link_count"] / row["total_links"]}
         for each in row["candidates"][:TARGETS]
     ]
-    return {**row, "candidates": candidates}
 
 
 def names_of_entities(folder: str, entity_ids: Collection[int]) -> dict[int, dict[str, Any]]:
@@ -198,8 +199,8 @@ def names_of_entities(folder: str, entity_ids: Collection[int]) -> dict[int, dic
         entities = pc.struct_field(candidates.flatten(), "entity_id")
         chosen = pc.indices_nonzero(pc.is_in(entities, value_set=wanted))
         rows = pc.take(pc.list_parent_indices(candidates), chosen)
-        columns = [pc.take(entities, chosen)]
-        columns.append(pc.take(pc.struct_field(candidates.flatten(), "link_count"), chosen))
+        counts = pc.struct_field(candidates.flatten(), "link_count")
+        columns = [pc.take(column, chosen) for column in (entities, counts)]
         columns += [
             pc.take(batch.column(name), rows) for name in ("mention", "total_links", "link_probability")
         ]
@@ -233,9 +234,7 @@ def searched_entities(ranked: Sequence[Ranked], mentions: str) -> dict[str, Any]
     rows = []
     for count, number, title in top:
         entity = names.get(number, nothing)
-        best = [
-            [name, links, total, round(probability, 4)] for name, links, total, probability in entity["best"]
-        ]
+        best = [[*others, round(probability, 4)] for *others, probability in entity["best"]]
         rows.append([title, count, entity["names"], best])
     return {"of": len(ranked), "entities": rows}
 
@@ -244,7 +243,7 @@ def searched_entities(ranked: Sequence[Ranked], mentions: str) -> dict[str, Any]
 
 
 def sequence_rows(folder: str) -> list[dict[str, Any]]:
-    """What is in the sequences that pretraining sees, and in those that are held out, with histograms of sizes.
+    """The counts of the sequences that pretraining sees, and of those that are held out, with histograms of sizes.
 
     Args:
         folder: of the stage BuildSequences.

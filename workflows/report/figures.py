@@ -5,7 +5,6 @@ here, since plotly takes some tags in texts for its own.
 """
 
 import html
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,7 +17,13 @@ COMPARED = {
     "commonest_top_1": ("commonest", 2, "dash"),
     "most_frequent_top_1": ("most frequent", 3, "dot"),
 }
-SHARES = {"tickformat": ".0%", "rangemode": "tozero"}  # an axis
+HISTOGRAMS = {
+    "words_per_sequence": ("words in a sequence", "sequences"),
+    "entities_per_sequence": ("entities in a sequence", "sequences"),
+    "words_per_mention": ("words in a mention", "annotations"),
+}
+FROM_ZERO = {"rangemode": "tozero"}  # an axis
+SHARES = {"tickformat": ".0%", **FROM_ZERO}
 METHODS = {"prior": 2, "local": 1, "global": 0}  # of linking: the colour of each
 LARGEST = 22  # pixels of a point that stands for all mentions
 Figure = dict[str, Any]
@@ -33,44 +38,28 @@ def figures(content: Mapping[str, Any], speeds: Mapping[str, Mapping[str, Any]])
     """
     made: dict[str, Figure] = {}
     if corpus := content["corpus"]:
-        made |= corpus_figures(corpus)
+        made["rank-frequency"] = rank_frequency(corpus["entities"]["rank_frequency"])
+        for name, (title, unit) in HISTOGRAMS.items():
+            parts = {row["part"]: row["histograms"][name] for row in corpus["sequences"]}
+            made[name.replace("_", "-")] = shares(parts, title, unit)
     if training := content["training"]:
-        made |= training_figures(training)
+        logs, held_out = (
+            {run: record[of] for run, record in training.items()} for of in ("log", "evaluations")
+        )
+        for what in ("word", "entity"):
+            for measure in ("loss", "accuracy"):
+                made[f"{what}-{measure}"] = curves(logs, f"masked_{what}_{measure}", measure)
+        made["held-out-words"] = curves(held_out, "masked_word_accuracy", "accuracy", markers=True)
+        for group in ("masked_entity", "known_entity"):
+            made[f"held-out-{group.replace('_', '-')}"] = beside_baselines(held_out, group)
     if linking := content["linking"]:
         made["reliability"] = reliability(linking["sets"])
-    made["throughput"] = throughput(speeds)
+    steps = {run: speed["steps"] for run, speed in speeds.items()}
+    made["throughput"] = curves(
+        steps, "words_per_second", "words a second", axis={**FROM_ZERO, "tickformat": ",.3~s"}
+    )
     made["fine-tuning"] = fine_tuning(content["cells"])
     return {name: figure for name, figure in made.items() if figure["data"]}
-
-
-def corpus_figures(corpus: Mapping[str, Any]) -> dict[str, Figure]:
-    """Entities by rank, and histograms of sequences."""
-    made = {"rank-frequency": rank_frequency(corpus["entities"]["rank_frequency"])}
-    titles = {
-        "words_per_sequence": "words in a sequence",
-        "entities_per_sequence": "entities in a sequence",
-        "words_per_mention": "words in a mention",
-    }
-    for name, title in titles.items():
-        parts = {row["part"]: row["histograms"][name] for row in corpus["sequences"]}
-        of = "annotations" if name == "words_per_mention" else "sequences"
-        made[name.replace("_", "-")] = shares(parts, title, of)
-    return made
-
-
-def training_figures(training: Mapping[str, Mapping[str, Any]]) -> dict[str, Figure]:
-    """Losses and accuracies of both pretrainings, and what is held out beside the baselines."""
-    logs = {run: record["log"] for run, record in training.items()}
-    made = {
-        f"{what}-{measure}": curves(logs, f"masked_{what}_{measure}", measure)
-        for what in ("word", "entity")
-        for measure in ("loss", "accuracy")
-    }
-    held_out = {run: record["evaluations"] for run, record in training.items()}
-    made["held-out-words"] = curves(held_out, "masked_word_accuracy", "accuracy", markers=True)
-    for group in ("masked_entity", "known_entity"):
-        made[f"held-out-{group.replace('_', '-')}"] = beside_baselines(held_out, group)
-    return made
 
 
 def rank_frequency(points: Sequence[Sequence[Any]]) -> Figure:
@@ -110,18 +99,23 @@ def shares(parts: Mapping[str, Mapping[str, Any]], title: str, of: str) -> Figur
 
 
 def curves(
-    logs: Mapping[str, Sequence[Mapping[str, Any]]], name: str, measure: str, *, markers: bool = False
+    logs: Mapping[str, Sequence[Mapping[str, Any]]],
+    name: str,
+    measure: str,
+    *,
+    markers: bool = False,
+    axis: Mapping[str, Any] | None = None,
 ) -> Figure:
     """A figure of each run by step."""
     traces = [
         line([(row["step"], row.get(name)) for row in log], run, RUNS.get(run, 0), markers=markers)
         for run, log in logs.items()
     ]
-    return figure(traces, "step", measure, yaxis=SHARES if measure == "accuracy" else {})
+    return figure(traces, "step", measure, yaxis=SHARES if measure == "accuracy" else axis)
 
 
 def beside_baselines(runs: Mapping[str, Sequence[Mapping[str, Any]]], group: str) -> Figure:
-    """How many of the held-out entities the first place of LUKE and of each baseline gets right, by step."""
+    """The share of held-out entities that LUKE and each baseline get right at the first place, by step."""
     lines = runs.get("Pretrain", [])
     traces = []
     for name, (title, colour, dash) in COMPARED.items():
@@ -130,15 +124,6 @@ def beside_baselines(runs: Mapping[str, Sequence[Mapping[str, Any]]], group: str
         )
         traces.append({**trace, "line": {"dash": dash}})
     return figure(traces, "step", "right at the first place", yaxis=SHARES)
-
-
-def throughput(speeds: Mapping[str, Mapping[str, Any]]) -> Figure:
-    """Words a second of each pretraining by step."""
-    traces = [
-        line([(row["step"], row["words_per_second"]) for row in speed["steps"]], run, RUNS.get(run, 0))
-        for run, speed in speeds.items()
-    ]
-    return figure(traces, "step", "words a second", yaxis={"rangemode": "tozero", "tickformat": ",.3~s"})
 
 
 def fine_tuning(cells: Iterable[Mapping[str, Any]]) -> Figure:
@@ -208,20 +193,10 @@ def figure(
     yaxis: Mapping[str, Any] | None = None,
     layout: Mapping[str, Any] | None = None,
 ) -> Figure:
-    """Traces that have points, with their axes; plotly checks the names of all properties.
-
-    Raises:
-        ValueError: plotly knows no such property.
-    """
-    import plotly.graph_objects as graphs
-
+    """Traces that have points, with their axes."""
     shown = [trace for trace in traces if len(trace["x"])]
     axes = {
         "xaxis": {"title": {"text": x}, **(xaxis or {})},
         "yaxis": {"title": {"text": y}, **(yaxis or {})},
     }
-    legend = {"showlegend": len(shown) > 1}
-    checked = graphs.Figure(shown, {**axes, **legend, **(layout or {})})
-    drawn: Figure = json.loads(checked.to_json())
-    drawn["layout"].pop("template", None)  # plotly's own colours
-    return {"data": drawn["data"], "layout": drawn["layout"]}
+    return {"data": shown, "layout": {**axes, "showlegend": len(shown) > 1, **(layout or {})}}

@@ -6,7 +6,6 @@ each: what is shown is bounded, however many there are.
 
 import hashlib
 import heapq
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from tasks.linking.documents.document import Mention
 from tasks.linking.documents.json_lines import read_document
 from workflows.base.stage import Stage
 from workflows.report.sample_pages import pieces
+from workflows.report.training_curves import read_lines
 
 if TYPE_CHECKING:
     from tasks.linking.candidates import CandidateFinder
@@ -41,7 +41,7 @@ PUBLISHED = {
     "accuracy": {"AIDA-B": 95.0, "MSNBC": 96.3, "AQUAINT": 93.5, "ACE2004": 91.9, "CWEB": 78.9, "WIKI": 89.1},
 }
 
-# What is shown of a mention.
+# The outcomes for a mention.
 RIGHT, WRONG = "right", "wrong"
 MISSED = "missed"  # the gold document has a link here
 EXTRA = "extra"  # the gold document has no link here
@@ -52,8 +52,7 @@ def linking_figures(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
     """The scores of documents by each method, beside those that were published; None where none were made."""
     if STAGE not in stages:
         return None
-    scores = json.loads(storage.read_bytes(storage.join(stages[STAGE].folder, SCORES)))
-    return {**scores, "published": PUBLISHED}
+    return {**stages[STAGE].read_json(SCORES), "published": PUBLISHED}
 
 
 def linked_texts(stages: Mapping[str, Stage]) -> dict[str, Any] | None:
@@ -81,12 +80,6 @@ def resolvers(finder: "CandidateFinder", lines: Sequence[Line]) -> list[Resolve]
         return lambda mention: None if (end := known(mention)) in left_out else end
 
     return [without(alone.get(line["id"], ())) for line in lines]
-
-
-def read_lines(path: str) -> Iterator[Line]:
-    """The objects of a file of JSON lines, one after another. Texts may hold what else ends lines, such as U+2028."""
-    with open(path, encoding="utf-8", newline="\n") as lines:
-        yield from map(json.loads, lines)
 
 
 def linked_documents(
@@ -123,7 +116,7 @@ def linked_documents(
 
 
 def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]:
-    """What is shown of a document.
+    """A document to read.
 
     Args:
         gold: `set`, `id`, `text` and `mentions` of `start`, `end`, `title` and, where they have them, `qid` and
@@ -136,8 +129,9 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
         how many lie across others; `cut`: characters after the text that is shown.
     """
     links: dict[Place, Line] = {(each["start"], each["end"]): each for each in answer.get("mentions", ())}
-    asked = [each for each in gold["mentions"] if not each.get("optional")]
-    golds: dict[Place, Line] = {(each["start"], each["end"]): each for each in asked}
+    golds: dict[Place, Line] = {
+        (each["start"], each["end"]): each for each in gold["mentions"] if not each.get("optional")
+    }
     optional = {(each["start"], each["end"]) for each in gold["mentions"]} - golds.keys()
     links = {place: each for place, each in links.items() if place not in optional}
     places = sorted({*links, *golds})
@@ -145,7 +139,7 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
     if len(places) > MENTIONS:
         size = min(size, places[MENTIONS][0])
     inside = [place for place in places if place[1] <= size]
-    kept = apart(inside, preferred=links)
+    kept = without_overlaps(inside, preferred=links)
     mentions = [shown_mention(links.get(place), golds.get(place), resolve) for place in kept]
     spans = [{"start": start, "end": end, "target": number} for number, (start, end) in enumerate(kept)]
     return {
@@ -158,7 +152,7 @@ def shown_document(gold: Line, answer: Line, resolve: Resolve) -> dict[str, Any]
     }
 
 
-def apart(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Place]:
+def without_overlaps(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Place]:
     """Places that do not overlap, in their order: those preferred before the others, then the first before the next."""
     kept: list[Place] = []
     for start, end in sorted(places, key=lambda place: (place not in preferred, place)):
@@ -168,7 +162,7 @@ def apart(places: Sequence[Place], *, preferred: Mapping[Place, Any]) -> list[Pl
 
 
 def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dict[str, Any]:
-    """What is shown of a mention.
+    """A mention of a document to read.
 
     Args:
         link: the answer, or None where the mention was not found.
@@ -187,7 +181,7 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
     candidates = sorted(link.get("candidates", ()) if link else (), key=lambda each: -each["probability"])
     shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == known]
     return {
-        "kind": kind_of(title, gold is not None, known),
+        "kind": outcome(title, gold is not None, known),
         "title": title,
         "probability": probability,
         "gold": known or page,
@@ -199,8 +193,8 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
     }
 
 
-def kind_of(title: str | None, is_marked: bool, known: str | None) -> str:
-    """What became of a mention that got this title, as it is scored.
+def outcome(title: str | None, is_marked: bool, known: str | None) -> str:
+    """The outcome for a mention that got this title, as it is scored.
 
     Args:
         title: None for no page.

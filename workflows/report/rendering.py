@@ -142,13 +142,9 @@ def size(count: int) -> str:
     value, units = float(count), ["B", "kB", "MB", "GB", "TB"]
     while value >= 1000 and len(units) > 1:
         value, units = value / 1000, units[1:]
-    return (
-        f"{count:,} B"
-        if units[0] == "B"
-        else f"{value:.3g} {units[0]}"
-        if value < 100
-        else f"{value:,.0f} {units[0]}"
-    )
+    if units[0] == "B":
+        return f"{count:,} B"
+    return f"{value:{'.3g' if value < 100 else ',.0f'}} {units[0]}"
 
 
 def duration(seconds: float) -> str:

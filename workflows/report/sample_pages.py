@@ -42,7 +42,7 @@ def sample_pages(extracted: str, titles: str, vocab: str) -> dict[str, Any]:
     paragraphs = _paragraphs(manifest.paths(extracted, "paragraphs/"), chosen)
     order = [row["page_id"] for row in chance]
     order += [number for number in densest if number not in order]
-    pages = [_shown(chosen[number]["title"], paragraphs[number]) for number in order]
+    pages = [_page(chosen[number]["title"], paragraphs[number]) for number in order]
     for number, page in zip(order, pages, strict=True):
         page["by"] = "links" if number in densest else "chance"
     linked = sorted({part[1] for page in pages for _, text in page["text"] for part in text if part[1:]})
@@ -103,8 +103,8 @@ def _paragraphs(paths: Iterable[str], page_ids: Iterable[int]) -> dict[int, list
     return pages
 
 
-def _shown(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What is shown of a page: paragraphs up to so many characters, of the first one at least these."""
+def _page(title: str, paragraphs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The part of a page that is shown: paragraphs up to so many characters, of the first one at least these."""
     text, characters, cut = [], 0, 0
     for number, paragraph in enumerate(paragraphs):
         characters += len(paragraph["text"])

@@ -1,7 +1,7 @@
-"""How training went, for the report: the records of the pretrainings, read from their folders."""
+"""The course of training, for the report: the records of the pretrainings, read from their folders."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pipeline import storage
@@ -14,11 +14,14 @@ ANSWERS = "answers.jsonl"
 Line = dict[str, Any]
 
 
-def read_lines(path: str) -> list[Line]:
-    """The lines of a file of JSON lines; none where there is no file."""
-    if storage.file_size(path) is None:
-        return []
-    return [json.loads(line) for line in storage.read_bytes(path).decode().splitlines()]
+def read_lines(path: str) -> Iterator[Line]:
+    """The objects of a file of JSON lines, one after another; none where there is no file.
+
+    Texts may hold what else ends lines, such as U+2028.
+    """
+    if storage.file_size(path) is not None:
+        with open(path, encoding="utf-8", newline="\n") as lines:
+            yield from map(json.loads, lines)
 
 
 def pretraining(folder: str) -> dict[str, Any]:
@@ -28,16 +31,16 @@ def pretraining(folder: str) -> dict[str, Any]:
         `log`: means of losses and accuracies between two lines; `evaluations`: held-out figures by step; `held_out`:
         the last of these by group.
     """
-    evaluations = read_lines(storage.join(folder, EVALUATION))
+    evaluations = list(read_lines(storage.join(folder, EVALUATION)))
     return {
-        "log": read_lines(storage.join(folder, METRICS)),
+        "log": list(read_lines(storage.join(folder, METRICS))),
         "evaluations": evaluations,
         "held_out": by_group(evaluations[-1]) if evaluations else {},
     }
 
 
 def answers(folder: str, tokenizer: "WordTokenizer", titles: Sequence[str]) -> list[Line]:
-    """What a pretrained model says of some held-out mentions, in words.
+    """The answers of a pretrained model to some held-out mentions, in words.
 
     Returns:
         For each the text `before` it, of it (`mention`) and `after` it, its `entity`, what the model `said` with which
@@ -71,14 +74,14 @@ def by_group(line: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 
 
 def speed(folder: str) -> dict[str, Any]:
-    """How fast a pretraining was, which differs from run to run.
+    """The speed of a pretraining, which differs from run to run.
 
     A run that was broken off has done its last steps again: of each step the last line counts.
 
     Returns:
         `starts`: a line each time the run began or went on, with step, device and matrix rate; `steps`: rates by step.
     """
-    lines = read_lines(storage.join(folder, SPEED))
+    lines = list(read_lines(storage.join(folder, SPEED)))
     rates = {line["step"]: line for line in lines if "words_per_second" in line}
     return {
         "starts": [line for line in lines if "words_per_second" not in line],

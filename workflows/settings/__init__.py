@@ -6,7 +6,7 @@ whatever the user says, so each class here inherits those of what comes before i
 engines      worker processes, Beam, Spark
 corpus       from the dump to the mention table
 sequences    the tokenizer and the sequences
-pretraining  the recipe, and how it is computed
-linking      documents, and what a linker is asked
+pretraining  the recipe, and its computation
+linking      documents, and the evaluation of a linker
 fine_tuning  fine-tuning, the search and the grid
 """

@@ -61,7 +61,7 @@ class QidSettings(PagesSettings):
 
     @property
     def has_qids(self) -> bool:
-        """Whether there are items to fetch."""
+        """Return whether there are items to fetch."""
         return is_wiki_name(self.dump) if self.page_props == AUTO else self.page_props != "none"
 
 
@@ -82,7 +82,7 @@ class PresetSettings:
 
     @property
     def named_preset(self) -> str:
-        """The preset that is meant."""
+        """The preset; auto by the base model."""
         by_default = "tiny" if self.base_model == SCRATCH else "base"
         return by_default if self.preset == AUTO else str(self.preset)
 
@@ -92,16 +92,9 @@ class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
 
     vocab_size = parameters.WholeNumber(
         least=4,
-        note=" ([PAD], [UNK], [MASK] and an entity)",
         or_auto=True,
         default=AUTO,
         description="entities in the vocabulary, the three special ones included; auto: the preset's",
-    )
-    min_count = parameters.WholeNumber(
-        default=1, description="links that a page needs to be an entity of the vocabulary"
-    )
-    disambiguation = parameters.OneOf(
-        "in", "out", default="in", description="whether disambiguation pages can be entities"
     )
     missing_pages = parameters.OneOf(
         "auto",
@@ -111,9 +104,6 @@ class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
         description="whether linked titles without a page in the dump can be entities, which makes sense for a part "
         "of a Wikipedia; auto: in the demo's alone",
     )
-    white_list = luigi.Parameter(
-        default="", description="file of titles, one a line, that are entities however rarely they are linked"
-    )
     entity_vocab = luigi.Parameter(
         default="",
         description="a vocabulary to use instead of building one: .tsv or .jsonl of LUKE's releases, .json of "
@@ -121,21 +111,8 @@ class VocabularySettings(SparkSettings, QidSettings, PresetSettings):
     )
 
 
-class MentionSettings(VocabularySettings):
-    """BuildMentionTable and its upstream stages."""
-
-    min_links = parameters.WholeNumber(
-        default=1, description="links that an anchor text needs to be in the mention table"
-    )
-    max_mention_characters = parameters.WholeNumber(
-        least=1,
-        default=100,
-        description="longer anchor texts are not in the mention table (profile paper: 20 words)",
-    )
-
-
 class HeldOutSettings:
-    """What tells the pages apart that pretraining never sees."""
+    """The pages that pretraining never sees."""
 
     held_out = parameters.Share(
         default=0.01, description="share of pages, by hash, that pretraining never sees"

@@ -1,21 +1,17 @@
 """Fine-tuning, the search for its hyperparameters, and the grid."""
 
-from typing import Any
-
 import luigi
 
 from tasks.finetuning.variants import VARIANTS
 from workflows.base import parameters
 from workflows.base.experiment_file import TASKS
 from workflows.base.parameters import AUTO
-from workflows.settings.pretraining import LukeSettings, of_recipe
+from workflows.settings.pretraining import SEED, LukeSettings
 
 
 class CellSettings(LukeSettings):
     """All that fine-tunings use but the task, the variant and what a preset says."""
 
-    pretraining_learning_rate = of_recipe("learning_rate", "of pretraining: ")
-    pretraining_batch_size = of_recipe("batch_size", "of pretraining: ")
     experiments = luigi.Parameter(
         default="",
         description="TOML file that names the folders of data and weights for all tasks and variants; empty: the "
@@ -37,17 +33,11 @@ class CellSettings(LukeSettings):
         description="let a model pass that predicts nothing on dev and test, as --preset tiny does",
     )
 
-    def pretraining(self) -> dict[str, Any]:
-        """What stages of pretraining call by other names."""
-        return {"learning_rate": self.pretraining_learning_rate, "batch_size": self.pretraining_batch_size}
-
 
 class TaskSettings(CellSettings):
     """One task and one variant, for FineTune, TunedFineTune and Tune."""
 
-    pretraining_seed = parameters.WholeNumber(
-        default=42, description="seed of the pretraining that --seed, here of fine-tuning, starts from"
-    )
+    seed = parameters.WholeNumber(default=SEED, description="seed of fine-tuning")
     task = parameters.OneOf(*TASKS, default="ner", description="the fine-tuning task")
     variant = parameters.OneOf(*VARIANTS, default="luke", description="a row of tasks/finetuning/variants.py")
     data = luigi.Parameter(
@@ -75,18 +65,15 @@ class TaskSettings(CellSettings):
         "says, or BuildMentionTable's",
     )
 
-    def pretraining(self) -> dict[str, Any]:
-        return super().pretraining() | {"seed": self.pretraining_seed}
-
 
 class WeightSettings:
-    """What is kept of a fine-tuning."""
+    """The files of a fine-tuning that are kept."""
 
     drop_weights = luigi.BoolParameter(description="keep scores and predictions, not the fine-tuned weights")
 
 
 class SearchSettings:
-    """The search for hyperparameters."""
+    """The search for hyperparameters, also where its result is used."""
 
     learning_rates = parameters.ListOf(
         parameters.PositiveNumber(), default="1e-5,2e-5,3e-5", description="peak learning rates to try"
@@ -103,15 +90,7 @@ class SearchSettings:
     )
 
 
-class TunedSettings(SearchSettings):
-    """The search, where its result is used."""
-
-    tuning_seed = parameters.WholeNumber(
-        default=42, description="seed of the fine-tunings that the search compares"
-    )
-
-
-class GridSettings(TunedSettings, WeightSettings, CellSettings):
+class GridSettings(SearchSettings, WeightSettings, CellSettings):
     """The grid of tasks, variants and seeds, and all stages upstream of its cells."""
 
     tuned = luigi.BoolParameter(
@@ -130,7 +109,7 @@ class GridSettings(TunedSettings, WeightSettings, CellSettings):
 
     def check_tuning(self) -> None:
         """Raises: ValueError where the search is described and its result is not asked for."""
-        for name in ("learning_rates", "batch_sizes", "epoch_counts", "tuning_seed", "tuning_patience"):
+        for name in ("learning_rates", "batch_sizes", "epoch_counts", "tuning_patience"):
             given, default = getattr(self, name), getattr(type(self), name)
             if not self.tuned and given != default.normalize(default._default):
                 flag = f"--{name.replace('_', '-')} {default.serialize(given)}"

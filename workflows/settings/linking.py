@@ -1,13 +1,13 @@
-"""Entity linking: documents of one's own, documents and sentences of a dump, and what a linker is asked."""
+"""Entity linking: documents of one's own, documents and sentences of a dump, and the evaluation of a linker."""
 
 import luigi
 
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
-from workflows.settings.corpus import HeldOutSettings, MentionSettings, PagesSettings
+from workflows.settings.corpus import HeldOutSettings, VocabularySettings
 
 
-class LinkingSettings(MentionSettings):
+class LinkingSettings(VocabularySettings):
     """LinkDocuments and its upstream stages."""
 
     documents = luigi.Parameter(
@@ -22,9 +22,6 @@ class LinkingSettings(MentionSettings):
         default="",
         description="folder of a model with its tokenizer and entity_vocab.json (ExportHuggingFace's), which chooses "
         "what is meant, on processors; empty: counts choose",
-    )
-    global_linking = luigi.BoolParameter(
-        description="the model answers one mention after the other, and reads the pages that it has chosen: slower"
     )
     contexts = luigi.Parameter(
         default="",
@@ -56,32 +53,8 @@ class LinkingSettings(MentionSettings):
     )
 
 
-class DocumentSettings(MentionSettings, HeldOutSettings):
-    """BuildDocuments and its upstream stages."""
-
-    train_documents = parameters.WholeNumber(
-        default=10_000, description="pages, by hash, that become annotated documents, at most"
-    )
-    held_out_documents = parameters.WholeNumber(
-        default=1_000, description="held-out pages, by hash, that become annotated documents, at most"
-    )
-
-
-class SentenceSettings(PagesSettings, HeldOutSettings):
-    """BuildLinkedSentences and its upstream stages."""
-
-    train_sentences = parameters.WholeNumber(
-        least=1, default=20_000, description="sentences, by hash, to learn from, at most"
-    )
-    held_out_sentences = parameters.WholeNumber(
-        least=2,
-        default=1_000,
-        description="sentences of held-out pages, by hash, at most; one half is dev, the other is test",
-    )
-
-
-class EvaluationSettings(DocumentSettings):
-    """What EvaluateLinking has beside Pretrain."""
+class EvaluationSettings(VocabularySettings, HeldOutSettings):
+    """EvaluateLinking, beside Pretrain."""
 
     linking_documents = parameters.WholeNumber(
         least=1,

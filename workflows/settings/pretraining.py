@@ -1,4 +1,4 @@
-"""What is pretrained, and how."""
+"""The recipe of pretraining, and its computation."""
 
 from typing import Any
 
@@ -8,15 +8,18 @@ from model.pretraining.configuration import FLAGS
 from model.training.precision import PRECISIONS
 from workflows.base import parameters
 from workflows.base.parameters import AUTO
-from workflows.settings.corpus import MentionSettings
 from workflows.settings.sequences import SequenceSettings
 
+SEED = 42
+# A stage of fine-tuning has values of its own by these names: the pretraining before it has those of its recipe.
+PRETRAINED = {"learning_rate": AUTO, "batch_size": AUTO, "seed": SEED}
 
-def of_recipe(name: str, prefix: str = "") -> Any:
+
+def recipe_value(name: str) -> Any:
     """The parameter for a single value of pretraining's recipe; `auto` is what the file or the preset says."""
     flag = FLAGS[name]
-    options: dict[str, Any] = {"or_auto": True, "default": AUTO, "description": f"{prefix}{flag.text}"}
-    item: parameters.Worded
+    options: dict[str, Any] = {"or_auto": True, "default": AUTO, "description": flag.text}
+    item: parameters.Checked
     for_one = {} if flag.each_phase else options
     if flag.kind is int:
         item = parameters.WholeNumber(least=int(flag.least), **for_one)
@@ -28,41 +31,37 @@ def of_recipe(name: str, prefix: str = "") -> Any:
 
 
 class RecipeSettings:
-    """What is pretrained, and how: values over those of the preset."""
+    """The values of a recipe, over those of the preset."""
 
     recipe = luigi.Parameter(
         default="", description="TOML file of values of pretraining over the preset's; single ones go over it"
     )
-    steps = of_recipe("steps")
-    warmup_steps = of_recipe("warmup_steps")
-    phases = of_recipe("phases")
-    weight_decay = of_recipe("weight_decay")
-    dropout = of_recipe("dropout")
-    masked_words = of_recipe("masked_words")
-    layers = of_recipe("layers")
-    hidden_size = of_recipe("hidden_size")
+    steps = recipe_value("steps")
+    warmup_steps = recipe_value("warmup_steps")
+    phases = recipe_value("phases")
+    masked_words = recipe_value("masked_words")
+    layers = recipe_value("layers")
+    hidden_size = recipe_value("hidden_size")
 
 
-class PeakSettings:
-    """What pretraining and fine-tuning both have, in stages of pretraining."""
+class RunSettings:
+    """The values of pretraining that fine-tuning has, too, by the same names."""
 
-    learning_rate = of_recipe("learning_rate")
-    batch_size = of_recipe("batch_size")
+    learning_rate = recipe_value("learning_rate")
+    batch_size = recipe_value("batch_size")
+    seed = parameters.WholeNumber(default=SEED, description="seed of pretraining")
 
 
 class EntitySettings:
-    """What a recipe says of entities."""
+    """The values of a recipe for entities."""
 
-    masked_entities = of_recipe("masked_entities")
-    entity_width = of_recipe("entity_width")
-    entity_head = of_recipe("entity_head")
-    entity_start = of_recipe("entity_start")
+    entity_head = recipe_value("entity_head")
+    entity_start = recipe_value("entity_start")
 
 
 class PretrainingSettings(SequenceSettings, RecipeSettings):
     """PretrainRoberta and its upstream stages; Pretrain needs those of the mention table and of entities, too."""
 
-    seed = parameters.WholeNumber(default=42, description="seed of training")
     tokens_per_batch = parameters.WholeNumber(
         default=0,
         description="words and entities that training computes at once; 0: a number of sequences, or, in pretraining "
@@ -83,12 +82,6 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
         significant=False,
         description="module:function of your own, which gets (figures, step) of training as TensorBoard does",
     )
-    loader_workers = parameters.WholeNumber(
-        or_auto=True,
-        default=AUTO,
-        significant=False,
-        description="processes that prepare pretraining's batches; auto: two for a GPU, else none",
-    )
     checkpoint_minutes = parameters.WholeNumber(
         default=30, significant=False, description="minutes between training's checkpoints, at most"
     )
@@ -101,5 +94,5 @@ class PretrainingSettings(SequenceSettings, RecipeSettings):
     )
 
 
-class LukeSettings(MentionSettings, EntitySettings, PretrainingSettings):
+class LukeSettings(EntitySettings, PretrainingSettings):
     """Pretrain and its upstream stages."""

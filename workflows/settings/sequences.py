@@ -43,14 +43,7 @@ class SequenceSettings(VocabularySettings, TokenizerSettings, HeldOutSettings):
         description="word tokens of a sequence, [CLS] and [SEP] included; auto: 64 for the presets demo and "
         "small, or else 512",
     )
-    max_entities = parameters.WholeNumber(least=1, default=128, description="entities of a sequence")
-    max_mention_words = parameters.WholeNumber(
-        least=1, default=30, description="word tokens of a mention; further ones are cut off"
-    )
-    min_sentence_words = parameters.WholeNumber(
-        least=1, default=5, description="word tokens below which a sentence is dropped"
-    )
-    # Lists and captions are full of sentences below the paper's five tokens: 4 to 10 % in English dumps.
+    # Lists and captions are full of sentences below the paper's five word tokens: 4 to 10 % in English dumps.
     max_dropped_sentences = parameters.Share(
         default=0.2, description="share of sentences that may be dropped for their length"
     )
@@ -67,6 +60,6 @@ class SequenceSettings(VocabularySettings, TokenizerSettings, HeldOutSettings):
 
     @property
     def named_max_words(self) -> int:
-        """The words of a sequence that are meant."""
+        """The words of a sequence; auto by the preset."""
         by_default = 64 if self.named_preset in AROUND_A_BASE else 512
         return by_default if self.max_words == AUTO else int(self.max_words)

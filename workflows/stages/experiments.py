@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +54,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         for task in self.tasks:
             for variant in self.variants:
                 for seed in self.seeds:
-                    cell = {"task": task, "variant": variant, "seed": seed, "pretraining_seed": self.seed}
+                    cell = {"task": task, "variant": variant, "seed": seed}
                     is_tuned = self.tuned and task not in NOT_TUNED
                     stage: FineTuning = self.clone(TunedFineTune if is_tuned else FineTune, **cell)
                     try:
@@ -72,20 +73,14 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         """The stages upstream of the cells, but for the searches: one that fails would stop all others."""
         types = [type(stage) for each in self.stages() for stage in each.requires().values()]
-        # Cloned from here, where --seed is pretraining's: from a cell they would be the same under another name.
-        return {
-            stage.__name__: self.clone(stage, **self.pretraining()) for stage in types if stage is not Tune
-        }
+        return self.cloned(*(stage for stage in types if stage is not Tune))
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return {
-            "cells": [
-                [*_name(cell), cell.stage.hash8, self.origin(cell.stage)]
-                if cell.stage
-                else [*_name(cell), str(cell.missing)]
-                for cell in self.cells
-            ]
-        }
+        cells: list[Any] = []
+        for cell in self.cells:
+            made = (cell.stage.hash8, self.origin(cell.stage)) if cell.stage else (str(cell.missing),)
+            cells.append([*_name(cell), *made])
+        return {"cells": cells}
 
     def check_needs(self) -> None:
         super().check_needs()
@@ -98,7 +93,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
                 stage.check_needs()
 
     def is_current(self) -> bool:
-        """Whether every cell that can be done is done, and is what the records are of."""
+        """Return whether every cell that can be done is done, and is the one of the records."""
         if not super().is_current():
             return False
         done = {os.path.basename(stage.folder): stage for stage in self.stages()}
@@ -122,21 +117,19 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         self._has_run = True
         records = [self.record(cell, failures) for cell in self.cells]
         text = json.dumps({"cells": records}, indent=1, ensure_ascii=False) + "\n"
-        storage.write_bytes(storage.join(self.folder, EXPERIMENTS), text.encode("utf-8", "replace"))
-        counts: dict[str, int] = {}
-        for record in records:
-            counts[record["state"]] = counts.get(record["state"], 0) + 1
+        self.write_texts({EXPERIMENTS: text})
+        counts = Counter(record["state"] for record in records)
         finished = [stage for stage in self.stages() if stage not in failures]
         shas = {os.path.basename(stage.folder): storage.manifest_sha256(stage.folder) for stage in finished}
         return Result(
             self.described(),
             rows={"done": counts.pop("done", 0)},
-            drops=counts,
+            drops=dict(counts),
             facts={"failed": len(failures), "cells": shas},
         )
 
     def record(self, cell: Cell, failures: dict[FineTuning, str]) -> dict[str, Any]:
-        """What came of a cell, as the report reads it."""
+        """The record of a cell, as the report reads it."""
         record: dict[str, Any] = dict(zip(("task", "variant", "seed"), _name(cell), strict=True))
         record |= {"state": "done", "reason": "", "folder": "", "data": {"name": "", "is_example": False}}
         record |= {"weights": {}, "preset": "", "configuration": {}, "metrics": {}}
@@ -150,15 +143,12 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         if reason := failures.get(cell.stage):
             return record | {"state": "failed", "reason": reason}
         files = {"configuration": "config.json", "metrics": "metrics.json"}
-        return record | {
-            key: json.loads(storage.read_bytes(storage.join(cell.stage.folder, name)))
-            for key, name in files.items()
-        }
+        return record | {key: cell.stage.read_json(name) for key, name in files.items()}
 
     def origin(self, stage: FineTuning) -> dict[str, Any]:
-        """Of which data and weights a cell is, so that nothing small is taken for the paper's."""
+        """The data and the weights of a cell, so that nothing small is taken for the paper's."""
         given = stage.given_weights()
-        name = _shown(given, self.experiments) if os.path.isdir(given) else given
+        name = _display_name(given, self.experiments) if os.path.isdir(given) else given
         pretraining = stage.requires().get("Pretrain")
         own = f"{type(pretraining).__name__}, preset {self.named_preset}"
         if isinstance(pretraining, Pretraining) and (changes := pretraining.configuration.changes()):
@@ -166,7 +156,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return {
             "folder": os.path.basename(stage.folder),
             "data": {
-                "name": _shown(stage.data_folder(), self.experiments),
+                "name": _display_name(stage.data_folder(), self.experiments),
                 "is_example": not stage.sources().path,
             },
             "weights": {
@@ -179,10 +169,8 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """What the last run wrote of its cells."""
-        found: list[dict[str, Any]] = json.loads(storage.read_bytes(storage.join(self.folder, EXPERIMENTS)))[
-            "cells"
-        ]
+        """The records of the last run's cells."""
+        found: list[dict[str, Any]] = self.read_json(EXPERIMENTS)["cells"]
         return found
 
     def finished(self) -> list[TaskStage]:
@@ -196,7 +184,7 @@ class FineTuneGrid(RetriesFailures, GridSettings, TorchStage):
         return int(self.manifest().facts["failed"])
 
 
-def _shown(folder: str, experiments: str) -> str:
+def _display_name(folder: str, experiments: str) -> str:
     """A folder relative to the file --experiments where it is inside its folder; elsewhere its own name alone."""
     relative = os.path.relpath(folder, os.path.dirname(os.path.abspath(experiments)))
     is_below = experiments and not relative.startswith(os.pardir)

@@ -3,7 +3,7 @@
 import os
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from pipeline import storage
 from tasks import finetuning
@@ -54,10 +54,10 @@ class FineTuning(WeightSettings, TaskStage):
             preset=self.preset_name(),
             changes={**self.setting(), "patience": self.patience, **self.computing()},
             device=devices.torch_device(self.device),
-            negative_label=self.the_negative_label(),
-            tag_column=self.the_tag_column(),
+            negative_label=self.label_of_no_relation(),
+            tag_column=self.column_of_tags(),
             mentions=self.mentions_folder(),
-            allow_no_predictions=self._may_be_silent(),
+            allow_no_predictions=self._allows_no_predictions(),
             keeps_weights=not self.drop_weights,
             progress=terminal.on_terminal(),
         )
@@ -67,8 +67,6 @@ class FineTuning(WeightSettings, TaskStage):
 
 class FineTune(FineTuning):
     """A task fine-tuned with the preset's hyperparameters, or with those that are given."""
-
-    ELSEWHERE: ClassVar[dict[str, str]] = {"--tuned": "TunedFineTune"}
 
     learning_rate = parameters.PositiveNumber(
         or_auto=True,

@@ -1,29 +1,27 @@
 """From sequences to a model: pretraining and export."""
 
 import functools
-import json
 import os
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import luigi
 
-from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Configuration, choose
+from model.pretraining.configuration import FLAGS, Configuration, choose
 from model.pretraining.recipes import SCRATCH
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.stage import RUN_RECORD, Result, Stage, Step
+from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest
 from workflows.engines import devices, hub, spark
-from workflows.settings.pretraining import LukeSettings, PeakSettings, PretrainingSettings
+from workflows.settings.pretraining import LukeSettings, PretrainingSettings, RunSettings
 from workflows.stages.pages import FetchDump
 from workflows.stages.sequences import BuildSequences, TokenizedStage
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable, ResolveLinks
 
-# What a pretraining says of itself in a line, of all its figures.
+# The figures of a pretraining that its line shows.
 HEADLINE = (
     "step",
     "masked_word_loss",
@@ -38,12 +36,8 @@ class TorchStage(PretrainingSettings, TokenizedStage):
     """A stage whose work is done by torch, in a local folder."""
 
     def process_resources(self) -> dict[str, int]:
-        """What luigid gives to one run at a time, unless its configuration says more."""
+        """The resources that luigid gives to one run at a time, unless its configuration says more."""
         return {} if self.device == "cpu" else {"gpu": 1}
-
-    def check_machine(self) -> None:
-        refuse_idle_recipe(self)
-        super().check_machine()
 
     def check_needs(self) -> None:
         devices.torch_device(self.device)
@@ -64,8 +58,8 @@ class TorchStage(PretrainingSettings, TokenizedStage):
         return tuple(storage.describe(self.folder, name) for name in names)
 
 
-class Pretraining(PeakSettings, TorchStage):
-    """What the two pretrainings share."""
+class Pretraining(RunSettings, TorchStage):
+    """A pretraining, with or without entities."""
 
     VERSION = 12
     KEEPS = "unfinished"  # checkpoints
@@ -76,7 +70,7 @@ class Pretraining(PeakSettings, TorchStage):
 
     @functools.cached_property
     def configuration(self) -> Configuration:
-        """What is pretrained. Raises: ValueError for a recipe that cannot be."""
+        """The model and the recipe of the pretraining. Raises: ValueError for a recipe that is impossible."""
         said = {name: getattr(self, name) for name in (*FLAGS, "precision") if hasattr(self, name)}
         flags = {name: value for name, value in said.items() if value != AUTO}
         flags |= {"tokens_per_batch": self.tokens_per_batch} if self.tokens_per_batch else {}
@@ -113,11 +107,7 @@ class Pretraining(PeakSettings, TorchStage):
             device=devices.torch_device(self.device),
             progress=terminal.on_terminal(),
             base_name=self.base_model,
-            execution=Execution(
-                workers=None if self.loader_workers == AUTO else self.loader_workers,
-                checkpoint_minutes=self.checkpoint_minutes,
-                tracker=self.tracker,
-            ),
+            execution=Execution(**self.values("checkpoint_minutes", "tracker")),
             commonest=commonest,
         )
         # What a kill may have left beside the result (a checkpoint, a file half-written) is not part of it, nor is
@@ -126,7 +116,7 @@ class Pretraining(PeakSettings, TorchStage):
         names += [name for name in (EVALUATION, ANSWERS) if (Path(self.folder) / name).is_file()]
         names += [commonest.name] if commonest else []
         files = tuple(storage.describe(self.folder, name) for name in sorted(names))
-        left_out = json.loads((Path(self.folder) / PRETRAINING).read_text(encoding="utf-8"))["left_out"]
+        left_out = self.read_json(PRETRAINING)["left_out"]
         return Result(
             files, drops={"sequences:few_entities": left_out} if left_out else {}, facts={"last": figures}
         )
@@ -155,7 +145,7 @@ class Pretrain(LukeSettings, Pretraining):
         return super().requires() | self.cloned(ResolveLinks, BuildMentionTable) | self.tokenizer_requires()
 
     def has_released_head(self) -> bool:
-        """Whether the entity head is that of the public checkpoints, the only one that transformers' LUKE has."""
+        """Return whether the entity head is that of the public checkpoints: transformers' LUKE has no other."""
         return bool(self.configuration.sizes["entity_head"] != "paper")
 
     def commonest(self) -> Path:
@@ -180,7 +170,7 @@ class PretrainRoberta(Pretraining):
     entities = False
 
 
-class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
+class ExportHuggingFace(RunSettings, LukeSettings, TorchStage):
     """The pretrained model as transformers' LukeForMaskedLM and LukeTokenizer load it."""
 
     FOLDER = "export"
@@ -204,13 +194,12 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
         return {"tokenizer": self.tokenizer_identity(), **self.values("lite")}
 
     def figures(self) -> dict[str, Any]:
-        """What the model card says of the corpus."""
+        """The figures of the corpus for the model card."""
         from pipeline.sequences.shards import STATISTICS
 
         facts = self.clone(FetchDump).manifest().facts
-        statistics = storage.read_bytes(storage.join(self.clone(BuildSequences).folder, STATISTICS))
         return {
-            **json.loads(statistics),
+            **self.clone(BuildSequences).read_json(STATISTICS),
             "corpus": {
                 "dump": ", ".join(part["name"] for part in facts["parts"]),
                 "language": facts["site"]["language"],
@@ -238,32 +227,13 @@ class ExportHuggingFace(PeakSettings, LukeSettings, TorchStage):
         return Result(self.described())
 
 
-def refuse_idle_recipe(step: Step) -> None:
-    """Raise a ValueError for values of pretraining that no pretraining of the step takes.
-
-    There may be none, since all weights are given, or the baseline without entities alone.
-    """
-    pretrainings = [each for each in (step, *step.upstream()) if isinstance(each, Pretraining)]
-    if any(each.entities for each in pretrainings):
-        return
-    if pretrainings:
-        idle, why = {*ENTITY_FLAGS}, "is of entities, and what is pretrained here has none"
-    else:
-        ours = {*FLAGS, "recipe", "pretraining_learning_rate", "pretraining_batch_size"}
-        idle, why = ours - {"learning_rate", "batch_size"}, "says how to pretrain, and all weights are given"
-    for name, parameter in step.get_params():
-        if name in idle and getattr(step, name) not in (AUTO, ""):
-            flag = f"--{name.replace('_', '-')} {parameter.serialize(getattr(step, name))}"
-            raise ValueError(f"{flag}: {why}; leave it out")
-
-
 def base_model_name(name: str) -> str:
-    """A base model as people are told it: the last part of a folder, or the name."""
+    """The name of a base model in the report: the last part of a folder, or the name at Hugging Face."""
     return os.path.basename(os.path.normpath(name)) if os.path.isdir(name) else name
 
 
 def base_model_identity(name: str, parameter: str) -> Any:
-    """What tells one base model from another: the content of a folder, or the revision at Hugging Face."""
+    """The identity of a base model: the content of a folder, or the revision at Hugging Face."""
     if name == SCRATCH:
         return name
     if os.path.isdir(name):
@@ -276,16 +246,8 @@ def folder_identity(folder: str, parameter: str) -> dict[str, str]:
     if not os.path.isdir(folder):
         raise ValueError(f"{parameter} {folder}: no such folder")
     unhashed = {RUN_RECORD, storage.KEY}  # when and where a stage of ours ran
-    files = (path for path in _plain_files(folder) if path.name not in unhashed)
-    return {path.name: _sha256(str(path), path.stat().st_mtime_ns) for path in files}
-
-
-@functools.cache
-def _sha256(path: str, mtime_ns: int) -> str:
-    return storage.file_sha256(path)
-
-
-def _plain_files(folder: str) -> Iterator[Path]:
-    return (
-        path for path in sorted(Path(folder).iterdir()) if path.is_file() and not path.name.startswith(".")
-    )
+    return {
+        path.name: file_digest(str(path))
+        for path in sorted(Path(folder).iterdir())
+        if path.is_file() and not path.name.startswith(".") and path.name not in unhashed
+    }

@@ -1,4 +1,4 @@
-"""The report: what went in, what each stage kept and dropped, how training went, what came out."""
+"""The report on the dump, each stage's rows and drops, training and results."""
 
 import json
 import os
@@ -17,7 +17,6 @@ from workflows.report import training_curves
 from workflows.report.corpus import corpus_browser, corpus_figures
 from workflows.report.linking import LINKED_TEXTS, linked_texts, linking_figures
 from workflows.report.paper.comparison import Compared, compare
-from workflows.report.paper.settings import pretraining_configuration
 from workflows.report.rendering import render_latex, render_page, render_tables
 from workflows.settings.fine_tuning import GridSettings
 from workflows.settings.linking import EvaluationSettings
@@ -29,7 +28,6 @@ from workflows.stages.pretraining import (
     Pretraining,
     PretrainRoberta,
     base_model_name,
-    refuse_idle_recipe,
 )
 from workflows.stages.tables import BuildEntityVocab, BuildMentionTable
 
@@ -56,11 +54,6 @@ class Report(EvaluationSettings, GridSettings, Stage):
         "fine-tuning starts from",
     )
 
-    def check_machine(self) -> None:
-        refuse_idle_recipe(self)
-        refuse_idle_linking(self)
-        super().check_machine()
-
     def grid(self) -> FineTuneGrid:
         return self.clone(FineTuneGrid)
 
@@ -72,14 +65,13 @@ class Report(EvaluationSettings, GridSettings, Stage):
         shown = [stage for stage in candidates if stage in always or stage.__name__ in used]
         if Pretrain in shown:
             shown.append(EvaluateLinking)
-        upstream = {stage.__name__: self.clone(stage, **self.pretraining()) for stage in shown}
-        return {**upstream, "FineTuneGrid": grid}
+        return {**self.cloned(*shown), "FineTuneGrid": grid}
 
     def bytes_parameters(self) -> dict[str, Any]:
         return {"setting": self.setting()}
 
     def setting(self) -> dict[str, Any]:
-        """What of the settings the report names: those of a pretraining where it shows one."""
+        """The settings that the report names: those of a pretraining where it shows one."""
         stages = self.requires()
         own = [stage for name in PRETRAININGS if isinstance(stage := stages.get(name), Pretraining)]
         if not own:
@@ -89,7 +81,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
             "preset": self.named_preset,
             "changes": values_text(own[0].configuration.changes()),
             "base_model": base_model_name(self.base_model),
-            "seed": self.seed,
+            "seed": own[0].seed,
         }
 
     def is_current(self) -> bool:
@@ -104,8 +96,7 @@ class Report(EvaluationSettings, GridSettings, Stage):
             "tables.md": render_tables(content, compared),
             "tables.tex": render_latex(compared),
         }
-        for name, text in {**texts, PAGE: self.page(content, compared)}.items():
-            storage.write_bytes(storage.join(self.folder, name), text.encode("utf-8", "replace"))
+        self.write_texts({**texts, PAGE: self.page(content, compared)})
         return Result(tuple(storage.describe(self.folder, name) for name in sorted(texts)))
 
     def stages(self) -> list[Stage]:
@@ -140,17 +131,14 @@ class Report(EvaluationSettings, GridSettings, Stage):
         """The paper's tables with ours beside them."""
         from model.files import CONFIG, PRETRAINING
 
-        found = self.by_name()
         used = {
-            name: pretraining_configuration(
-                *(
-                    json.loads(storage.read_bytes(storage.join(found[name].folder, file)))
-                    for file in (PRETRAINING, CONFIG)
-                ),
-                max_words=self.named_max_words,
-            )
-            for name in PRETRAININGS
-            if name in found
+            name: {
+                **stage.read_json(PRETRAINING),
+                "model": stage.read_json(CONFIG),
+                "max_words": self.named_max_words,
+            }
+            for name, stage in self.by_name().items()
+            if name in PRETRAININGS
         }
         return compare(self.grid().records(), used)
 
@@ -160,25 +148,8 @@ class Report(EvaluationSettings, GridSettings, Stage):
         runs = {os.path.basename(stage.folder): _run_record(stage) for stage in self.stages()}
         speeds = {name: training_curves.speed(found[name].folder) for name in content["training"] or ()}
         corpus = corpus_browser(found) if content["corpus"] else {}
-        shown = {
-            **corpus,
-            "linked": linked_texts(found),
-            "runs": runs,
-            "speeds": speeds,
-            "settings": self.to_str_params(),
-        }
-        return render_page(content, compared, **shown)
-
-
-def refuse_idle_linking(report: Report) -> None:
-    """Raise a ValueError for documents to link where the report shows no linking."""
-    if EvaluateLinking.__name__ in report.requires():
-        return
-    if report.linking_gold:
-        raise ValueError(
-            f"--linking-gold {report.linking_gold}: linking is shown only where a fine-tuning starts from Pretrain's "
-            "model, and none does; leave it out, or run RunAll or EvaluateLinking"
-        )
+        others = {"linked": linked_texts(found), "settings": self.to_str_params()}
+        return render_page(content, compared, runs=runs, speeds=speeds, **corpus, **others)
 
 
 class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
@@ -190,11 +161,6 @@ class RunExperiments(EvaluationSettings, GridSettings, Step, luigi.WrapperTask):
         description="rows of tasks/finetuning/variants.py",
     )
     seeds = parameters.ListOf(parameters.WholeNumber(), default="1,2,3", description="seeds of fine-tuning")
-
-    def check_machine(self) -> None:
-        refuse_idle_recipe(self)
-        refuse_idle_linking(self.report())
-        super().check_machine()
 
     def report(self) -> Report:
         return self.clone(Report)
@@ -228,17 +194,16 @@ class RunAll(RunExperiments):
         return self.clone(Report, corpus="in")
 
     def requires(self) -> dict[str, Stage]:
-        export = self.clone(ExportHuggingFace, **self.pretraining())
-        return {"ExportHuggingFace": export, "Report": self.report()}
+        return {**self.cloned(ExportHuggingFace), "Report": self.report()}
 
 
 def answers_of(pretrain: Stage) -> list[dict[str, Any]]:
-    """What a pretrained LUKE says of some held-out mentions."""
+    """The answers of a pretrained LUKE to some held-out mentions."""
     from pipeline.sequences.tokenizer import WordTokenizer
 
     assert isinstance(pretrain, Pretrain)
-    path = storage.join(pretrain.clone(BuildEntityVocab).folder, "entity_vocab.json")
-    titles = sorted((found := json.loads(storage.read_bytes(path))), key=lambda title: found[title])
+    found = pretrain.clone(BuildEntityVocab).read_json("entity_vocab.json")
+    titles = sorted(found, key=lambda title: found[title])
     return training_curves.answers(pretrain.folder, WordTokenizer.load(pretrain.tokenizer_folder()), titles)
 
 
@@ -259,6 +224,6 @@ def _stage_row(stage: Stage) -> dict[str, Any]:
 
 def _run_record(stage: Stage) -> dict[str, Any]:
     """When, how long and with what a stage ran; nothing where its record is gone."""
-    path = storage.join(stage.folder, RUN_RECORD)
-    record: dict[str, Any] = json.loads(storage.read_bytes(path)) if storage.file_size(path) else {}
+    size = storage.file_size(storage.join(stage.folder, RUN_RECORD))
+    record: dict[str, Any] = stage.read_json(RUN_RECORD) if size else {}
     return record

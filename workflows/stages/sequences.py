@@ -2,6 +2,7 @@
 
 import functools
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ class TokenizedStage(TokenizerSettings, CorpusStage):
         return storage.join(self.clone(TrainTokenizer).folder, "tokenizer")
 
     def tokenizer_identity(self) -> dict[str, str]:
-        """What each file of a given tokenizer holds: its SHA-256, or the revision at Hugging Face.
+        """The identity of each file of a given tokenizer: its SHA-256, or the revision at Hugging Face.
 
         A trained one counts as an upstream stage.
         """
@@ -88,20 +89,15 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     def check_needs(self) -> None:
         beam.check_beam_options(self)
-        from pipeline.sequences.packing import Limits
         from pipeline.sequences.sentences import find_splitter
 
         find_splitter(self.sentence_splitter)
         if self.annotated:
             self._annotated()
-        elif self.annotated_place == "instead":
-            raise ValueError(
-                "--annotated-place instead: --annotated names no folder; wanted one of LinkDocuments"
-            )
-        Limits(**self.limits())
+        self.limits()
 
     def _annotated(self) -> storage.Manifest:
-        """What LinkDocuments has left. Raises: ValueError for a folder of another stage."""
+        """The manifest of --annotated. Raises: ValueError for a folder of another stage than LinkDocuments."""
         return given_manifest("--annotated", self.annotated, "LinkDocuments")
 
     def texts(self) -> tuple[list[str], int, str]:
@@ -117,8 +113,9 @@ class BuildSequences(SequenceSettings, TokenizedStage, beam.BeamStage):
 
     def limits(self) -> dict[str, int]:
         """Sizes of sequences, mentions and sentences."""
-        others = self.values("max_entities", "max_mention_words", "min_sentence_words")
-        return {"max_words": self.named_max_words, **others}
+        from pipeline.sequences.packing import Limits
+
+        return asdict(Limits(max_words=self.named_max_words))
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, BuildEntityVocab) | self.tokenizer_requires()

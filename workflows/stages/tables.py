@@ -9,7 +9,7 @@ from workflows.base.parameters import AUTO
 from workflows.base.stage import Result, Stage
 from workflows.engines import disk, spark
 from workflows.engines.disk import Need
-from workflows.settings.corpus import HeldOutSettings, MentionSettings, VocabularySettings
+from workflows.settings.corpus import HeldOutSettings, VocabularySettings
 from workflows.settings.engines import SparkSettings
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchQids
 
@@ -27,7 +27,7 @@ class SparkStage(SparkSettings, CorpusStage):
     priority = 10  # before Beam's and torch's stages, so that one session serves them all
 
     def process_resources(self) -> dict[str, int]:
-        """What luigid gives to one run at a time, unless its configuration says more."""
+        """The resources that luigid gives to one run at a time, unless its configuration says more."""
         return {"spark": 1}
 
     def check_needs(self) -> None:
@@ -40,7 +40,7 @@ class SparkStage(SparkSettings, CorpusStage):
             super().run()
 
     def job(self) -> "SparkJob":
-        """What the algorithm is given; what an earlier attempt left unfinished is removed.
+        """The input of the algorithm. The unfinished files of an earlier attempt are removed.
 
         Raises:
             ValueError: there is no room for the work.
@@ -111,7 +111,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
         return VOCAB_SIZES[self.named_preset] if self.vocab_size == AUTO else int(self.vocab_size)
 
     def takes_missing_pages(self) -> bool:
-        """Whether titles without a page can be entities; the demo's 206 pages link to few of each other."""
+        """Return whether titles without a page can be entities. The demo's 206 pages link to few of each other."""
         is_demo = self.missing_pages == AUTO and self.dump == "demo" and self.profile == "fixed"
         return self.missing_pages == "in" or is_demo
 
@@ -119,45 +119,27 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
         if self.entity_vocab:
             from pipeline.lookup.entities import vocab_file
 
-            return {"entity_vocab": _sha256("--entity-vocab", vocab_file(self.entity_vocab))}
-        return {
-            "vocab_size": self.size(),
-            **self.values("min_count", "disambiguation"),
-            "missing_pages": self.takes_missing_pages(),
-            "white_list": _sha256("--white-list", self.white_list) if self.white_list else "",
-        }
+            path = vocab_file(self.entity_vocab)
+            try:
+                return {"entity_vocab": storage.file_sha256(path)}
+            except OSError as error:
+                raise ValueError(
+                    f"--entity-vocab {path}: cannot be read ({error.strerror or error})"
+                ) from None
+        return {"vocab_size": self.size(), "missing_pages": self.takes_missing_pages()}
 
     def check_needs(self) -> None:
-        """The vocabulary and the white list can be read, and are not wanted at once."""
+        """A vocabulary that is given can be read."""
         super().check_needs()
-        from pipeline.lookup.entities import EntityVocab, read_titles
+        from pipeline.lookup.entities import EntityVocab
 
-        if self.takes_missing_pages() and self.profile == "paper":
-            raise ValueError(
-                "--missing-pages in: --profile paper takes entities that have a page alone; use --profile fixed"
-            )
-        if self.white_list:
-            read_titles(self.white_list)
-        if not self.entity_vocab:
-            return
-        EntityVocab.load(self.entity_vocab)
-        defaults = {name: parameter._default for name, parameter in self.get_params()}
-        for name in ("vocab_size", "min_count", "disambiguation", "missing_pages", "white_list"):
-            if (value := getattr(self, name)) != defaults[name]:
-                flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{flag} {value}: says how to build a vocabulary; --entity-vocab gives one")
+        if self.entity_vocab:
+            EntityVocab.load(self.entity_vocab)
 
     def work(self) -> Result:
         from pipeline.jobs.tables import entity_vocab
 
-        choice = entity_vocab.Choice(
-            given=self.entity_vocab,
-            size=self.size(),
-            min_count=self.min_count,
-            disambiguation=self.disambiguation == "in",
-            missing_pages=self.takes_missing_pages(),
-            white_list=self.white_list,
-        )
+        choice = entity_vocab.Choice(self.entity_vocab, self.size(), self.takes_missing_pages())
         return entity_vocab.build(self.job(), choice, dump=self.dump)
 
     def headline(self, manifest: storage.Manifest) -> str:
@@ -166,14 +148,7 @@ class BuildEntityVocab(VocabularySettings, SparkStage):
         return f"{super().headline(manifest)} | {inside:,} of {total:,} links ({share:.1%}) end at them"
 
 
-def _sha256(flag: str, path: str) -> str:
-    try:
-        return storage.file_sha256(path)
-    except OSError as error:
-        raise ValueError(f"{flag} {path}: cannot be read ({error.strerror or error})") from None
-
-
-class BuildMentionTable(MentionSettings, SparkStage):
+class BuildMentionTable(VocabularySettings, SparkStage):
     """Every anchor text with its targets, and how common they are; each page's own names; what titles lead to."""
 
     FOLDER = "mentions"
@@ -185,21 +160,16 @@ class BuildMentionTable(MentionSettings, SparkStage):
         return self.cloned(ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab) | qids
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("profile", "min_links", "max_mention_characters")
+        return self.values("profile")
 
     def work(self) -> Result:
         from pipeline.jobs.tables import mention_table
 
-        return mention_table.build(
-            self.job(),
-            profile=self.profile,
-            min_links=self.min_links,
-            max_characters=self.max_mention_characters,
-        )
+        return mention_table.build(self.job(), profile=self.profile)
 
 
 class BuildContexts(HeldOutSettings, SparkStage):
-    """What tells what each title is about: words of its page and around links to it, and pages that name it."""
+    """The contexts of each title: words of its page and around links to it, and pages that name it."""
 
     FOLDER = "contexts"
     VERSION = 2

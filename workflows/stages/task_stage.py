@@ -15,6 +15,7 @@ from workflows.base.parameters import AUTO
 from workflows.base.stage import Stage
 from workflows.engines import hub
 from workflows.settings.fine_tuning import TaskSettings
+from workflows.settings.pretraining import PRETRAINED
 from workflows.stages.pretraining import (
     Pretrain,
     Pretraining,
@@ -30,7 +31,7 @@ BASE_WIDTH, LARGE_WIDTH = 768, 1024  # hidden_size
 
 
 class TaskStage(TaskSettings, TorchStage):
-    """What all such stages have."""
+    """A stage about one task and one variant."""
 
     @property
     def title(self) -> str:
@@ -51,7 +52,7 @@ class TaskStage(TaskSettings, TorchStage):
         return "small-encoder" if self.named_preset == "small" else self.named_preset
 
     def _is_at_hub(self, weights: str) -> bool:
-        """Whether the weights' width, which decides the preset, is not known before they are fetched."""
+        """Return whether the weights have to be fetched before their width is known, which decides the preset."""
         return bool(self._named_weights()) and not os.path.isdir(weights)
 
     def data_folder(self) -> str:
@@ -96,7 +97,7 @@ class TaskStage(TaskSettings, TorchStage):
     def requires(self) -> dict[str, Stage]:
         if self.given_weights():
             return {}
-        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], **self.pretraining())
+        own = self.clone(OWN_WEIGHTS[VARIANTS[self.variant].weights], **PRETRAINED)
         stages = {"Pretrain": own, **self.tokenizer_requires()}
         if self._takes_our_mentions():
             stages["BuildMentionTable"] = self.clone(BuildMentionTable)
@@ -107,13 +108,6 @@ class TaskStage(TaskSettings, TorchStage):
         super().check_needs()
         if given := self.given_weights():
             hub.check_weights(given, self._weights_parameter())
-        if self.tag_column and self.task != "ner":
-            raise ValueError(f"--tag-column {self.tag_column}: files of ner alone have tags; leave it out")
-        if self.mentions and self.task != "extractive_qa":
-            raise ValueError(
-                f"--mentions {self.mentions}: entities of Wikipedia are for extractive_qa alone, not for {self.task}; "
-                "leave it out"
-            )
         if mentions := self.given_mentions():
             from tasks.io.annotations import open_annotator
 
@@ -133,19 +127,19 @@ class TaskStage(TaskSettings, TorchStage):
 
         return os.path.join(weights, finetuning.TOKENIZER) if read_fine_tuned(Path(weights)) else weights
 
-    def the_negative_label(self) -> str:
+    def label_of_no_relation(self) -> str:
         is_relation = self.task == "relation_classification"
         return self.negative_label or (self.sources().negative_label if is_relation else "")
 
-    def the_tag_column(self) -> str:
+    def column_of_tags(self) -> str:
         return self.tag_column or (self.sources().tag_column if self.task == "ner" else "")
 
     def bytes_parameters(self) -> dict[str, Any]:
         weights, mentions = self.given_weights(), self.given_mentions()
         optional = {
             "weights": base_model_identity(weights, self._weights_parameter()) if weights else None,
-            "negative_label": self.the_negative_label(),
-            "tag_column": self.the_tag_column(),
+            "negative_label": self.label_of_no_relation(),
+            "tag_column": self.column_of_tags(),
             **self.computing(),
             "mentions": _sha256_of_table(mentions) if mentions else None,
         }
@@ -158,15 +152,15 @@ class TaskStage(TaskSettings, TorchStage):
         }
 
     def data_identity(self) -> dict[str, Any]:
-        """What tells the data from others."""
+        """The digests of the data."""
         return {"data": data_identity(self.data_folder())}
 
     def computing(self) -> dict[str, Any]:
-        """How the model is computed, where it is not as always."""
+        """The settings of the computation that differ from the defaults."""
         said = self.values("tokens_per_batch", "precision", "gradient_checkpointing")
         return {name: value for name, value in said.items() if value and value not in (AUTO, "float32")}
 
-    def _may_be_silent(self) -> bool:
+    def _allows_no_predictions(self) -> bool:
         # Tiny weights have learnt for some seconds: they show that everything works, not what LUKE can do.
         return self.allow_no_predictions or self.preset_name() == "tiny"
 

@@ -8,7 +8,8 @@ from typing import Any
 from pipeline import storage
 from workflows.base.stage import Result, RetriesFailures, Stage, logger
 from workflows.engines import devices, workers
-from workflows.settings.fine_tuning import SearchSettings, TunedSettings
+from workflows.settings.fine_tuning import SearchSettings
+from workflows.settings.pretraining import SEED
 from workflows.stages.fine_tuning import SETTING, FineTune, FineTuning
 from workflows.stages.task_stage import TaskStage
 
@@ -68,7 +69,7 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
         if not finished:
             raise ValueError(f"all {len(rows)} fine-tunings failed, the first: {rows[0]['failed']}")
         best = max(finished, key=lambda row: row[f"dev_{metric}"])
-        if not best[f"dev_{metric}"] and not self._may_be_silent():
+        if not best[f"dev_{metric}"] and not self._allows_no_predictions():
             raise ValueError(
                 f"{self.task}, variant {self.variant}: no setting has any {metric} on dev, and none is the best; try "
                 "higher --learning-rates or --epoch-counts, or allow it (--allow-no-predictions)"
@@ -77,27 +78,22 @@ class Tune(RetriesFailures, SearchSettings, TaskStage):
             logger.warning("%d of %d fine-tunings failed; %s says why", len(failures), len(rows), TRIALS)
         chosen = {"metric": metric, "dev": best[f"dev_{metric}"], "setting": best["setting"]}
         facts = {**chosen, "failed": len(failures)}
-        texts = {
-            BEST: json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n",
-            TRIALS: "".join(json.dumps(row) + "\n" for row in rows),
-        }
-        for name, text in texts.items():
-            storage.write_bytes(storage.join(self.folder, name), text.encode())
+        best_text = json.dumps({"task": self.task, "variant": self.variant, **chosen}, indent=1) + "\n"
+        self.write_texts({BEST: best_text, TRIALS: "".join(json.dumps(row) + "\n" for row in rows)})
         drops = {"failed": len(failures)} if failures else {}
         return Result(self.described(), rows={"finished": len(finished)}, drops=drops, facts=facts)
 
 
-class TunedFineTune(TunedSettings, FineTuning):
+class TunedFineTune(SearchSettings, FineTuning):
     """A task fine-tuned with the best setting that Tune finds."""
 
     def tune(self) -> Tune:
         """The search, one for all seeds of fine-tuning."""
-        return self.clone(Tune, seed=self.tuning_seed)
+        return self.clone(Tune, seed=SEED)
 
     def requires(self) -> dict[str, Stage]:
         return {"Tune": self.tune(), **super().requires()}
 
     def setting(self) -> dict[str, Any]:
-        best = json.loads(storage.read_bytes(storage.join(self.tune().folder, BEST)))
-        setting: dict[str, Any] = best["setting"]
+        setting: dict[str, Any] = self.tune().read_json(BEST)["setting"]
         return setting

@@ -1,32 +1,21 @@
 """BuildEntityVocab: the corpus's most linked pages, or a given vocabulary fitted to the corpus."""
 
-import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline import storage
 from pipeline.jobs.spark_parts import SparkJob, keep
-from pipeline.lookup.entities import (
-    ALIASES,
-    SECOND_MASK,
-    SPECIAL_ENTITIES,
-    EntityVocab,
-    alias_rows,
-    read_titles,
-)
+from pipeline.lookup.entities import ALIASES, SECOND_MASK, SPECIAL_ENTITIES, EntityVocab, alias_rows
 from pipeline.mediawiki.site import SiteInfo
-from pipeline.mediawiki.titles import normalize_title
 from pipeline.storage.tries import write_numbers
-
-logger = logging.getLogger("pipeline")
 
 _ENTITIES_SCHEMA = pa.schema([("entity_id", pa.int32()), ("entity", pa.string())])
 _ENDS_AT_A_PAGE = ("page", "redirect")  # statuses in the table titles
@@ -54,18 +43,12 @@ class Choice:
     Attributes:
         given: a vocabulary to use instead of building one, or empty; then nothing else here matters.
         size: entities, the three special ones included.
-        min_count: pages that are linked less often are left out.
-        disambiguation: whether disambiguation pages can be entities.
-        missing_pages: whether linked titles without a page can be.
-        white_list: file of titles that are entities however rarely they are linked, or empty.
+        missing_pages: whether linked titles without a page can be entities.
     """
 
     given: str
     size: int
-    min_count: int
-    disambiguation: bool
     missing_pages: bool
-    white_list: str
 
 
 def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
@@ -77,7 +60,7 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
         dump: as the user named it, for errors.
 
     Raises:
-        ValueError: no entity is left, or the white list does not fit.
+        ValueError: no entity is left.
     """
     pages, titles = job.read("ExtractPages", "pages/"), job.read("ResolveRedirects", "titles/")
     links = job.read("ResolveLinks", "links/")
@@ -92,15 +75,7 @@ def build(job: SparkJob, choice: Choice, *, dump: str) -> storage.Result:
                 f"--dump {dump}; is it another language's?"
             )
     else:
-        forced, unknown = read_white_list(choice, titles, site)
-        entities = choose_entities(
-            counted,
-            choice.size,
-            min_count=choice.min_count,
-            forced=forced,
-            disambiguation=choice.disambiguation,
-        )
-        facts["white_list_unknown"] = len(unknown)
+        entities = choose_entities(counted, choice.size)
         if not entities.ids:
             raise ValueError(f"--dump {dump}: {_why_empty(entities.drops)}")
     qids = job.paths("FetchQids", "qids/") if "FetchQids" in job.inputs else []
@@ -128,22 +103,19 @@ def count_links(
     With `missing`, linked titles that have no page are rows, too; their `page_id` is -1. Titles with a prefix of
     `elsewhere`, in lower case, are none: redirects can end in another namespace or wiki.
     """
-    pages = pages.select("title", "page_id", "is_disambiguation")
+    pages = pages.select("title", "page_id")
     if missing:
         prefix = F.lower(F.trim(F.substring_index("title", ":", 1)))
         is_elsewhere = F.col("title").contains(":") & prefix.isin(*sorted(elsewhere))
         absent = links.where((F.col("status") == "missing") & ~is_elsewhere).select(
-            "title", F.lit(-1).cast("long").alias("page_id"), F.lit(False).alias("is_disambiguation")
+            "title", F.lit(-1).cast("long").alias("page_id")
         )
         pages = pages.unionByName(absent)
     # Links to titles without a page count here, too; the join drops them, unless these titles are rows of their own.
     counts = links.where("status != 'loop'").groupBy("title").agg(F.count(F.lit(1)).alias("link_count"))
     # Titles of special entities are none in MediaWiki; a damaged dump can have a title twice.
     nameable = pages.where(~F.col("title").isin(*SPECIAL_ENTITIES, SECOND_MASK))
-    # It is no disambiguation page then, unless both are.
-    once = nameable.groupBy("title").agg(
-        F.min("page_id").alias("page_id"), F.min("is_disambiguation").alias("is_disambiguation")
-    )
+    once = nameable.groupBy("title").agg(F.min("page_id").alias("page_id"))
     return once.join(counts, "title", "left").fillna(0, "link_count")
 
 
@@ -171,75 +143,24 @@ def fit_entities(counted: DataFrame, titles: DataFrame, vocab: EntityVocab) -> E
     return Entities(EntityVocab(vocab.titles, tuple(link_counts), tuple(page_ids)), ids, drops)
 
 
-def read_white_list(choice: Choice, titles: DataFrame, site: SiteInfo) -> tuple[frozenset[str], list[str]]:
-    """(the pages at which the titles of the white list end, the titles that the dump does not have).
-
-    Raises:
-        ValueError: there are more of them than the vocabulary has room for.
-    """
-    listed = read_titles(choice.white_list) if choice.white_list else []
-    normalized = {name: normalize_title(name, site)[0] for name in listed}
-    found = pages_of(titles.sparkSession, normalized.values(), titles)
-    forced = frozenset(found.values())
-    if unknown := [name for name in listed if normalized[name] not in found]:
-        logger.warning("--white-list: not in the dump: %s", ", ".join(map(repr, unknown[:10])))
-    if len(forced) > choice.size - len(SPECIAL_ENTITIES):
-        raise ValueError(
-            f"--white-list {choice.white_list}: {len(forced):,} entities and the three special ones do not fit "
-            f"into --vocab-size {choice.size}"
-        )
-    return forced, unknown
-
-
-def pages_of(spark: SparkSession, names: Iterable[str], titles: DataFrame) -> dict[str, str]:
-    """The page that each of these titles ends at, after redirects; titles that end at none are left out."""
-    wanted = spark.createDataFrame([(name,) for name in sorted(set(names))], "name string")
-    return {row["name"]: row["title"] for row in _resolve(wanted, titles, "name").collect()}
-
-
 def _resolve(frame: DataFrame, titles: DataFrame, column: str) -> DataFrame:
     """The rows whose title in `column` ends at a page, with that page's `title`."""
     ends = titles.where(F.col("status").isin(*_ENDS_AT_A_PAGE))
     return frame.join(ends.select(F.col("title").alias(column), F.col("canonical").alias("title")), column)
 
 
-def choose_entities(
-    counted: DataFrame,
-    size: int,
-    *,
-    min_count: int = 1,
-    forced: Collection[str] = (),
-    disambiguation: bool = True,
-) -> Entities:
+def choose_entities(counted: DataFrame, size: int) -> Entities:
     """The vocabulary of the most linked pages; one that no link ends at is no candidate, and is not counted as dropped.
 
     Args:
         counted: of `count_links`.
         size: entities of the vocabulary, the three special ones included.
-        min_count: pages that are linked less often are left out.
-        forced: titles of pages that are taken all the same.
-        disambiguation: whether disambiguation pages may be entities.
     """
-    spark = counted.sparkSession
-    wanted = spark.createDataFrame([(title,) for title in sorted(forced)], "title string")
-    taken = counted.join(wanted, "title", "left_semi").collect()
-    others = counted.join(wanted, "title", "left_anti").where("link_count > 0")
-    is_rare = F.col("link_count") < min_count
-    is_left_out = F.col("is_disambiguation") & ~is_rare if not disambiguation else F.lit(False)
-    rare, left_out, linked = others.agg(
-        F.count_if(is_rare), F.count_if(is_left_out), F.count(F.lit(1))
-    ).collect()[0]
-    room = max(size - len(SPECIAL_ENTITIES) - len(taken), 0)
-    top = others.where(~is_rare & ~is_left_out).orderBy(F.desc("link_count"), "title").limit(room).collect()
-    rows = ((row["title"], row["link_count"], row["page_id"]) for row in [*taken, *top])
-    vocab = EntityVocab.rank(rows, size, forced)
-    drops = {
-        "entities:below_min_count": rare,
-        "entities:disambiguation": left_out,
-        "entities:below_vocab_size": linked - rare - left_out - len(top),
-    }
+    linked = counted.where("link_count > 0")
+    top = linked.orderBy(F.desc("link_count"), "title").limit(size - len(SPECIAL_ENTITIES)).collect()
+    vocab = EntityVocab.rank(((row["title"], row["link_count"], row["page_id"]) for row in top), size)
     ids = {title: number for title, number in vocab.ids().items() if title not in SPECIAL_ENTITIES}
-    return Entities(vocab, ids, drops)
+    return Entities(vocab, ids, {"entities:below_vocab_size": linked.count() - len(top)})
 
 
 def with_qids(vocab: EntityVocab, paths: Sequence[str]) -> EntityVocab:

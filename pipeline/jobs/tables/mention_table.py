@@ -27,27 +27,26 @@ from pipeline.lookup.entities import EntityVocab
 
 _KEYS = "names"  # what is counted, in files beside the tables until they are written
 _COUNTS = f"{_KEYS}.counts"
+MAX_CHARACTERS = 100  # of a mention
 _AT_ONCE = 1 << 14  # names
 _TASKS_PER_CORE = 4
 _PAGE_LINKS = pa.schema([("page_id", pa.int64()), ("mention", pa.string()), ("title", pa.string())])
 _NAMES_TYPE = "array<struct<mention: string, title: string>>"
 
 
-def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -> storage.Result:
+def build(job: SparkJob, *, profile: str) -> storage.Result:
     """Write the tables `mentions`, `page_names` and `targets`, and the look-ups by mention, page and title.
 
     Args:
         job: reads FetchDump, ExtractPages, ResolveRedirects, ResolveLinks, BuildEntityVocab, and FetchQids where QIDs
             are known.
-        profile: `paper` folds case and accents, leaves out anchors of more than 20 words, and counts the pages that
-            hold a mention instead of its occurrences.
-        min_links: mentions that are linked less often are left out.
-        max_characters: mentions that are longer are left out; `paper` has its 20 words instead.
+        profile: `fixed` leaves out mentions of more than 100 characters; `paper` those of more than 20 words. It folds
+            case and accents, and counts the pages that hold a mention instead of its occurrences.
     """
     pages, links = job.read("ExtractPages", "pages/"), job.read("ResolveLinks", "links/")
-    links = select_mentions(links, profile, max_characters)
+    links = select_mentions(links, profile)
 
-    anchors = keep(count_anchors(links, min_links))
+    anchors = keep(count_anchors(links))
     longest = write_names(anchors, job.folder)
     count_names(job.session, job.paths("ExtractPages", "paragraphs/"), job.folder, profile)
     entities = entity_titles(job.read("BuildEntityVocab", "entity_vocab.parquet"), pages)
@@ -86,7 +85,7 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
     names_of_titles = page_names.write_pages(job.folder, page_files, title_files)
     titles = targets.write_targets(job.folder, target_files, title_files)
     drops = {
-        # Too long for a mention, or linked too rarely.
+        # Too long for a mention.
         "links:no_mention": job.manifest("ResolveLinks").rows["links"]
         - storage.sum_column(mention_files, "link_count"),
         "names:ambiguous_on_page": storage.sum_column(page_files, "ambiguous"),
@@ -103,21 +102,21 @@ def build(job: SparkJob, *, profile: str, min_links: int, max_characters: int) -
     return storage.Result((*result.files, *lookup, names_of_titles, *titles), rows, +Counter(drops), facts)
 
 
-def select_mentions(links: DataFrame, profile: str, max_characters: int) -> DataFrame:
+def select_mentions(links: DataFrame, profile: str) -> DataFrame:
     """The links (of `resolve_links`) whose anchor is a mention, with the mention that it counts for."""
     if profile == "paper":
         normalize = F.udf(lambda anchor: names.normalize_mention(anchor), "string")
         links = links.withColumn("mention", normalize("mention"))
     else:
-        links = links.where(F.length("mention") <= max_characters)
+        links = links.where(F.length("mention") <= MAX_CHARACTERS)
     return links.where(F.col("mention").rlike(r"(?U)\S"))
 
 
-def count_anchors(links: DataFrame, min_links: int) -> DataFrame:
+def count_anchors(links: DataFrame) -> DataFrame:
     """How often each mention links to each title: `mention`, `title`, `link_count`, `total_links`."""
     pairs = links.groupBy("mention", "title").agg(F.count(F.lit(1)).alias("link_count"))
     totals = pairs.groupBy("mention").agg(F.sum("link_count").alias("total_links"))
-    return pairs.join(totals.where(F.col("total_links") >= min_links), "mention")
+    return pairs.join(totals, "mention")
 
 
 # Occurrences

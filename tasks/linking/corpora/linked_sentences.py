@@ -10,14 +10,14 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from pipeline import storage
-from pipeline.lookup.held_out import HELD_OUT
 from pipeline.sequences.sentences import split
-from tasks.linking.corpora.pages import NO_LINKS, TRAIN, Choice, choose, linked_pages, read_pages
+from tasks.linking.corpora.pages import NO_LINKS, are_held_out, linked_pages, read_pages, smallest
 from tasks.linking.corpora.pages import OVER_LIMIT as PAGES_OVER_LIMIT
 from tasks.ner.words import Word, split_words
 
@@ -29,6 +29,19 @@ NO_LINK, OTHER_LENGTH = "sentences:no_link", "sentences:length"
 PART_OF_WORD, NOT_LINKED = "sentences:part_of_word", "sentences:not_linked"
 OVER_LIMIT = "sentences:over_limit"
 Span = tuple[int, int]
+
+
+class Choice(NamedTuple):
+    """Which sentences are taken.
+
+    Attributes:
+        share: of the pages that are held out.
+        train, held_out: how many sentences of the others, and of these, at most.
+    """
+
+    share: float
+    train: int = 20_000
+    held_out: int = 1_000
 
 
 class LeftOut(Exception):
@@ -61,9 +74,10 @@ def build(
         ValueError: a file would have none.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
-    part_of = {page: part for part, ids in choose(linked, choice).items() for page in ids.tolist()}
-    wanted = pa.array(sorted(part_of), pa.int64())
-    found = defaultdict[str, list[tuple[bytes, bytes]]](list)
+    is_apart = are_held_out(linked, choice.share)
+    apart_pages = set(smallest(linked[is_apart], choice.held_out).tolist())
+    wanted = pa.array(sorted({*smallest(linked[~is_apart], choice.train).tolist(), *apart_pages}), pa.int64())
+    found = defaultdict[bool, list[tuple[bytes, bytes]]](list)
     drops = Counter({NO_LINKS: pages - len(linked), PAGES_OVER_LIMIT: len(linked) - len(wanted)})
     chosen = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
     for number, (page, _, rows) in enumerate(chosen, start=1):
@@ -71,11 +85,11 @@ def build(
             links = [(link["start"], link["end"]) for link in row["links"]]
             for line in lines_of(row["text"], links, language, drops):
                 order = hashlib.blake2b(f"{page} {place} ".encode() + line, digest_size=8).digest()
-                found[part_of[page]].append((order, line))
+                found[page in apart_pages].append((order, line))
         progress(number, len(wanted))
     train, apart = (
-        [line for _, line in sorted(found[part])[:most]]
-        for part, most in ((TRAIN, choice.train), (HELD_OUT, choice.held_out_most))
+        [line for _, line in sorted(found[held_out])[:most]]
+        for held_out, most in ((False, choice.train), (True, choice.held_out))
     )
     drops[OVER_LIMIT] = sum(map(len, found.values())) - len(train) - len(apart)
     middle = (len(apart) + 1) // 2
@@ -91,9 +105,8 @@ def write(folder: str, name: str, lines: Sequence[bytes]) -> storage.FileEntry:
     """Write the file of a split. Raises: ValueError where it has no line."""
     if not lines:
         raise ValueError(
-            f"{name}: no sentence for it whose words with capitals are all in links; wanted a larger dump, more "
-            "--train-sentences or --held-out-sentences, a larger --held-out, from whose pages dev and test are, or a "
-            "language that writes names alone with capitals"
+            f"{name}: no sentence for it whose words with capitals are all in links; wanted a larger dump, a "
+            "larger --held-out, from whose pages dev and test are, or a language that writes names alone with capitals"
         )
     with storage.atomic_output(storage.join(folder, FILES[name])) as stream:
         stream.writelines(lines)

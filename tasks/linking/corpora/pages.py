@@ -1,15 +1,14 @@
-"""BuildDocuments: pages of a dump in; annotated documents out, those of pages that pretraining never sees apart.
+"""BuildDocuments: pages of a dump in; annotated documents of those that pretraining never sees out.
 
 A document has a page's paragraphs, a line each, and its links as mentions, with their titles after redirects.
 """
 
-import contextlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +20,10 @@ from pipeline.lookup.held_out import HELD_OUT, is_held_out, page_hash
 from pipeline.lookup.targets import Targets
 from tasks.linking.documents.document import Document, Mention, to_json
 
-TRAIN = "train"
-FILES = {TRAIN: "train.jsonl", HELD_OUT: "held_out.jsonl"}
-NO_LINKS, OVER_LIMIT, SAME_TITLE = "pages:no_links", "pages:over_limit", "pages:same_title"
+FILE = "held_out.jsonl"
+DOCUMENTS = 1_000
+NO_LINKS, NOT_HELD_OUT = "pages:no_links", "pages:not_held_out"
+OVER_LIMIT, SAME_TITLE = "pages:over_limit", "pages:same_title"
 NO_TARGET = "links:no_target"
 _COLUMNS = ["page_id", "title", "text", "links"]
 Integers = NDArray[np.int64]
@@ -31,52 +31,37 @@ Resolve = Callable[[str], str | None]
 """A title after redirects; None for one that ends nowhere."""
 
 
-class Choice(NamedTuple):
-    """Which pages become documents.
-
-    Attributes:
-        held_out: the share of pages that pretraining never sees.
-        train, held_out_most: how many of the others, and of these, at most.
-    """
-
-    held_out: float
-    train: int
-    held_out_most: int
-
-
 def build(
     paragraphs: Sequence[str],
     folder: str,
     targets: Targets,
-    choice: Choice,
     *,
+    share: float,
     pages: int,
+    most: int = DOCUMENTS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> storage.Result:
-    """Write the two files of documents, in the order of the dump.
+    """Write the file of documents, in the order of the dump.
 
-    Their numbers are bounded, so one process reads the files of paragraphs twice: to choose the pages, for which it
+    Their number is bounded, so one process reads the files of paragraphs twice: to choose the pages, for which it
     holds 17 bytes a page, and to write them, for which it holds a page.
 
     Args:
         paragraphs: files of that table.
         folder: the stage's.
         targets: what titles lead to.
-        choice: which pages.
+        share: of the pages that are held out.
         pages: how many the dump has.
+        most: documents at most.
         progress: is told how many pages of how many are read.
     """
     linked = np.fromiter(chain.from_iterable(map(linked_pages, paragraphs)), np.int64)
-    chosen = choose(linked, choice)
-    drops = Counter({NO_LINKS: pages - len(linked), OVER_LIMIT: len(linked) - sum(map(len, chosen.values()))})
-    rows: Counter[str] = Counter(dict.fromkeys((*FILES, "mentions"), 0))
-    part_of = {page: part for part, ids in chosen.items() for page in ids.tolist()}
-    wanted, titles = pa.array(sorted(part_of), pa.int64()), set[str]()
-    with contextlib.ExitStack() as stack:
-        streams = {
-            part: stack.enter_context(storage.atomic_output(storage.join(folder, name)))
-            for part, name in FILES.items()
-        }
+    held_out = linked[are_held_out(linked, share)]
+    wanted, titles = pa.array(sorted(smallest(held_out, most).tolist()), pa.int64()), set[str]()
+    drops = Counter({NO_LINKS: pages - len(linked), NOT_HELD_OUT: len(linked) - len(held_out)})
+    drops[OVER_LIMIT] = len(held_out) - len(wanted)
+    mentions = 0
+    with storage.atomic_output(storage.join(folder, FILE)) as stream:
         found = chain.from_iterable(read_pages(path, wanted) for path in paragraphs)
         for number, (page, title, some) in enumerate(found, start=1):
             document, lost = document_of(title, some, lambda name: ended(targets, name))
@@ -87,11 +72,11 @@ def build(
                 drops[SAME_TITLE] += 1
             else:
                 titles.add(title)
-                streams[part_of[page]].write(line_of(document, page))
-                rows.update({part_of[page]: 1, "mentions": len(document.mentions)})
+                stream.write(line_of(document, page))
+                mentions += len(document.mentions)
             progress(number, len(wanted))
-    files = tuple(storage.describe(folder, name, rows[part]) for part, name in FILES.items())
-    return storage.Result(files, dict(rows), dict(+drops))
+    files = (storage.describe(folder, FILE, len(titles)),)
+    return storage.Result(files, {HELD_OUT: len(titles), "mentions": mentions}, dict(+drops))
 
 
 def ended(targets: Targets, title: str) -> str | None:
@@ -114,17 +99,15 @@ def linked_pages(path: str) -> Iterator[int]:
             last = page
 
 
-def choose(pages: Integers, choice: Choice) -> dict[str, Integers]:
-    """The pages of each part whose hashes are the smallest: a larger number adds pages, and takes none away."""
+def are_held_out(pages: Integers, share: float) -> NDArray[np.bool_]:
+    """Whether pretraining never sees each page."""
+    return np.fromiter((is_held_out(page, share) for page in pages.tolist()), np.bool_, len(pages))
+
+
+def smallest(pages: Integers, most: int) -> Integers:
+    """The pages whose hashes are the smallest: a larger number adds pages, and takes none away."""
     hashes = np.fromiter(map(page_hash, pages.tolist()), np.uint64, len(pages))
-    held_out = np.fromiter(
-        (is_held_out(page, choice.held_out) for page in pages.tolist()), np.bool_, len(pages)
-    )
-    found = {}
-    for part, is_in, most in ((TRAIN, ~held_out, choice.train), (HELD_OUT, held_out, choice.held_out_most)):
-        order = np.argsort(hashes[is_in], kind="stable")
-        found[part] = pages[is_in][order[:most]]
-    return found
+    return pages[np.argsort(hashes, kind="stable")[:most]]
 
 
 # Writing

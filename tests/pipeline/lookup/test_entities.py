@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.lookup.entities import Aliases, EntityVocab, alias_rows, read_titles
+from pipeline.lookup.entities import Aliases, EntityVocab, alias_rows
 from pipeline.storage.tries import write_numbers
 
 COUNTS = [
@@ -45,11 +45,6 @@ def test_written_formats(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "entity_vocab.jsonl").read_text().splitlines()]
     assert lines[3] == {"id": 3, "entities": [["Top", None]], "count": 9}
     assert json.loads((tmp_path / "entity_vocab.json").read_text()) == {**vocab.ids(), "[MASK2]": 6}
-
-
-def test_forced_titles_take_places_of_others() -> None:
-    vocab = EntityVocab.rank(COUNTS, 6, {"Rare", "Zebra"})
-    assert vocab.titles[3:] == ("Top", "Zebra", "Rare")
 
 
 def test_special_entities_come_first() -> None:
@@ -152,16 +147,6 @@ def test_a_vocabulary_that_is_not_there(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing.tsv"):
         with pytest.raises(ValueError, match="no entity vocabulary; wanted a file"):
             EntityVocab.load(str(path))
-
-
-def test_white_lists(tmp_path: Path) -> None:
-    path = tmp_path / "white.txt"
-    path.write_bytes("Ape\r\n\n  Zebra \nÅngström".encode())
-    assert read_titles(str(path)) == ["Ape", "Zebra", "Ångström"]
-    path.write_bytes(b"\xff\xfe")
-    for broken in (path, tmp_path, tmp_path / "missing.txt"):
-        with pytest.raises(ValueError, match="not to be read as a list of titles"):
-            read_titles(str(broken))
 
 
 def test_aliases(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def manifests(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["RunAll", "--seed"], "--seed: no value follows; wanted --seed=VALUE"),
+        (["RunAll", "--seeds"], "--seeds: no value follows; wanted --seeds=VALUE"),
         (["RunAll", "--preset", "huge"], "--preset huge: wanted one of auto, tiny, demo, small, base, large"),
         (["RunAll", "--vocab-size", "abc"], "--vocab-size abc: wanted a whole number, 4 or more"),
         (["RunAll", "--block-size", "1"], "--block-size 1: wanted a size of 4096 bytes or more"),
@@ -59,7 +59,7 @@ def manifests(folder: Path) -> list[str]:
         (["RunExperiments", "--tasks", ""], "--tasks: its value is empty; give one, or leave --tasks out"),
         (["RunExperiments", "--epochs", "2"], "--epochs: RunExperiments has no such parameter"),
         (["RunExperiments", "--batch-sizes", "8"], "--batch-sizes 8: says what the search tries; pass --tuned, too"),
-        (["FineTune", "--tuned"], "--tuned: FineTune has no such parameter; run TunedFineTune instead"),
+        (["FineTune", "--tuned"], "; it is one of FineTuneGrid, Report, RunAll, RunExperiments; see luigi"),
         (["TunedFineTune", "--epochs", "3"], "--epochs: TunedFineTune has no such parameter (did you mean"),
         (["ExtractPages", "--seed", "3"], "--seed: ExtractPages has no such parameter; it is one of"),
         (["FineTune", "--data", "nowhere"], "--data nowhere: no such folder"),
@@ -82,7 +82,7 @@ def test_wrong_words_are_refused_before_anything_runs(
 
 
 def test_the_installed_command_says_the_same(tmp_path: Path) -> None:
-    found, forked = (run("RunAll", "--seed", cwd=tmp_path) for run in (luigi, run_forked))
+    found, forked = (run("RunAll", "--seeds", cwd=tmp_path) for run in (luigi, run_forked))
     assert one_line(found) == one_line(forked)
     assert found.returncode == forked.returncode
 
@@ -190,7 +190,7 @@ def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:
 def test_help_documents_every_parameter(tmp_path: Path) -> None:
     text = luigi("RunAll", "--help", cwd=tmp_path).stdout
     names = ("dump", "workdir", "preset", "tokenizer", "base-model", "profile", "vocab-size", "block-size")
-    names += ("processes", "spark-master", "beam-options", "device", "seed", "allow-truncated")
+    names += ("processes", "spark-master", "beam-options", "device", "seeds", "allow-truncated")
     for name in names:
         assert f"--{name}" in text
     assert "a wiki's name such as simplewiki" in " ".join(text.split())

@@ -16,7 +16,7 @@ from tasks.linking.documents.document import Mention
 from tests.support.linked import HOSTILE, answer, gold
 from tests.support.mentions import small_pages, write_mentions
 from workflows.report import linking as module
-from workflows.report.linking import apart, linked_documents, shown_document
+from workflows.report.linking import linked_documents, shown_document, without_overlaps
 
 REDIRECTS = {
     "Roma": "Rome", "Rome": "Rome", "Paris": "Paris", "Paris (Troy)": "Paris (Troy)", HOSTILE: HOSTILE,
@@ -131,7 +131,7 @@ def test_places_that_are_kept_do_not_overlap_and_those_preferred_win(
     places: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     preferred = {place: None for place in places if data.draw(st.booleans())}
-    kept = apart(places, preferred=preferred)
+    kept = without_overlaps(places, preferred=preferred)
     assert kept == sorted(kept)
     covered = [at for start, end in kept for at in range(start, end)]
     assert len(covered) == len(set(covered))

@@ -23,7 +23,6 @@ from workflows import (
     ReadTemplates,
     Report,
     RunAll,
-    RunExperiments,
     Tune,
     TunedFineTune,
 )
@@ -39,9 +38,9 @@ VALUES = [
     {"corpus": "in"},
     {"dump_templates": True},
 ]
-# What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too. Stages of
-# fine-tuning call the peak learning rate and the batch of pretraining by other names.
-SET_DOWNSTREAM = {"corpus", "lite", "learning_rate", "batch_size"}
+# What is not handed on: RunAll says itself what of the corpus is shown, and exports the entities, too. Where a
+# fine-tuning follows, pretraining takes its seed's default, and its learning rate and batch from the recipe alone.
+SET_DOWNSTREAM = {"corpus", "lite", "learning_rate", "batch_size", "seed"}
 
 
 def names(stage: type[Step]) -> set[str]:
@@ -59,21 +58,15 @@ def upstream(stage: type[Step]) -> set[type[Step]]:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_nothing_is_lost_on_the_way_upstream(stage: type[Step]) -> None:
-    of_linking = FineTune(task="entity_disambiguation").upstream() if stage is FineTune else ()
-    for each in {*upstream(stage), *map(type, of_linking)}:
+    for each in upstream(stage):
         assert names(each) - names(stage) <= SET_DOWNSTREAM, each
 
 
 def test_what_the_grid_sets_in_its_cells() -> None:
-    set_by_grid = {"task", "variant", "pretraining_seed"}
+    set_by_grid = {"task", "variant", "seed"}
     of_one_fine_tuning = {"data", "weights", "mentions", "negative_label", "tag_column"}
     of_the_preset = {"head_learning_rate", "learning_rate", "batch_size", "epochs", "patience"}
-    of_linking = {
-        *("masked_share", "prior_weight", "softmax_weight", "own_links"),
-        *("train_documents", "held_out_documents"),
-    }
-    found = names(FineTune) - names(FineTuneGrid)
-    assert found == set_by_grid | of_one_fine_tuning | of_the_preset | of_linking
+    assert names(FineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | of_the_preset
     assert names(TunedFineTune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning | {"patience"}
     assert names(Tune) - names(FineTuneGrid) == set_by_grid | of_one_fine_tuning
 
@@ -84,26 +77,28 @@ def test_a_stage_has_no_parameter_that_it_does_not_use() -> None:
     assert names(ReadTemplates) == names(FetchDump) | blocks
     assert names(ExtractPages) == names(ReadTemplates) | {"profile", "max_rejected", "dump_templates"}
     assert names(FetchQids) == names(ExtractPages) | {"page_props"}
-    of_entities = {"entity_width", "entity_head", "entity_start", "masked_entities"}
-    assert names(Pretrain) - names(PretrainRoberta) == {"min_links", "max_mention_characters", *of_entities}
+    assert names(Pretrain) - names(PretrainRoberta) == {"entity_head", "entity_start"}
     with pytest.raises(UnknownParameterException, match="seed"):
         ExtractPages(seed=1)
 
 
-RECIPE = {"steps": "200", "weight_decay": "0.5", "layers": 3, "entity_head": "paper", "phases": "all"}
+RECIPE = {"steps": "200", "masked_words": 0.2, "layers": 3, "entity_head": "paper", "phases": "all"}
 
 
 @pytest.mark.parametrize("stage", [FineTune, TunedFineTune, Tune, FineTuneGrid, Report, RunAll])
-def test_what_is_pretrained_is_the_same_from_everywhere(stage: type[Step]) -> None:
-    """Also the two values that fine-tuning has of its own, in every fine-tuning of a grid."""
-    peak = {"learning_rate": "1e-3", "batch_size": 7}
-    alone = Pretrain(**RECIPE, **peak)
+def test_what_is_pretrained_is_the_same_from_everywhere(tmp_path: Path, stage: type[Step]) -> None:
+    """Also the values by the names of which fine-tuning has its own: a file has them, for every cell of a grid."""
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("learning_rate = 1e-3\nbatch_size = 7\n")
+    given = {**RECIPE, "recipe": str(recipe)}
+    alone = Pretrain(**given)
     assert alone.configuration.changes().keys() > {"steps", "learning_rate", "batch_size", "entity_head"}
-    given = {f"pretraining_{name}": value for name, value in peak.items()}
-    found = [each for each in stage(**RECIPE, **given).upstream() if type(each) is Pretrain]
+    own = {"seed": 3} if "seed" in names(stage) else {}
+    own |= {"learning_rate": 1e-5, "batch_size": 2} if stage is FineTune else {}
+    found = [each for each in stage(**given, **own).upstream() if type(each) is Pretrain]
     assert [each.hash8 for each in found] == [alone.hash8]
     if stage is FineTuneGrid:
-        cells = [cell.stage for cell in stage(**RECIPE, **given).cells]  # type: ignore[attr-defined]
+        cells = [cell.stage for cell in stage(**given).cells]  # type: ignore[attr-defined]
         assert {each.requires()["Pretrain"].hash8 for each in cells if each.variant == "luke"} == {
             alone.hash8
         }
@@ -120,8 +115,8 @@ def test_what_the_command_line_says_is_what_is_trained() -> None:
     assert recipe.batch_size == 64
 
 
-def test_a_fine_tuning_s_own_learning_rate_is_not_pretraining_s() -> None:
-    plain, faster = FineTune(), FineTune(learning_rate=1e-4, batch_size=4)
+def test_a_fine_tuning_s_own_values_are_not_pretraining_s() -> None:
+    plain, faster = FineTune(), FineTune(learning_rate=1e-4, batch_size=4, seed=7)
     assert plain.hash8 != faster.hash8
     assert plain.requires()["Pretrain"].hash8 == faster.requires()["Pretrain"].hash8 == Pretrain().hash8
 
@@ -134,13 +129,9 @@ def test_a_fine_tuning_s_own_learning_rate_is_not_pretraining_s() -> None:
         ("learning_rate", "1e-4"),
         ("phases", "all"),
         ("batch_size", 64),
-        ("weight_decay", 0.1),
-        ("dropout", 0),
         ("masked_words", 0.2),
-        ("masked_entities", 0.2),
         ("layers", 3),
         ("hidden_size", 64),
-        ("entity_width", 8),
         ("entity_head", "paper"),
         ("entity_start", "random"),
         ("precision", "bf16"),
@@ -188,53 +179,6 @@ def test_sequences_of_presets_around_a_small_base_are_short(preset: str) -> None
     assert BuildSequences().limits()["max_words"] == 512
     same, longer = (BuildSequences(preset=preset, max_words=count) for count in (64, 128))
     assert same.hash8 == small.hash8 != longer.hash8
-
-
-@pytest.mark.parametrize("stage", [FineTune, FineTuneGrid, Report, RunExperiments])
-@pytest.mark.parametrize("values", [{"steps": "9"}, {"recipe": "a.toml"}, {"pretraining_batch_size": 3}])
-def test_a_recipe_where_nothing_is_pretrained_is_refused(
-    tmp_path: Path, stage: type[Step], values: dict[str, Any]
-) -> None:
-    toml = tmp_path / "experiments.toml"
-    toml.write_text('[weights]\nluke = "someone/luke"\nroberta_extra_training = "someone/roberta"\n')
-    ((name, value),) = values.items()
-    message = (
-        f"^--{name.replace('_', '-')} {value}: says how to pretrain, and all weights are given; leave it out"
-    )
-    named = "" if stage is FineTune else f'[data]\nner = "{tmp_path}"\n'
-    toml.write_text(toml.read_text() + named)
-    tasks = {"task": "ner"} if stage is FineTune else {"tasks": "ner"}
-    with pytest.raises(ValueError, match=message):
-        stage(experiments=str(toml), workdir=str(tmp_path), **tasks, **values).check_machine()
-
-
-@pytest.mark.parametrize("stage", [Report, RunExperiments])
-def test_documents_to_link_are_refused_where_no_model_links_them(tmp_path: Path, stage: type[Step]) -> None:
-    toml = tmp_path / "experiments.toml"
-    toml.write_text(f'[weights]\nluke = "someone/luke"\n[data]\nner = "{tmp_path}"\n')
-    values = {"experiments": str(toml), "workdir": str(tmp_path), "tasks": "ner", "variants": "luke"}
-    (tmp_path / "gold.jsonl").write_text('{"id": "a", "text": "Ann.", "mentions": []}\n')
-    for name, given in (("linking_gold", "gold.jsonl"), ("linker", "a-linker")):
-        asked = {**values, name: str(tmp_path / given)}
-        message = f"^--{name.replace('_', '-')} .*{given}: linking is shown only where a fine-tuning starts"
-        with pytest.raises(ValueError, match=message):
-            stage(**asked).check_machine()
-        assert "EvaluateLinking" in RunAll(**asked).report().requires()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("entity_width", 8), ("masked_entities", 0.5), ("entity_head", "paper")]
-)
-def test_values_of_entities_are_refused_where_only_the_baseline_is_pretrained(
-    tmp_path: Path, name: str, value: Any
-) -> None:
-    values = {"task": "ner", "data": str(tmp_path), "workdir": str(tmp_path), name: value}
-    FineTune(variant="luke", **values).check_machine()
-    message = (
-        f"^--{name.replace('_', '-')} {value}: is of entities, and what is pretrained here has none; leave it"
-    )
-    with pytest.raises(ValueError, match=message):
-        FineTune(variant="roberta_extra_training", **values).check_machine()
 
 
 def test_no_two_tasks_of_one_stage_in_a_run() -> None:

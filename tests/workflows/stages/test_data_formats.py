@@ -303,9 +303,6 @@ def test_the_tag_column_and_the_files_of_splits_are_in_the_identity(tmp_path: Pa
     write_saved(data, "dev", tag_rows(examples("ner", "test"), "NER"), "NER")
     changed = {name for name, digest in data_identity(str(data)).items() if before[name] != digest}
     assert changed == {f"dev/data-{number:05}-of-00002.arrow" for number in range(2)}
-    wrong = FineTune(workdir=str(tmp_path), task="cloze_qa", device="cpu", tag_column="2", **given)
-    with pytest.raises(ValueError, match=r"--tag-column 2: files of ner alone have tags; leave it out"):
-        wrong.check_needs()
 
 
 def test_classes_may_be_numbers_with_a_label_file(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_one_grid_has_one_name_and_another_setting_another(tmp_path: Path, toml:
     text = Path(toml).read_text().replace(str(EXAMPLES / "ner"), str(data))
     absolute = rf'\1 = "{Path(toml).parent}/'
     renamed.write_text(re.sub(r'^(luke|roberta\w*) = "', absolute, text, flags=re.MULTILINE))
-    assert report() == report(seed=7) == report(dump="enwiki"), "no pretraining of ours is shown"
+    assert report() == report(dump="enwiki"), "no pretraining of ours is shown"
     names = [report(), report(task_preset="base"), report(profile="paper"), report(experiments=str(renamed))]
     assert len(set(names)) == len(names)
 

@@ -1,7 +1,7 @@
-"""Results beside the paper's, and what parts them.
+"""Results beside the paper's, and their differences.
 
 comparison   the paper's tables of results, with ours below
 settings     its tables of hyper-parameters, with ours beside
-caveats      what sets a result of ours apart
+caveats      the differences of our results from the paper's
 experiments  the list of all experiments, each with its scores
 """

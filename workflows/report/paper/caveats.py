@@ -1,4 +1,4 @@
-"""What results of ours were made with, and what sets them apart from the paper's.
+"""The origins of our results, and their differences from the paper's.
 
 Three degrees, by the caveats of a result:
 
@@ -13,7 +13,7 @@ Three degrees, by the caveats of a result:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from model.luke.config import PRESETS
 from tasks.finetuning.paper import DATASETS, fine_tuning
@@ -23,13 +23,12 @@ DONE = "done"
 STATES = (DONE, "failed", "no data", "no weights")
 TUNED = "tuned"
 SEARCHED = ("Learning rate", "Batch size", "Training epochs", "Patience")
-"""What a search on dev sets, as the paper's did: with the preset TUNED it need not be what the paper's found."""
+"""The settings that a search on dev chooses: with the preset TUNED they need not be those that the paper's found."""
 EXAMPLE_DATA, TINY_SIZE = "example data", "tiny model"
 OTHER_DATA, OTHER_SIZE, OTHER_SETTINGS = "other data", "other model size", "other hyper-parameters"
 NO_ENTITIES = "no entities of Wikipedia"
 NO_DIFFERENCE = (EXAMPLE_DATA, TINY_SIZE, OTHER_DATA)
 CLASSIFIER_RATE = "Learning rate of the classifier"
-LINEAR, NO_CLIPPING = "linear", "none"  # neither training has a setting for these
 NAMED_PARTS = 2  # files of a corpus; a dump of the English Wikipedia has dozens
 
 # Appendix of the paper, which counts CoNLL-2003's -DOCSTART- lines, too: 14,041 + 946, 3,250 + 216, 3,453 + 231.
@@ -43,8 +42,7 @@ SIZES: Mapping[str, tuple[str, Mapping[str, int]]] = {
 }
 
 
-@dataclass(frozen=True)
-class Caveat:
+class Caveat(NamedTuple):
     """`mark` is shown at each row that it is true of, `detail` under the table."""
 
     mark: str
@@ -53,7 +51,7 @@ class Caveat:
 
 @dataclass(frozen=True)
 class Origin:
-    """What the results of a variant on a task were made with; `dataset` is the paper's name of the task's data.
+    """The origin of the results of a variant on a task; `dataset` is the paper's name of the task's data.
 
     `problems` are the seeds without a result, each with the reason.
     """
@@ -72,7 +70,7 @@ class Origin:
 
     @property
     def has_difference(self) -> bool:
-        """Whether the paper's figure may be subtracted."""
+        """Return whether the paper's figure may be subtracted."""
         return not set(NO_DIFFERENCE) & {*self.marks}
 
     @property
@@ -81,9 +79,8 @@ class Origin:
         if not self.data and not self.weights:
             return f"{self.dataset}: {'; '.join(self.problems)}"
         made = f"data {self.data or '-'}, weights {self.weights or '-'}, fine-tuned with preset {self.preset}"
-        caveats = [f"{caveat.mark}: {caveat.detail}" for caveat in self.caveats]
         done = [f"{_seeds(self.done)} done"] if self.done else []
-        return "; ".join([f"{self.dataset}: {made}", *done, *self.problems, *caveats])
+        return "; ".join([f"{self.dataset}: {made}", *done, *self.problems, *map(": ".join, self.caveats)])
 
 
 def origin_of(task: str, cells: Sequence[Cell]) -> Origin:
@@ -93,9 +90,8 @@ def origin_of(task: str, cells: Sequence[Cell]) -> Origin:
     """
     if not cells:
         return Origin(DATASETS[task], "", "", "", (), ("not among these experiments",), ())
-    first = cells[0]
     _check_alike(cells)
-    done = [cell for cell in cells if cell["state"] == DONE]
+    first, done = cells[0], [cell for cell in cells if cell["state"] == DONE]
     return Origin(
         dataset=DATASETS[task],
         data=first["data"]["name"],
@@ -103,7 +99,7 @@ def origin_of(task: str, cells: Sequence[Cell]) -> Origin:
         preset=first["preset"],
         done=tuple(cell["seed"] for cell in done),
         problems=tuple(_problems(cells)),
-        caveats=tuple(_caveats(done[0])) if done else (),
+        caveats=tuple(caveat for find in _CAVEATS for caveat in find(done[0])) if done else (),
     )
 
 
@@ -120,16 +116,17 @@ def marks_of(origins: Sequence[Origin]) -> tuple[str, ...]:
     )
 
 
-def meaning_of(marks: Sequence[str]) -> str:
-    """What marks mean, to be read before the figures: those that say nothing are told from those that are unlike."""
+def meaning(marks: Sequence[str]) -> str:
+    """The meaning of marks, to be read before the figures: some figures say nothing, and others are unlike."""
     unlike = [mark for mark in marks if mark not in (EXAMPLE_DATA, TINY_SIZE)]
+    either = " or ".join(f'"{mark}"' for mark in unlike)
     sentences = {
         f'Figures of ours that are marked "{EXAMPLE_DATA}" are left out, since a few examples say nothing.': (
             EXAMPLE_DATA in marks
         ),
         f'Figures of ours that are marked "{TINY_SIZE}" show that everything works; they say nothing about the '
         "paper's model, and no difference to its figures is shown.": TINY_SIZE in marks,
-        f"Figures of ours that are marked {_either(unlike)} are not like for like with the paper's.": unlike,
+        f"Figures of ours that are marked {either} are not like for like with the paper's.": unlike,
         "With other data no difference is shown.": OTHER_DATA in unlike,
         "A difference that is shown with another model size or other hyper-parameters comes of these, too.": (
             {OTHER_SIZE, OTHER_SETTINGS} & {*unlike}
@@ -138,24 +135,17 @@ def meaning_of(marks: Sequence[str]) -> str:
     return " ".join(sentence for sentence, is_meant in sentences.items() if is_meant)
 
 
-def _either(marks: Sequence[str]) -> str:
-    return " or ".join(f'"{mark}"' for mark in marks)
-
-
 def weights_text(weights: Mapping[str, Any]) -> str:
     """The weights' name; of the pipeline's own what they started from and read, too. Empty where there are none."""
     name = str(weights.get("name", ""))
     if not weights.get("is_own"):
         return name
-    base, corpus = weights["base_model"], _shortened(weights["corpus"])
+    base, corpus = weights["base_model"], weights["corpus"]
+    first, *others = corpus.split(", ")
+    if len(others) >= NAMED_PARTS:
+        corpus = f"{first} and {len(others)} more"
     parts = [name, f"from {base}" * bool(base), f"corpus {corpus}" * bool(corpus)]
     return f"the pipeline's own ({', '.join(filter(None, parts))})"
-
-
-def _shortened(names: str) -> str:
-    """Names that ", " parts, the first alone with the number of the others where they are many."""
-    first, *others = names.split(", ")
-    return names if len(others) < NAMED_PARTS else f"{first} and {len(others)} more"
 
 
 def _seeds(numbers: Sequence[int]) -> str:
@@ -174,17 +164,12 @@ def _problems(cells: Sequence[Cell]) -> list[str]:
 
 def _check_alike(cells: Sequence[Cell]) -> None:
     """Raises: ValueError where cells differ in more than the seed, or two have the same."""
-    first = cells[0]
-    name = f"experiments.json: {first['task']}, {first['variant']}"
-    for what, field in (("data", "data"), ("weights", "weights"), ("preset", "preset")):
-        found = [cell[field] for cell in cells]
+    name = f"experiments.json: {cells[0]['task']}, {cells[0]['variant']}"
+    used = [cell["configuration"] for cell in cells if cell["state"] == DONE]
+    values = {field: [cell[field] for cell in cells] for field in ("data", "weights", "preset")}
+    values |= {field: [each.get(field) for each in used] for field in ("hyperparameters", "model")}
+    for field, found in values.items():
         if any(value != found[0] for value in found):
-            raise ValueError(
-                f"{name}: the seeds have different {what}; wanted the same for all, run them again"
-            )
-    configurations = [cell["configuration"] for cell in cells if cell["state"] == DONE]
-    for field in ("hyperparameters", "model"):
-        if any(each.get(field) != configurations[0].get(field) for each in configurations):
             raise ValueError(
                 f"{name}: the seeds have different {field}; wanted the same for all, run them again"
             )
@@ -193,29 +178,9 @@ def _check_alike(cells: Sequence[Cell]) -> None:
         raise ValueError(f"{name}: found seeds {', '.join(map(str, seeds))}; wanted each once")
 
 
-def _wrong_sizes(task: str, data: Mapping[str, Any]) -> list[str]:
-    """The splits that have not as many examples as the paper says; those that were not counted are not known."""
-    what, sizes = SIZES[task]
-    counts = {split: data.get(split, {}).get(what) for split in sizes}
-    return [
-        f"{split} has {count:,} {what}, not {sizes[split]:,}"
-        for split, count in counts.items()
-        if count is not None and count != sizes[split]
-    ]
-
-
-def _caveats(cell: Cell) -> list[Caveat]:
-    """What sets a result apart from the paper's, at most one caveat each of data, entities, model size and settings."""
-    return [*_of_data(cell), *_of_entities(cell), *_of_size(cell), *_of_settings(cell)]
-
-
 def _of_entities(cell: Cell) -> Iterator[Caveat]:
-    configuration = cell["configuration"]
-    if (
-        cell["task"] == "extractive_qa"
-        and configuration["entities"]
-        and "entities_sha256" not in configuration
-    ):
+    used = cell["configuration"]
+    if cell["task"] == "extractive_qa" and used["entities"] and "entities_sha256" not in used:
         yield Caveat(NO_ENTITIES, "no mention table was given to find Wikipedia's entities in the texts")
 
 
@@ -223,7 +188,15 @@ def _of_data(cell: Cell) -> Iterator[Caveat]:
     dataset = DATASETS[cell["task"]]
     if cell["data"]["is_example"]:
         yield Caveat(EXAMPLE_DATA, f"the project's tiny examples, not {dataset}")
-    elif wrong := _wrong_sizes(cell["task"], cell["metrics"].get("data", {})):
+        return
+    (what, sizes), data = SIZES[cell["task"]], cell["metrics"].get("data", {})
+    counts = {split: data.get(split, {}).get(what) for split in sizes}  # none where nobody counted
+    wrong = [
+        f"{split} has {count:,} {what}, not {sizes[split]:,}"
+        for split, count in counts.items()
+        if count not in (None, sizes[split])
+    ]
+    if wrong:
         yield Caveat(OTHER_DATA, f"not {dataset} as in the paper: {', '.join(wrong)}")
 
 
@@ -259,6 +232,10 @@ def _of_settings(cell: Cell) -> Iterator[Caveat]:
         yield Caveat(OTHER_SETTINGS, f"preset {cell['preset']}: {', '.join(differences)}")
 
 
+# At most one caveat each.
+_CAVEATS = (_of_data, _of_entities, _of_size, _of_settings)
+
+
 def used_values(cell: Cell) -> dict[str, Any]:
     """Each hyper-parameter of a fine-tuning as it was used, by the names of the paper (Tables 11 and 12).
 
@@ -272,11 +249,18 @@ def used_values(cell: Cell) -> dict[str, Any]:
         "Training epochs": used["epochs"],
         "Patience": used["patience"],
         "Maximum word length": used["max_words"],
-        "Learning rate decay": LINEAR,
         "Warmup ratio": used["warmup_ratio"],
+        **common_values(used, model),
+    }
+
+
+def common_values(used: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
+    """The hyper-parameters that pretraining and fine-tuning both have; decay and clipping cannot be set."""
+    return {
+        "Learning rate decay": "linear",
         "Dropout": model["hidden_dropout_prob"],
         "Weight decay": used["weight_decay"],
-        "Gradient clipping": NO_CLIPPING,
+        "Gradient clipping": "none",
         "Adam β1": used["betas"][0],
         "Adam β2": used["betas"][1],
         "Adam ε": used["epsilon"],

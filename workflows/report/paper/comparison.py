@@ -1,4 +1,4 @@
-"""Our results beside the paper's: what the report's tables show, as data; pure functions of experiments.json.
+"""Our results beside the paper's: the report's tables as data; pure functions of experiments.json.
 
 In the paper's 8 tables of results each row of a model that this project has is followed by ours: means and sample
 deviations over seeds, in percent. What was not run, or did not end well, is shown as that. A row made without the
@@ -20,12 +20,17 @@ from workflows.report.paper.caveats import (
     Cell,
     Origin,
     marks_of,
-    meaning_of,
+    meaning,
     origin_of,
 )
 from workflows.report.paper.experiments import Experiment, experiment
-from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown
+from workflows.report.paper.settings import SettingTable, ShownTable, setting_tables, shown_table
 
+NOTE = (
+    "Each row of ours stands below the paper's of the same name: mean ± sample standard deviation over the seeds, "
+    "in percent, and the best in each column. Bold is the paper's. Differences are those of means, ours less its."
+)
+PROBLEM_NOTE = "What was not run, failed, or lacks data or weights is shown as that, with the reason."
 HIDDEN_TEST = ("cloze_qa", "extractive_qa")
 HIDDEN_NOTE = (
     "* The paper's figures are the leaderboard's, on a hidden test set. Ours are of the local test file, which is "
@@ -38,7 +43,7 @@ CHOICE_NOTE = (
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """What the paper prints in a cell, in percent, None where it has "-"; `is_best` where it prints it bold."""
+    """The figure that the paper prints, in percent, None where it has "-"; `is_best` where it prints it bold."""
 
     percent: float | None
     is_best: bool
@@ -101,12 +106,12 @@ class OurRow:
 
     @property
     def has_results(self) -> bool:
-        """Whether this row has a figure."""
+        """Return whether this row has a figure."""
         return any(figure.mean is not None for figure in self.figures)
 
     @property
     def has_bests(self) -> bool:
-        """Whether a figure has two seeds or more."""
+        """Return whether a figure has two seeds or more."""
         return any(figure.best is not None for figure in self.figures)
 
     @property
@@ -118,7 +123,7 @@ class OurRow:
 
     @property
     def is_problem(self) -> bool:
-        """Whether a figure is missing, or has not all its seeds."""
+        """Return whether a figure is missing, or lacks seeds."""
         return any(figure.is_problem for figure in self.figures)
 
 
@@ -148,17 +153,19 @@ class Compared:
 def compare(cells: Sequence[Cell], pretraining: Mapping[str, Any] | None = None) -> Compared:
     """The paper's tables with ours beside them, from the cells of experiments.json.
 
-    `pretraining` has `workflows.report.paper.settings.pretraining_configuration` for the stages "Pretrain" and
-    "PretrainRoberta", where the pipeline's own weights were used. Raises: ValueError for cells that are unlike but
+    `pretraining` has the configurations of the stages "Pretrain" and "PretrainRoberta", as `setting_tables` takes
+    them, where the pipeline's own weights were used. Raises: ValueError for cells that are unlike but
     for their seeds, of an unknown state, or done without a score that a table has.
     """
     for cell in cells:
         if cell["state"] not in STATES:
             raise ValueError(f"{_name(cell)}: state is {cell['state']!r}; wanted one of {', '.join(STATES)}")
     results = tuple(result_table(table, cells) for table in TABLES if table.measures)
+    ours = [row.ours for table in results for row in table.rows if row.ours]
+    marks = dict.fromkeys(mark for row in ours for origin in row.origins for mark in origin.marks)
     return Compared(
-        caveat=_caveat(results),
-        notes=tuple(_notes(results)),
+        caveat=meaning([*marks]),
+        notes=(NOTE, PROBLEM_NOTE) if any(row.is_problem for row in ours) else (NOTE,),
         results=results,
         settings=setting_tables(cells, pretraining or {}),
         experiments=tuple(map(experiment, cells)),
@@ -169,22 +176,20 @@ def result_table(table: Table, cells: Sequence[Cell]) -> ResultTable:
     """A table of the paper with ours; a star stands at columns whose test set was hidden."""
     hidden = [*map(_is_hidden, table.measures)]
     notes = [HIDDEN_NOTE] * any(hidden)
-    if any(measure.task == "cloze_qa" for measure in table.measures):
-        notes.append(CHOICE_NOTE)
+    notes += [CHOICE_NOTE] * any(measure.task == "cloze_qa" for measure in table.measures)
     headers = [column + "*" * each for column, each in zip(table.columns, hidden, strict=True)]
-    rows = [ResultRow(row.name, _printed(table, row), our_row(table, row, cells)) for row in table.rows]
-    return shown(table, headers, rows, notes)
+    rows = []
+    for row in table.rows:
+        printed = [
+            PaperFigure(value if isinstance(value, float) else None, table.is_best(row, column))
+            for column, value in zip(table.columns, row.values, strict=True)
+        ]
+        rows.append(ResultRow(row.name, tuple(printed), our_row(table, row, cells)))
+    return shown_table(table, headers, rows, notes)
 
 
 def _is_hidden(measure: Measure) -> bool:
     return measure.task in HIDDEN_TEST and measure.split == "test"
-
-
-def _printed(table: Table, row: Row) -> tuple[PaperFigure, ...]:
-    return tuple(
-        PaperFigure(value if isinstance(value, float) else None, table.is_best(row, column))
-        for column, value in zip(table.columns, row.values, strict=True)
-    )
 
 
 def our_row(table: Table, row: Row, cells: Sequence[Cell]) -> OurRow | None:
@@ -238,19 +243,3 @@ def _percent(cell: Cell, measure: Measure) -> float:
 
 def _name(cell: Cell) -> str:
     return f"experiments.json: {cell['task']}, {cell['variant']}, seed {cell['seed']}"
-
-
-def _notes(tables: Sequence[ResultTable]) -> list[str]:
-    notes = [
-        "Each row of ours stands below the paper's of the same name: mean ± sample standard deviation over the seeds, "
-        "in percent, and the best in each column. Bold is the paper's. Differences are those of means, ours less its."
-    ]
-    ours = [row.ours for table in tables for row in table.rows if row.ours]
-    if any(row.is_problem for row in ours):
-        notes.append("What was not run, failed, or lacks data or weights is shown as that, with the reason.")
-    return notes
-
-
-def _caveat(tables: Sequence[ResultTable]) -> str:
-    origins = [origin for table in tables for row in table.rows if row.ours for origin in row.ours.origins]
-    return meaning_of([*dict.fromkeys(mark for origin in origins for mark in origin.marks)])

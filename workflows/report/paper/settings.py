@@ -19,7 +19,7 @@ from tasks.finetuning.paper import (
     fine_tuning,
 )
 from tasks.finetuning.paper import Cell as Value
-from workflows.report.paper.caveats import CLASSIFIER_RATE, DONE, LINEAR, NO_CLIPPING, Cell, used_values
+from workflows.report.paper.caveats import CLASSIFIER_RATE, DONE, Cell, common_values, used_values
 
 RowType = TypeVar("RowType")
 Used = Sequence[tuple[str, Value]]
@@ -56,25 +56,19 @@ class ShownTable(Generic[RowType]):
 SettingTable = ShownTable[SettingRow]
 
 
-def shown(
+def shown_table(
     table: Table, headers: Sequence[str], rows: Iterable[RowType], notes: Sequence[str]
 ) -> ShownTable[RowType]:
     """A table of the paper with these headers, rows and notes."""
-    columns = table.columns
-    return ShownTable(
-        table.number, table.label, table.title, columns, tuple(headers), tuple(rows), tuple(notes)
-    )
-
-
-def pretraining_configuration(
-    record: Mapping[str, Any], config: Mapping[str, Any], *, max_words: int
-) -> dict[str, Any]:
-    """What a pretraining of ours used: its pretraining.json, its config.json, and what its sequences had at most."""
-    return {**record, "model": dict(config), "max_words": max_words}
+    named = (table.number, table.label, table.title, table.columns)
+    return ShownTable(*named, tuple(headers), tuple(rows), tuple(notes))
 
 
 def setting_tables(cells: Sequence[Cell], pretraining: Mapping[str, Any]) -> tuple[SettingTable, ...]:
-    """The 4 tables, from the cells that are done and the configurations of our pretrainings by stage."""
+    """The 4 tables, from the cells that are done and the configurations of our pretrainings by stage.
+
+    A configuration is a pretraining.json with its config.json as `model`, and `max_words` of a sequence.
+    """
     done = [cell for cell in cells if cell["state"] == DONE and "hyperparameters" in cell["configuration"]]
     return (
         pretraining_table(PRETRAINING, pretraining.get("Pretrain")),
@@ -90,22 +84,17 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
         nothing = {name: [[("", None)]] for name in table.column("Value")}
         return _setting_table(table, nothing, ["The pipeline's own pretraining was not used."])
     recipe, model = ours["recipe"], ours["model"]
-    named = {
-        "Maximum word length": [("", ours["max_words"])],
-        "Batch size": [("", recipe["batch_size"])],
-        "Peak learning rate": [("", recipe["learning_rate"][-1])],
-        "Peak learning rate (first 100K steps)": [("", recipe["learning_rate"][0])],
-        "Learning rate decay": [("", LINEAR)],
-        "Warmup steps": [(f"phase {n}", steps) for n, steps in enumerate(recipe["warmup_steps"], 1)],
-        "Mask probability for words": [("", f"{100 * recipe['masked_word_share']:g}%")],
-        "Mask probability for entities": [("", f"{100 * recipe['masked_entity_share']:g}%")],
-        "Dropout": [("", model["hidden_dropout_prob"])],
-        "Weight decay": [("", recipe["weight_decay"])],
-        "Gradient clipping": [("", NO_CLIPPING)],
-        "Adam β1": [("", recipe["betas"][0])],
-        "Adam β2": [("", recipe["betas"][1])],
-        "Adam ε": [("", recipe["epsilon"])],
+    values = {
+        "Maximum word length": ours["max_words"],
+        "Batch size": recipe["batch_size"],
+        "Peak learning rate": recipe["learning_rate"][-1],
+        "Peak learning rate (first 100K steps)": recipe["learning_rate"][0],
+        "Mask probability for words": f"{100 * recipe['masked_word_share']:g}%",
+        "Mask probability for entities": f"{100 * recipe['masked_entity_share']:g}%",
+        **common_values(recipe, model),
     }
+    used: dict[str, list[Used]] = {name: [[("", value)]] for name, value in values.items()}
+    used["Warmup steps"] = [[(f"phase {n}", steps) for n, steps in enumerate(recipe["warmup_steps"], 1)]]
     steps = " + ".join(f"{count:,}" for count in recipe["steps"])
     changes = f" with {values_text(ours['changes'])}" if ours["changes"] else ""
     large = PRESETS["large"]
@@ -113,11 +102,10 @@ def pretraining_table(table: Table, ours: Mapping[str, Any] | None) -> SettingTa
     note = (
         f"Ours: preset {ours['preset']}{changes}, {steps} steps, {model['num_hidden_layers']} layers of "
         f"{model['hidden_size']:,} units, {model['entity_vocab_size']:,} entities that begin {start}. "
-        f"The paper's: 200,000 steps, "
-        f"{large.num_hidden_layers} layers of {large.hidden_size:,} units, "
+        f"The paper's: 200,000 steps, {large.num_hidden_layers} layers of {large.hidden_size:,} units, "
         f"{large.entity_vocab_size:,} entities for LUKE."
     )
-    return _setting_table(table, {name: [used] for name, used in named.items()}, [note])
+    return _setting_table(table, used, [note])
 
 
 def _used_by_tasks(done: Sequence[Cell]) -> dict[str, list[Used]]:
@@ -162,16 +150,16 @@ def _used_by_all(done: Sequence[Cell]) -> dict[str, list[Used]]:
 def _setting_table(table: Table, used: Mapping[str, Sequence[Used]], notes: Sequence[str]) -> SettingTable:
     rows = []
     for row in table.rows:
-        ours = [agreed(each) for each in used[row.name]]
+        ours = [common_text(each) for each in used[row.name]]
         differs = [
             row.name != DEV_SCORE and any(value is not None and value != paper for _, value in each)
             for paper, each in zip(row.values, used[row.name], strict=True)
         ]
         rows.append(SettingRow(row.name, tuple(map(number_text, row.values)), tuple(ours), tuple(differs)))
-    return shown(table, table.columns if len(table.columns) > 1 else ["paper"], rows, notes)
+    return shown_table(table, table.columns if len(table.columns) > 1 else ["paper"], rows, notes)
 
 
-def agreed(used: Used) -> str:
+def common_text(used: Used) -> str:
     """One value where all used the same; else each with those that used it. "-" where none did."""
     users: dict[Value, dict[str, None]] = {}
     for user, value in used:

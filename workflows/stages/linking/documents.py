@@ -2,21 +2,20 @@
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pipeline import storage
 from workflows.base import terminal
 from workflows.base.parameters import AUTO
-from workflows.base.stage import RUN_RECORD, Result, Stage, given_manifest
+from workflows.base.stage import RUN_RECORD, Result, Stage, file_digest, given_manifest
 from workflows.engines import beam
 from workflows.engines.disk import Need
-from workflows.settings.linking import DocumentSettings, LinkingSettings
+from workflows.settings.corpus import HeldOutSettings, VocabularySettings
+from workflows.settings.linking import LinkingSettings
 from workflows.stages.pages import CorpusStage, ExtractPages
 from workflows.stages.tables import BuildMentionTable
-
-TRAIN_DOCUMENTS, HELD_OUT_DOCUMENTS = "train.jsonl", "held_out.jsonl"  # of BuildDocuments
 
 
 class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
@@ -34,8 +33,8 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         return os.path.abspath(self.mentions) if self.mentions else self.clone(BuildMentionTable).folder
 
     def bytes_parameters(self) -> dict[str, Any]:
-        """What every file of the documents and of the model holds decides the bytes, as what else is given does."""
-        given: dict[str, Any] = {"global": True} if self.global_linking else {}
+        """The content of every file of the documents and of the model, and of all others that are given."""
+        given: dict[str, Any] = {}
         if self.contexts:
             given["contexts"] = storage.manifest_sha256(self.contexts)
         if self.calibration:
@@ -68,24 +67,15 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             raise ValueError(
                 "--documents: names no folder; wanted one of files .jsonl or .parquet with id and text"
             )
-        if self.mentions:
-            given_manifest("--mentions", self.mentions, "BuildMentionTable")
+        for name, stage in (("mentions", "BuildMentionTable"), ("contexts", "BuildContexts")):
+            if folder := getattr(self, name):
+                given_manifest(f"--{name}", folder, stage)
         if self.model and not os.path.isdir(self.model):
             raise ValueError(
                 f"--model {self.model}: no such folder; wanted ExportHuggingFace's with model/ at its end"
             )
-        if self.global_linking and not self.model:
-            raise ValueError(
-                "--global-linking: says how a model answers; give --model with it, or leave it out"
-            )
         if self.ner:
-            check_model(
-                "--ner", self.ner, "that of a FineTune of ner, or of its export with entities", is_ner=True
-            )
-        if self.language and not self.ner:
-            raise ValueError("--language: only --ner asks for sentences; give both, or leave it out")
-        if self.contexts:
-            given_manifest("--contexts", self.contexts, "BuildContexts")
+            check_ner(self.ner)
         if self.calibration and not os.path.isfile(self.calibration):
             raise ValueError(
                 f"--calibration {self.calibration}: no such file; wanted one that calibrate wrote"
@@ -101,7 +91,6 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
             mentions=self.mentions_folder(),
             **{name: os.path.abspath(path) for name, path in paths.items() if path},
             **self.values("language", "min_probability", "min_link_probability"),
-            is_global=self.global_linking,
             finds_all=True,
             device="cpu",
         )
@@ -115,16 +104,17 @@ class LinkDocuments(LinkingSettings, CorpusStage, beam.BeamStage):
         )
 
 
-class BuildDocuments(DocumentSettings, CorpusStage):
-    """Pages of the dump as annotated documents: `train.jsonl`, and `held_out.jsonl`, of pages that no training sees."""
+class BuildDocuments(VocabularySettings, HeldOutSettings, CorpusStage):
+    """Pages of the dump that pretraining never sees, as annotated documents: `held_out.jsonl`."""
 
     FOLDER = "documents"
+    VERSION = 2
 
     def requires(self) -> dict[str, Stage]:
         return self.cloned(ExtractPages, BuildMentionTable)
 
     def bytes_parameters(self) -> dict[str, Any]:
-        return self.values("held_out", "train_documents", "held_out_documents")
+        return self.values("held_out")
 
     def work(self) -> Result:
         from pipeline.lookup.mentions import MentionTable
@@ -137,54 +127,41 @@ class BuildDocuments(DocumentSettings, CorpusStage):
                 manifest.paths(extracted.folder, "paragraphs/"),
                 self.folder,
                 MentionTable(self.clone(BuildMentionTable).folder).targets,
-                pages.Choice(self.held_out, self.train_documents, self.held_out_documents),
+                share=self.held_out,
                 pages=manifest.rows["pages"],
                 progress=show,
             )
 
 
-def check_model(flag: str, folder: str, wanted: str, *, is_ner: bool) -> None:
-    """Raise a ValueError, naming the flag, for a folder without a model's configuration or weights, or with another's.
-
-    A model of ner is wanted, or one that was fine-tuned for no task, which has its entities.
-    """
+def check_ner(folder: str) -> None:
+    """Raise a ValueError where the folder of --ner has no fine-tuned model of ner with entities."""
     from model.files import CONFIG, WEIGHTS, read_json
     from model.hf.fine_tuned import ARCHITECTURES
     from tasks.ner import task as ner
 
+    wanted = "wanted that of a FineTune of ner, or of its export with entities"
     for name in (CONFIG, WEIGHTS):
         if not os.path.isfile(storage.join(folder, name)):
-            raise ValueError(f"{flag} {folder}: no {name} there; wanted {wanted}")
+            raise ValueError(f"--ner {folder}: no {name} there; {wanted}")
     values = read_json(Path(folder) / CONFIG)
     if (kind := values.get("model_type", "luke")) != "luke":
-        raise ValueError(f"{flag} {folder}: the model is a {kind}, which has no entities; wanted {wanted}")
-    task = values.get("task") or next(
-        (each for each in values.get("architectures") or () if each in ARCHITECTURES), ""
-    )
-    if task not in (("ner", ner.ARCHITECTURE) if is_ner else ("",)):
-        found = f"was fine-tuned for {task}" if task else "was not fine-tuned"
-        raise ValueError(f"{flag} {folder}: the model {found}; wanted {wanted}")
+        raise ValueError(f"--ner {folder}: the model is a {kind}, which has no entities; {wanted}")
+    found = next((each for each in values.get("architectures") or () if each in ARCHITECTURES), "")
+    task = values.get("task") or found
+    if task not in ("ner", ner.ARCHITECTURE):
+        tuned = f"was fine-tuned for {task}" if task else "was not fine-tuned"
+        raise ValueError(f"--ner {folder}: the model {tuned}; {wanted}")
 
 
 def model_digests(folder: str) -> dict[str, str]:
     """The SHA-256 of each file of a model; of a stage's folder without those that tell when and where it ran."""
     names = (name for name in storage.list_files(folder) if name not in (RUN_RECORD, storage.KEY))
-    return _digests(folder, [*names])
+    return _digests(folder, names)
 
 
-def _digests(folder: str, names: Sequence[str]) -> dict[str, str]:
+def _digests(folder: str, names: Iterable[str]) -> dict[str, str]:
     """The SHA-256 of each of a folder's files."""
-    found = {}
-    for name in names:
-        status = os.stat(path := storage.join(folder, name))
-        found[name] = _sha256(path, status.st_size, status.st_mtime_ns)
-    return found
-
-
-@functools.cache
-def _sha256(path: str, size: int, changed: int) -> str:
-    """The SHA-256 of a file, read once for each size and time of its last change."""
-    return storage.file_sha256(path)
+    return {name: file_digest(storage.join(folder, name)) for name in names}
 
 
 def documents_identity(path: str, flag: str) -> list[str]:

@@ -1,6 +1,5 @@
-"""How well the pretrained model links."""
+"""The evaluation of the pretrained model on entity linking."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +9,20 @@ from workflows.base.parameters import AUTO
 from workflows.base.stage import Result, Stage
 from workflows.engines import devices
 from workflows.settings.linking import EvaluationSettings
-from workflows.settings.pretraining import LukeSettings, PeakSettings
-from workflows.stages.linking.documents import HELD_OUT_DOCUMENTS, BuildDocuments, documents_identity
+from workflows.settings.pretraining import LukeSettings, RunSettings
+from workflows.stages.linking.documents import BuildDocuments, documents_identity
 from workflows.stages.pretraining import ExportHuggingFace, Pretrain, TorchStage
 from workflows.stages.tables import BuildContexts, BuildMentionTable
 
 SCORES = "scores.json"
 
 
-class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage):
-    """How well the pretrained model links the mentions of held-out pages, and of annotated documents of one's own.
+class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage):
+    """The evaluation of the pretrained model on mentions of held-out pages, and of annotated documents of one's own.
 
     `scores.json` has the figures of four methods: the commonest page (`prior`), that and the words of the document
     (`contexts`), both and the model with each mention for itself (`local`), and with one mention answered after the
-    other (`global`), whose answers are kept. Held-out pages that are not asked choose a calibration for each.
+    other (`global`), whose answers are kept. Other held-out pages choose a calibration for each.
     The model is the exported one, so that they are for it; one that cannot be exported is taken as it was pretrained.
     """
 
@@ -37,7 +36,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
         return stages | {type(model).__name__: model} | self.tokenizer_requires()
 
     def model_stage(self) -> Pretrain | ExportHuggingFace:
-        """What makes the model."""
+        """The stage that makes the model."""
         pretrain = self.clone(Pretrain)
         return self.clone(ExportHuggingFace, lite=False) if pretrain.has_released_head() else pretrain
 
@@ -46,13 +45,6 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
         if self.linking_documents != AUTO:
             return int(self.linking_documents)
         return 20 if self.named_preset in ("tiny", "demo") else 200
-
-    def check_needs(self) -> None:
-        super().check_needs()
-        if self.leave_out_pages and not self.linking_gold:
-            raise ValueError(
-                "--leave-out-pages: of --linking-gold, which names no file; give one, or leave it out"
-            )
 
     def bytes_parameters(self) -> dict[str, Any]:
         gold = {}
@@ -64,7 +56,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
         return {"documents": self.most_documents(), "tokenizer": self.tokenizer_identity(), **gold}
 
     def work(self) -> Result:
-        from tasks.linking.corpora import evaluation
+        from tasks.linking.corpora import evaluation, pages
         from tasks.linking.open import LinkerSettings, open_linker
 
         linker = open_linker(
@@ -77,7 +69,7 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
             )
         )
         questions = evaluation.Questions(
-            held_out=Path(self.clone(BuildDocuments).folder) / HELD_OUT_DOCUMENTS,
+            held_out=Path(self.clone(BuildDocuments).folder) / pages.FILE,
             gold=Path(self.linking_gold) if self.linking_gold else None,
             most=self.most_documents(),
             leaves_out_pages=self.leave_out_pages,
@@ -86,12 +78,11 @@ class EvaluateLinking(EvaluationSettings, PeakSettings, LukeSettings, TorchStage
             return evaluation.build(self.folder, linker, questions, progress=show)
 
     def headline(self, manifest: storage.Manifest) -> str:
-        scores = json.loads(storage.read_bytes(storage.join(self.folder, SCORES)))
-        return "; ".join(map(_told, scores["sets"])) or "no held-out document"
+        return "; ".join(map(_headline, self.read_json(SCORES)["sets"])) or "no held-out document"
 
 
-def _told(of: dict[str, Any]) -> str:
-    """What a line says of a set of documents."""
+def _headline(of: dict[str, Any]) -> str:
+    """A line about a set of documents."""
     shares = (
         f"{method} {figures['disambiguation']['overall']['accuracy']:.1%}"
         for method, figures in of["methods"].items()

@@ -4,11 +4,11 @@ from typing import Any
 
 from workflows.base import terminal
 from workflows.base.stage import Result, Stage
-from workflows.settings.linking import SentenceSettings
+from workflows.settings.corpus import HeldOutSettings
 from workflows.stages.pages import CorpusStage, ExtractPages, FetchDump
 
 
-class BuildLinkedSentences(SentenceSettings, CorpusStage):
+class BuildLinkedSentences(HeldOutSettings, CorpusStage):
     """A data set of `ner`: sentences of the dump whose names are all links, with links as entities of one type."""
 
     FOLDER = "linked_sentences"
@@ -19,14 +19,10 @@ class BuildLinkedSentences(SentenceSettings, CorpusStage):
     def bytes_parameters(self) -> dict[str, Any]:
         from pipeline.sequences.sentences import DEFAULT, splitter_identity
 
-        return {
-            **self.values("held_out", "train_sentences", "held_out_sentences"),
-            "sentence_splitter": splitter_identity(DEFAULT),
-        }
+        return {**self.values("held_out"), "sentence_splitter": splitter_identity(DEFAULT)}
 
     def work(self) -> Result:
         from tasks.linking.corpora import linked_sentences
-        from tasks.linking.corpora.pages import Choice
 
         extracted = self.clone(ExtractPages)
         manifest = extracted.manifest()
@@ -35,7 +31,7 @@ class BuildLinkedSentences(SentenceSettings, CorpusStage):
                 manifest.paths(extracted.folder, "paragraphs/"),
                 self.folder,
                 self.clone(FetchDump).manifest().facts["site"]["language"],
-                Choice(self.held_out, self.train_sentences, self.held_out_sentences),
+                linked_sentences.Choice(self.held_out),
                 pages=manifest.rows["pages"],
                 progress=show,
             )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline import schemas, storage
-from pipeline.jobs.tables.entity_vocab import choose_entities, count_links, fit_entities, pages_of, with_qids
+from pipeline.jobs.tables.entity_vocab import choose_entities, count_links, fit_entities, with_qids
 from pipeline.jobs.tables.mention_table import entity_titles, link_targets
 from pipeline.lookup.entities import EntityVocab
 from pipeline.mediawiki.site import SiteInfo
@@ -20,34 +20,16 @@ def counted(tables: dict[str, Any]) -> Any:
     return count_links(tables["links"], tables["pages"])
 
 
-@pytest.mark.parametrize(
-    ("parameters", "titles", "drops"),
-    [
-        ({"size": 10}, ("Ape", "Japan"), {}),
-        ({"size": 4}, ("Ape",), {"below_vocab_size": 1}),
-        ({"size": 10, "min_count": 3}, ("Ape",), {"below_min_count": 1}),
-        ({"size": 10, "disambiguation": False}, ("Ape",), {"disambiguation": 1}),
-        ({"size": 10, "min_count": 3, "disambiguation": False}, ("Ape",), {"below_min_count": 1}),
-        ({"size": 4, "forced": {"Unlinked"}}, ("Unlinked",), {"below_vocab_size": 2}),
-        ({"size": 5, "forced": {"Unlinked"}}, ("Ape", "Unlinked"), {"below_vocab_size": 1}),
-        ({"size": 9, "forced": {"Japan"}, "min_count": 9}, ("Japan",), {"below_min_count": 1}),
-        ({"size": 9, "forced": {"Japan"}, "disambiguation": False}, ("Ape", "Japan"), {}),
-        ({"size": 9, "forced": {"[MASK]", "[MASK2]"}}, ("Ape", "Japan"), {}),
-    ],
-)
-def test_vocabulary(
-    counted: Any, parameters: dict[str, Any], titles: tuple[str, ...], drops: dict[str, int]
-) -> None:
-    entities = choose_entities(counted, **parameters)
-    facts = {"Ape": (3, 1), "Japan": (2, 2), "Unlinked": (0, 3)}
+@pytest.mark.parametrize(("size", "titles", "left_out"), [(10, ("Ape", "Japan"), 0), (4, ("Ape",), 1)])
+def test_vocabulary(counted: Any, size: int, titles: tuple[str, ...], left_out: int) -> None:
+    entities = choose_entities(counted, size)
+    facts = {"Ape": (3, 1), "Japan": (2, 2)}
     assert entities.vocab.titles[3:] == titles
     assert list(zip(entities.vocab.link_counts, entities.vocab.page_ids, strict=True))[3:] == [
         facts[title] for title in titles
     ]
     assert entities.ids == {title: number for number, title in enumerate(titles, start=3)}
-    assert {reason: count for reason, count in entities.drops.items() if count} == {
-        f"entities:{reason}": count for reason, count in drops.items()
-    }
+    assert entities.drops == {"entities:below_vocab_size": left_out}
 
 
 def test_titles_without_a_page_can_be_entities(tables: dict[str, Any]) -> None:
@@ -86,12 +68,6 @@ def test_a_vocabulary_made_elsewhere_keeps_its_ids(counted: Any, tables: dict[st
     assert entities.drops == {"entities:not_in_dump": 2, "entities:same_page": 1}
     without = EntityVocab(titles[:5], (0,) * 5, (-1,) * 5)
     assert fit_entities(counted, tables["titles"], without).ids == {"Ape": 3}
-
-
-def test_titles_of_a_white_list_are_followed(spark: Any, tables: dict[str, Any]) -> None:
-    names = ["to Ape", "Japan", "A", "Gone", "Elsewhere", "Japan"]
-    assert pages_of(spark, names, tables["titles"]) == {"to Ape": "Ape", "Japan": "Japan"}
-    assert pages_of(spark, [], tables["titles"]) == {}
 
 
 def test_entities_get_the_qids_of_their_pages(tmp_path: Path) -> None:

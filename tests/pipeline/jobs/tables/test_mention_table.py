@@ -10,11 +10,9 @@ from pipeline.jobs.tables import mention_table
 pytestmark = pytest.mark.slow
 
 
-def count_mentions(tables: dict[str, Any], path: Path, profile: str, **parameters: int) -> list[Any]:
+def count_mentions(tables: dict[str, Any], path: Path, profile: str) -> list[Any]:
     """The rows of the mention table; (mention, title) stands once."""
-    settings = {"min_links": 1, "max_characters": 100, **parameters}
-    found = mention_table.select_mentions(tables["links"], profile, settings["max_characters"])
-    anchors = mention_table.count_anchors(found, settings["min_links"])
+    anchors = mention_table.count_anchors(mention_table.select_mentions(tables["links"], profile))
     longest = mention_table.write_names(anchors, str(path))
     mention_table.count_names(anchors.sparkSession, [tables["paragraphs"]], str(path), profile)
     counted = mention_table.with_occurrences(anchors, str(path))
@@ -39,13 +37,11 @@ def test_mention_table(tables: dict[str, Any], tmp_path: Path) -> None:
     assert rows["ape", "Ape"]["commonness"] == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "names"), [({"min_links": 2}, {"ape"}), ({"max_characters": 3}, {"ape", "Ape", "日本"})]
-)
-def test_rare_and_long_mentions_are_left_out(
-    tables: dict[str, Any], tmp_path: Path, parameters: dict[str, int], names: set[str]
+def test_long_mentions_are_left_out(
+    tables: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert {row["mention"] for row in count_mentions(tables, tmp_path, "fixed", **parameters)} == names
+    monkeypatch.setattr(mention_table, "MAX_CHARACTERS", 3)
+    assert {row["mention"] for row in count_mentions(tables, tmp_path, "fixed")} == {"ape", "Ape", "日本"}
 
 
 def test_mention_table_as_the_paper_counted(tables: dict[str, Any], tmp_path: Path) -> None:
@@ -71,7 +67,7 @@ def test_names_of_pages(
     tables: dict[str, Any], profile: str, ape: tuple[list[tuple[str, str]], int], japan: list[tuple[str, str]]
 ) -> None:
     """Folded, Ape and ape are one name, which links to two titles from its page; a page can have none."""
-    links = mention_table.select_mentions(tables["links"], profile, 100)
+    links = mention_table.select_mentions(tables["links"], profile)
     links = links.repartition(2, "page_id").sortWithinPartitions("page_id")
     found = mention_table.names_of_pages(links, tables["pages"])
     rows = {

@@ -39,19 +39,7 @@ from workflows.base.stage import Stage
 pytestmark = pytest.mark.slow
 
 REAL = "enwiki-2016-206"
-TIGHT: dict[str, Any] = {
-    "vocab_size": "8",
-    "min_count": 2,
-    "disambiguation": "out",
-    "missing_pages": "in",
-    "min_links": 2,
-    "max_mention_characters": 9,
-    "max_words": 48,
-    "max_entities": 3,
-    "max_mention_words": 2,
-    "min_sentence_words": 7,
-    "held_out": 0.3,
-}
+TIGHT: dict[str, Any] = {"vocab_size": "8", "missing_pages": "in", "max_words": 48, "held_out": 0.3}
 
 
 @dataclass(frozen=True)
@@ -75,7 +63,7 @@ CASES = [
     Case("wiki-40", "paper", NO_LINKS | {"links:out_of_vocabulary"}),
     Case(REAL, "fixed", NO_LINKS | LENGTH),
     Case(REAL, "paper", NO_LINKS | LENGTH | {"links:out_of_vocabulary"}),
-    Case(REAL, "fixed", LENGTH | LONG | {"entities:over_limit", "mentions:cut_to_limit"}, TIGHT),
+    Case(REAL, "fixed", LENGTH | LONG, TIGHT),
 ]
 
 
@@ -101,7 +89,7 @@ class Made:
 
     @cached_property
     def vocab(self) -> list[Row]:
-        settings = {name: self.given[name] for name in ("min_count", "disambiguation", "missing_pages")}
+        settings = {"missing_pages": self.given["missing_pages"]}
         size = 10_000 if self.given["vocab_size"] == "auto" else int(self.given["vocab_size"])
         elsewhere = read_site_info(str(self.given["dump"])).other_prefixes
         return oracle.build_vocab(self.pages, self.titles, size=size, elsewhere=elsewhere, **settings)
@@ -210,16 +198,14 @@ def test_vocabulary(made: Made) -> None:
 
 def test_mention_table(made: Made) -> None:
     found = parquet_rows(made.paths(BuildMentionTable, "mentions/"), "mention", "title")
-    settings = {name: made.given[name] for name in ("min_links", "max_mention_characters")}
-    expected = oracle.mention_table(made.pages, made.titles, made.vocab, made.case.profile, **settings)
+    expected = oracle.mention_table(made.pages, made.titles, made.vocab, made.case.profile)
     assert same(found, expected)
     assert any(row["entity_id"] is not None and row["link_probability"] < 1 for row in found)
 
 
 def test_page_names(made: Made) -> None:
     found = parquet_rows(made.paths(BuildMentionTable, "page_names/"), "page")
-    settings = {"max_mention_characters": made.given["max_mention_characters"]}
-    expected = oracle.page_names(made.pages, made.titles, made.case.profile, **settings)
+    expected = oracle.page_names(made.pages, made.titles, made.case.profile)
     assert same(found, expected)
     stage = made.stages[BuildMentionTable]
     assert stage.manifest().drops.get("names:ambiguous_on_page", 0) == sum(
@@ -400,17 +386,7 @@ def small_pages() -> Pages:
 
 
 @pytest.mark.parametrize(
-    ("options", "entities"),
-    [
-        ({}, "ADBE"),
-        ({"size": 6}, "ADB"),
-        ({"min_count": 2}, "AD"),
-        ({"disambiguation": "out"}, "ADB"),
-        ({"missing_pages": "in"}, "ADBEN"),
-        ({"white_list": [" x#Part", "unknown"]}, "ADBEC"),
-        ({"white_list": ["X"], "size": 5}, "AC"),
-        ({"white_list": ["E"], "disambiguation": "out", "min_count": 2}, "ADE"),
-    ],
+    ("options", "entities"), [({}, "ADBE"), ({"size": 6}, "ADB"), ({"missing_pages": "in"}, "ADBEN")]
 )
 def test_choice_of_entities(options: dict[str, Any], entities: str) -> None:
     pages = small_pages()

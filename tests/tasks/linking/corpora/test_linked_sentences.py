@@ -13,7 +13,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.sentences import split
 from tasks.linking.corpora import linked_sentences as corpus
-from tasks.linking.corpora.pages import Choice
+from tasks.linking.corpora.linked_sentences import Choice
 from tasks.ner import task as ner
 from tasks.ner.words import WORD, split_words
 from tests.tasks.linking.corpora.test_pages import SHARE, Wiki

@@ -1,4 +1,4 @@
-"""A dump's pages as annotated documents, against plain loops over the same paragraphs."""
+"""A dump's held-out pages as annotated documents, against plain loops over the same paragraphs."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,6 @@ from pipeline import schemas, storage
 from pipeline.lookup.held_out import is_held_out, page_hash
 from pipeline.lookup.targets import Targets
 from tasks.linking.corpora import pages as corpus
-from tasks.linking.corpora.pages import Choice
 from tasks.linking.documents.document import Document
 from tasks.linking.documents.reading import read_documents
 from tests.support import DATA
@@ -53,13 +52,15 @@ class Wiki:
             write_paragraphs(paths[-1], rows)
         return paths
 
-    def build(self, name: str, choice: Choice, paths: Sequence[str] = ()) -> storage.Result:
+    def build(
+        self, name: str, paths: Sequence[str] = (), share: float = SHARE, most: int = 1000
+    ) -> storage.Result:
         targets = Targets(str(self.folder / "mentions"))
-        folder = str(self.folder / name)
-        return corpus.build(paths or self.paths, folder, targets, choice, pages=len(self.pages.pages))
+        options: dict[str, Any] = {"share": share, "most": most, "pages": len(self.pages.pages)}
+        return corpus.build(paths or self.paths, str(self.folder / name), targets, **options)
 
-    def documents(self, name: str, part: str) -> list[Document]:
-        path = self.folder / name / corpus.FILES[part]
+    def documents(self, name: str) -> list[Document]:
+        path = self.folder / name / corpus.FILE
         return read_documents(path) if path.stat().st_size else []
 
 
@@ -81,7 +82,7 @@ def ends_of(pages: oracle.Pages) -> dict[str, str]:
 
 
 def test_documents_are_the_pages_paragraphs_with_their_links(wiki: Wiki) -> None:
-    result = wiki.build("all", Choice(SHARE, 1000, 1000))
+    result = wiki.build("all")
     ends, wanted = ends_of(wiki.pages), []
     for page, rows in wiki.of_page.items():
         links = [
@@ -92,47 +93,42 @@ def test_documents_are_the_pages_paragraphs_with_their_links(wiki: Wiki) -> None
         if links:
             wanted.append((page, "\n".join(row["text"] for row in rows), links))
     assert len({end for *_, links in wanted for _, end in links}) > 10
-    for part, is_of_part in ((corpus.TRAIN, False), (corpus.HELD_OUT, True)):
-        found = wiki.documents("all", part)
-        assert [
-            (each.id, each.text, [(each.text[m.start : m.end], m.title) for m in each.mentions or ()])
-            for each in found
-        ] == [
-            (wiki.titles[page], text, links)
-            for page, text, links in wanted
-            if is_held_out(page, SHARE) is is_of_part
-        ]
-        assert len(found) == result.rows[part] > 0
-    lines = (wiki.folder / "all" / corpus.FILES[corpus.TRAIN]).read_text().splitlines()
-    assert [wiki.titles[line["page_id"]] == line["id"] for line in map(json.loads, lines)] == [True] * len(
-        lines
-    )
-    assert result.rows["mentions"] == sum(len(links) for *_, links in wanted)
-    assert result.drops == {corpus.NO_LINKS: len(wiki.pages.pages) - len(wanted)}
+    held_out = [(page, text, links) for page, text, links in wanted if is_held_out(page, SHARE)]
+    found = wiki.documents("all")
+    assert [
+        (each.id, each.text, [(each.text[m.start : m.end], m.title) for m in each.mentions or ()])
+        for each in found
+    ] == [(wiki.titles[page], text, links) for page, text, links in held_out]
+    lines = (wiki.folder / "all" / corpus.FILE).read_text().splitlines()
+    assert [json.loads(line)["page_id"] for line in lines] == [page for page, *_ in held_out]
+    mentions = sum(len(links) for *_, links in held_out)
+    assert result.rows == {"held_out": len(found), "mentions": mentions}
+    assert 0 < len(found) < len(wanted)
+    assert result.drops == {
+        corpus.NO_LINKS: len(wiki.pages.pages) - len(wanted),
+        corpus.NOT_HELD_OUT: len(wanted) - len(held_out),
+    }
 
 
 def test_the_files_of_paragraphs_do_not_matter(wiki: Wiki) -> None:
-    choice = Choice(SHARE, 5, 2)
-    one, several = wiki.build("one", choice, wiki.write(1)), wiki.build("several", choice)
+    one, several = wiki.build("one", wiki.write(1), most=5), wiki.build("several", most=5)
     assert one == several
-    for name in corpus.FILES.values():
-        assert (wiki.folder / "one" / name).read_bytes() == (wiki.folder / "several" / name).read_bytes()
+    found = [(wiki.folder / name / corpus.FILE).read_bytes() for name in ("one", "several")]
+    assert found[0] == found[1]
 
 
 def test_pages_are_chosen_by_their_hashes(wiki: Wiki) -> None:
     """A larger number adds pages; what is left out for the number is counted."""
-    everything = wiki.build("all", Choice(SHARE, 1000, 1000))
+    everything = wiki.build("all")
     ids = {title: page for page, title in wiki.titles.items()}
-    for train, held_out in ((0, 1), (3, 2), (7, 0)):
-        result = wiki.build("some", Choice(SHARE, train, held_out))
-        for part, most in ((corpus.TRAIN, train), (corpus.HELD_OUT, held_out)):
-            of_all = [each.id for each in wiki.documents("all", part)]
-            chosen = sorted(of_all, key=lambda title: page_hash(ids[title]))[:most]
-            found = [each.id for each in wiki.documents("some", part)]
-            assert found == [title for title in of_all if title in chosen]
-            assert result.rows[part] == most
-        left_out = everything.rows[corpus.TRAIN] + everything.rows[corpus.HELD_OUT] - train - held_out
-        assert result.drops[corpus.OVER_LIMIT] == left_out
+    of_all = [each.id for each in wiki.documents("all")]
+    for most in (0, 2, 5):
+        result = wiki.build("some", most=most)
+        chosen = sorted(of_all, key=lambda title: page_hash(ids[title]))[:most]
+        found = [each.id for each in wiki.documents("some")]
+        assert found == [title for title in of_all if title in chosen]
+        assert result.rows["held_out"] == most
+        assert result.drops[corpus.OVER_LIMIT] == everything.rows["held_out"] - most
 
 
 def test_a_page_may_be_longer_than_what_is_read_at_once(wiki: Wiki) -> None:
@@ -148,8 +144,8 @@ def test_a_page_may_be_longer_than_what_is_read_at_once(wiki: Wiki) -> None:
     path = str(wiki.folder / "long.parquet")
     write_paragraphs(path, rows)
     assert list(corpus.linked_pages(path)) == [1, 2, 3]
-    result = wiki.build("long", Choice(0.0, 10, 10), [path])
-    short, long = wiki.documents("long", corpus.TRAIN)
+    result = wiki.build("long", [path], share=1.0)
+    short, long = wiki.documents("long")
     assert (short.id, long.id, long.text.count("\n")) == ("Short", "Long", 2199)
     assert [len(each.mentions or ()) for each in (short, long)] == [1500, 2200]
     for document in (short, long):
@@ -161,6 +157,6 @@ def test_without_a_page(wiki: Wiki) -> None:
     path = str(wiki.folder / "none.parquet")
     link = [{"start": 0, "end": 1, "target": "Is in no table"}]
     write_paragraphs(path, [(1, "No links", 0, "", "A text.", []), (2, "Nowhere", 0, "", "A text.", link)])
-    result = wiki.build("none", Choice(SHARE, 10, 10), [path])
-    assert result.rows == {corpus.TRAIN: 0, corpus.HELD_OUT: 0, "mentions": 0}
+    result = wiki.build("none", [path], share=1.0)
+    assert result.rows == {"held_out": 0, "mentions": 0}
     assert result.drops == {corpus.NO_LINKS: len(wiki.pages.pages), corpus.NO_TARGET: 1}

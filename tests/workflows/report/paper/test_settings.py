@@ -11,7 +11,7 @@ from model.pretraining.recipes import AROUND_A_BASE, RECIPES, SCRATCH
 from tasks.finetuning.paper import DATASETS, TABLES
 from tests.support.compared import cell
 from tests.support.properties import given, st
-from workflows.report.paper.settings import agreed, number_text, pretraining_configuration, setting_tables
+from workflows.report.paper.settings import common_text, number_text, setting_tables
 
 STAGES = {"Pretrain": True, "PretrainRoberta": False}
 
@@ -35,7 +35,7 @@ def pretraining(preset, max_words=512, **flags):
         recipe = configuration.table() | {"entity_start": start}
         record = {"preset": preset, "recipe": recipe, "changes": configuration.changes()}
         config = asdict(replace(PRESETS[preset], **configuration.sizes))
-        used[stage] = pretraining_configuration(record, config, max_words=max_words)
+        used[stage] = {**record, "model": config, "max_words": max_words}
     return used
 
 
@@ -172,6 +172,6 @@ def test_no_digit_of_a_setting_is_lost(value) -> None:
 
 
 def test_what_is_agreed_on() -> None:
-    assert agreed([("luke", 1e-5), ("roberta", 1e-5)]) == "1e-5"
-    assert agreed([("luke", 1e-5), ("roberta", 2e-5), ("luke", 1e-5)]) == "1e-5 (luke); 2e-5 (roberta)"
-    assert agreed([("luke", None)]) == agreed([]) == "-"
+    assert common_text([("luke", 1e-5), ("roberta", 1e-5)]) == "1e-5"
+    assert common_text([("luke", 1e-5), ("roberta", 2e-5), ("luke", 1e-5)]) == "1e-5 (luke); 2e-5 (roberta)"
+    assert common_text([("luke", None)]) == common_text([]) == "-"
