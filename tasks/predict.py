@@ -17,7 +17,15 @@ from tasks.io.records import Errors, parse_line
 from tasks.serving.formats import FORMATS, find_format
 from tasks.serving.plain_text import NO_LANGUAGE, question
 from tasks.serving.predict import BATCH_SIZE, TOKENS_PER_BATCH, Predictor, load
-from tasks.serving.streams import AT_ONCE, add_on_error, answer_stream, files, lines_of, numbered, tell_errors
+from tasks.serving.streams import (
+    AT_ONCE,
+    add_on_error,
+    answer_stream,
+    files,
+    lines_of,
+    numbered,
+    report_errors,
+)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -86,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         stop(error)
     except KeyboardInterrupt:
         sys.exit(130)
-    if status := tell_errors(errors, options.on_error):
+    if status := report_errors(errors, options.on_error):
         sys.exit(status)
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.harness.options import DATA, Options, absolute, count
 from benchmarks.harness.report import Report, divide, median, progress
 from benchmarks.harness.workloads import ROOT, Record, environment, kernel_size, run
-from tasks.linking.documents.document import LeftOut, to_json
+from tasks.linking.documents.document import Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 
 WORKLOADS = "tasks.linking_workloads"
@@ -143,7 +143,7 @@ def main() -> None:
     options.requests = 20 if options.quick else options.requests
     report = Report("What linking costs", options, ("torch", "marisa-trie", "pyarrow", "fastapi", "uvicorn"))
     with tempfile.TemporaryDirectory() as folder:
-        documents, left_out = Path(folder, "documents.jsonl"), LeftOut()
+        documents, left_out = Path(folder, "documents.jsonl"), Skipped()
         read = read_documents(options.documents, left_out)[: 20 if options.quick else None]
         documents.write_text("".join(json.dumps(to_json(each)) + "\n" for each in read), encoding="utf-8")
         wrong = f"{len(left_out.mentions):,} mentions with a wrong place and {left_out.documents.total():,} documents"

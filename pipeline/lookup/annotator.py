@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.lookup.entities import UNK_ID, EntityVocab
-from pipeline.lookup.mentions import Candidate, Mention, MentionTable
+from pipeline.lookup.mentions import MentionEntry, MentionTable, MentionTarget
 from pipeline.lookup.names import NameSet, longest_names, page_title
 
 MIN_LINK_PROBABILITY = 0.01
@@ -150,13 +150,13 @@ class Annotator:
             return None
         return _sense(mention, next(each for each in mention.candidates if each.title == title))
 
-    def _mention(self, name: str) -> Mention | None:
+    def _mention(self, name: str) -> MentionEntry | None:
         """The row of a name that is a link often enough."""
         mention = self.table.get(name)
         return mention if mention and mention.link_probability >= self.min_link_probability else None
 
 
-def _sense(mention: Mention, target: Candidate) -> Sense:
+def _sense(mention: MentionEntry, target: MentionTarget) -> Sense:
     entity_id = UNK_ID if target.entity_id is None else target.entity_id
     return Sense(target.title, entity_id, mention.link_probability, target.commonness)
 

@@ -30,7 +30,7 @@ _ROWS_PER_BATCH = 4096
 
 
 @dataclass(frozen=True)
-class Candidate:
+class MentionTarget:
     """A target of a mention's links: the page's title, its id where it is in the vocabulary, and how many links."""
 
     entity_id: int | None
@@ -40,14 +40,14 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Mention:
+class MentionEntry:
     """A row of the mention table, its candidates by falling link count, ties by title."""
 
     name: str
     total_links: int
     occurrences: int
     link_probability: float
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[MentionTarget, ...]
 
 
 class MentionTable:
@@ -104,7 +104,7 @@ class MentionTable:
         """The names with which the text begins, the shortest first."""
         return self._rows.prefixes(text)
 
-    def get(self, name: str) -> Mention | None:
+    def get(self, name: str) -> MentionEntry | None:
         """What the table says of a name, or None. In the profile `paper` names are folded (`fold`)."""
         number = self.number(name)
         if number is None:
@@ -113,7 +113,7 @@ class MentionTable:
         total_links, occurrences, link_probability = (
             column[row].as_py() for column in self._columns[batch][:3]
         )
-        return Mention(name, total_links, occurrences, link_probability, tuple(self.candidates(number)))
+        return MentionEntry(name, total_links, occurrences, link_probability, tuple(self.candidates(number)))
 
     def names(self) -> Iterator[str]:
         """All names, in the order of their rows."""
@@ -133,7 +133,7 @@ class MentionTable:
         total: int = self._columns[batch][0][row].as_py()
         return total
 
-    def candidates(self, number: int, most: int | None = None) -> Iterator[Candidate]:
+    def candidates(self, number: int, most: int | None = None) -> Iterator[MentionTarget]:
         """The candidates of the name whose row has this number, the `most` common ones where that is given."""
         batch, row = divmod(number, _ROWS_PER_BATCH)
         total_links, _, _, offsets, entity_ids, titles, link_counts = self._columns[batch]
@@ -143,7 +143,7 @@ class MentionTable:
             entity_id, title, link_count = (
                 column[place].as_py() for column in (entity_ids, titles, link_counts)
             )
-            yield Candidate(entity_id, title, link_count, link_count / total)
+            yield MentionTarget(entity_id, title, link_count, link_count / total)
 
     def links_to(self, titles: Collection[str]) -> Counter[str]:
         """How many links there are to each of these titles, of all names together; the whole table is read once."""
@@ -163,7 +163,7 @@ class MentionTable:
         """
         return fold_in_place(text) if self.profile == "paper" else compose_in_place(text)
 
-    def find(self, text: str) -> Iterator[tuple[int, int, Mention]]:
+    def find(self, text: str) -> Iterator[tuple[int, int, MentionEntry]]:
         """The mentions in a text as (start, end, mention): longest first, between word boundaries, none overlapping."""
         named, places = self.as_named(text)
         for start, end, name in longest_names(named, self):

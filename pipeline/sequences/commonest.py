@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pipeline import schemas, storage
 from pipeline.lookup.held_out import HELD_OUT, is_held_out
-from pipeline.lookup.mentions import Candidate, MentionTable
+from pipeline.lookup.mentions import MentionTable, MentionTarget
 from pipeline.lookup.names import normalize_mention
 from pipeline.sequences.packing import UNKNOWN_ENTITY
 from pipeline.sequences.tokenizer import WordTokenizer
@@ -107,7 +107,7 @@ class Respelled:
         place = self.numbers.get(name)
         return place if place is not None and self.rows[place] else None
 
-    def candidates(self, number: int) -> Iterator[Candidate]:
+    def candidates(self, number: int) -> Iterator[MentionTarget]:
         """The candidates of all names that become that text."""
         return chain.from_iterable(map(self.table.candidates, self.rows[number]))
 

@@ -26,7 +26,7 @@ class Errors(Counter[str]):
         self[reason] += 1
         self.first.setdefault(reason, where)
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """A line for each reason, the most frequent first."""
         return [
             f"{count}: {reason} (the first at {self.first[reason]})" for reason, count in self.most_common()

@@ -53,7 +53,7 @@ class Candidates(NamedTuple):
     links: int = 0
 
 
-class FoundMention(NamedTuple):
+class DetectedMention(NamedTuple):
     """A mention that was found in a text.
 
     Attributes:
@@ -72,14 +72,14 @@ NOTHING = Candidates(NONE, ())
 _Found = tuple[tuple[Candidate, ...], int]
 
 
-class Asked(NamedTuple):
-    """A document whose mentions are asked for, with the candidates of each.
+class LinkingExample(NamedTuple):
+    """A document with its mentions, and the candidates of each.
 
     Attributes:
         text: of the document.
         mentions: in it.
         candidates: of each mention.
-        found: the mentions as they were found, with their probabilities; None where they were given.
+        detected: the mentions as they were detected, with their probabilities; None where they were given.
         contexts: for each mention the cosines of its candidates' contexts with the text; None without contexts.
         coherence: for each mention how near its candidates are to those of the other mentions; None without contexts.
     """
@@ -87,7 +87,7 @@ class Asked(NamedTuple):
     text: str
     mentions: Sequence[Mention]
     candidates: Sequence[Candidates]
-    found: Sequence[FoundMention] | None = None
+    detected: Sequence[DetectedMention] | None = None
     contexts: Sequence[NDArray[np.float64]] | None = None
     coherence: Sequence[NDArray[np.float64]] | None = None
 

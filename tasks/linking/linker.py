@@ -12,11 +12,11 @@ from pipeline.lookup.contexts import ContextTable
 from tasks.io.records import Record
 from tasks.linking.candidates import (
     NO_LINKS,
-    Asked,
     Candidate,
     CandidateFinder,
     Candidates,
-    FoundMention,
+    DetectedMention,
+    LinkingExample,
     OwnLinks,
 )
 from tasks.linking.certainty import UNCALIBRATED, Certainty, Figures, Floats, basis
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tasks.linking.model.entity_model import EntityModel
 
 Answer = dict[str, Any]
-Recognize = Callable[[Sequence[str]], Sequence[Sequence[FoundMention]]]
+Recognize = Callable[[Sequence[str]], Sequence[Sequence[DetectedMention]]]
 """The names in each of some texts, by a model of entity recognition."""
 DIGITS = 6  # of what is written: those behind differ with what is computed at once
 
@@ -45,7 +45,7 @@ class Linker:
         contexts: what is written around links; without them the counts are those of links alone.
         is_global: see `disambiguation`.
         certainty: what turns scores into probabilities, and below which of them a mention that is given has no page.
-        min_found: the same of names that are found: how probable a link to the page has to be.
+        min_detected: the same of names that are found: how probable a link to the page has to be.
         finds_all: whether mentions are found also where the document brings its own, which are then not read.
         shows_candidates: whether an answer has all candidates.
         steps: how many mentions had their candidates by each step, over all answers.
@@ -60,7 +60,7 @@ class Linker:
     contexts: ContextTable | None = None
     is_global: bool = False
     certainty: Certainty = UNCALIBRATED
-    min_found: float = 0.0
+    min_detected: float = 0.0
     finds_all: bool = False
     shows_candidates: bool = False
     steps: Counter[str] = field(default_factory=Counter)
@@ -79,13 +79,13 @@ class Linker:
         self.steps.update(candidates.step for each in documents for candidates in each.candidates)
         answers = [self._answers(*pair) for pair in zip(documents, self.shares(documents), strict=True)]
         return [
-            {"mentions": found if asked.found is not None else kept(record, found)}
-            for record, asked, found in zip(records, documents, answers, strict=True)
+            {"mentions": found if example.detected is not None else kept(record, found)}
+            for record, example, found in zip(records, documents, answers, strict=True)
         ]
 
-    def shares(self, documents: Sequence[Asked]) -> "Sequence[Sequence[Floats | list[float]]]":
+    def shares(self, documents: Sequence[LinkingExample]) -> "Sequence[Sequence[Floats | list[float]]]":
         """For each mention the share of each candidate, at temperature 1; without a model by counts alone."""
-        by_counts = [shares_by_counts(asked, self.certainty) for asked in documents]
+        by_counts = [shares_by_counts(example, self.certainty) for example in documents]
         if not self.model:
             return by_counts
         from tasks.linking.model.answers import disambiguate
@@ -96,31 +96,31 @@ class Linker:
             for pair in zip(found, by_counts, strict=True)
         ]
 
-    def ask(
+    def example(
         self,
         text: str,
         mentions: Sequence[Mention],
         own: OwnLinks = NO_LINKS,
-        found: Sequence[FoundMention] | None = None,
-    ) -> Asked:
-        """What is asked of the mentions of a text, given or found there, whose own links are not counted."""
+        detected: Sequence[DetectedMention] | None = None,
+    ) -> LinkingExample:
+        """What is example of the mentions of a text, given or found there, whose own links are not counted."""
         names = [text[each.start : each.end] for each in mentions]
         candidates = self.finder.of_document(names, own)
-        asked = Asked(text, mentions, candidates, found)
+        example = LinkingExample(text, mentions, candidates, detected)
         if self.contexts is None:
-            return asked
+            return example
         titles = [[each.title for each in of.items] for of in candidates]
-        links = [each.probability for each in found] if found else [1.0] * len(names)
+        links = [each.probability for each in detected] if detected else [1.0] * len(names)
         shares = [
             [link * each.prior for each in of.items] for link, of in zip(links, candidates, strict=True)
         ]
-        return asked._replace(
+        return example._replace(
             contexts=self.contexts.cosines(text, titles),
             coherence=self.contexts.coherence(names, titles, shares),
         )
 
-    def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[Asked]:
-        """What is asked of records: about the mentions that they bring, or those that are found."""
+    def _documents(self, records: Sequence[Record], own: Sequence[OwnLinks]) -> list[LinkingExample]:
+        """What is example of records: about the mentions that they bring, or those that are found."""
         texts = [record.text("text") for record in records]
         given = [None if self.finds_all else read_document(record, 0).mentions for record in records]
         found = iter(
@@ -129,26 +129,27 @@ class Linker:
         documents = []
         for text, mentions, links in zip(texts, given, own, strict=True):
             if mentions is not None:
-                documents.append(self.ask(text, mentions, links))
+                documents.append(self.example(text, mentions, links))
                 continue
             names = next(found)
             places = [Mention(each.start, each.end) for each in names]
-            documents.append(self.ask(text, places, links, names))
+            documents.append(self.example(text, places, links, names))
         return documents
 
-    def _find(self, texts: Sequence[str]) -> Sequence[Sequence[FoundMention]]:
+    def _find(self, texts: Sequence[str]) -> Sequence[Sequence[DetectedMention]]:
         """The mentions in each text."""
         if self.recognize:
             return self.recognize(texts)
         annotations = [self.annotator.annotate(text) for text in texts]
         return [
-            [FoundMention(each.start, each.end, each.link_probability) for each in of] for of in annotations
+            [DetectedMention(each.start, each.end, each.link_probability) for each in of]
+            for of in annotations
         ]
 
-    def _answers(self, asked: Asked, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
-        sources: Sequence[FoundMention | None] = asked.found or [None] * len(asked.mentions)
-        rows = zip(asked.mentions, asked.candidates, shares, sources, strict=True)
-        return [self._answer(asked.text, *each) for each in rows]
+    def _answers(self, example: LinkingExample, shares: "Sequence[Floats | list[float]]") -> list[Answer]:
+        sources: Sequence[DetectedMention | None] = example.detected or [None] * len(example.mentions)
+        rows = zip(example.mentions, example.candidates, shares, sources, strict=True)
+        return [self._answer(example.text, *each) for each in rows]
 
     def _answer(
         self,
@@ -156,12 +157,12 @@ class Linker:
         mention: Mention,
         found: Candidates,
         shares: "Floats | list[float]",
-        name: FoundMention | None,
+        name: DetectedMention | None,
     ) -> Answer:
         """What is said of a mention, found as `name` or given; of equal candidates the commoner one."""
         of_each = self.certainty.probabilities(shares, found.links).tolist()
         best = max(range(len(of_each)), key=of_each.__getitem__, default=None)
-        least = self.certainty.min_probability if name is None else self.min_found
+        least = self.certainty.min_probability if name is None else self.min_detected
         is_sure = best is not None and link_of(of_each[best], name) >= least
         chosen = found.items[best] if best is not None and is_sure else None
         self.unsure[found.step] += best is not None and not is_sure
@@ -204,13 +205,13 @@ def basis_of(linker: Linker) -> Figures:
     )
 
 
-def shares_by_counts(asked: Asked, certainty: Certainty) -> "list[Floats | list[float]]":
+def shares_by_counts(example: LinkingExample, certainty: Certainty) -> "list[Floats | list[float]]":
     """For each mention the shares of its candidates by all that is counted; they sum to what the priors do."""
-    priors = [[each.prior for each in of.items] for of in asked.candidates]
-    if asked.contexts is None:
+    priors = [[each.prior for each in of.items] for of in example.candidates]
+    if example.contexts is None:
         return [*priors]
     found = list[Floats | list[float]]()
-    by_counts = asked.log_priors(certainty.context_weight, certainty.coherence_weight)
+    by_counts = example.log_priors(certainty.context_weight, certainty.coherence_weight)
     for own, scores in zip(priors, by_counts, strict=True):
         powers = np.exp(scores - scores.max(initial=-np.inf))
         found.append(powers * (sum(own) / powers.sum()) if own else own)
@@ -226,6 +227,6 @@ def kept(record: Record, answers: Sequence[Answer]) -> list[Answer]:
     ]
 
 
-def link_of(probability: float, name: FoundMention | None) -> float:
+def link_of(probability: float, name: DetectedMention | None) -> float:
     """How probable a link to a page is: a mention that was given is one, and a name that was found is one at times."""
     return probability if name is None else probability * name.probability

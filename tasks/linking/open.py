@@ -130,4 +130,4 @@ def with_certainty(linker: Linker, calibration: Path | None, min_probability: fl
     certainty = read_certainty(calibration, basis_of(linker)) if calibration else linker.certainty
     if min_probability is not None:
         certainty = replace(certainty, min_probability=min_probability)
-    return replace(linker, certainty=certainty, min_found=min_probability or 0.0)
+    return replace(linker, certainty=certainty, min_detected=min_probability or 0.0)

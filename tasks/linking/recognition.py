@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tasks.finetuning.registry import TASKS
-from tasks.linking.candidates import FoundMention
+from tasks.linking.candidates import DetectedMention
 from tasks.serving.plain_text import question
 from tasks.serving.predict import Predictor, load
 
@@ -17,12 +17,12 @@ class Recognizer:
     predictor: Predictor
     language: str
 
-    def __call__(self, texts: Sequence[str]) -> list[list[FoundMention]]:
+    def __call__(self, texts: Sequence[str]) -> list[list[DetectedMention]]:
         """The entities of each text, from left to right; they do not overlap."""
         questions = [question(f"text {number}", text, self.language) for number, text in enumerate(texts, 1)]
         return [
             [
-                FoundMention(each["start"], each["end"], each["probability"], each["label"])
+                DetectedMention(each["start"], each["end"], each["probability"], each["label"])
                 for each in of["entities"]
             ]
             for of in self.predictor.answer(questions)

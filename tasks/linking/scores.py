@@ -17,7 +17,7 @@ from tasks.io.metrics import precision_recall_f1
 from tasks.linking.candidates import NO_LINKS, NOTHING, CandidateFinder, OwnLinks
 from tasks.linking.certainty import reliability
 from tasks.linking.documents.answers import Answers, Place, read_answers
-from tasks.linking.documents.document import Document, LeftOut, Mention
+from tasks.linking.documents.document import Document, Mention, Skipped
 from tasks.linking.documents.reading import read_documents
 
 Figures = dict[str, Any]
@@ -32,7 +32,7 @@ class Pair:
     """A document with its gold mentions and those that are scored, whose titles went through redirects.
 
     Attributes:
-        gold: those that are asked; without a title where the dump lacks the page.
+        gold: those that are scored; without a title where the dump lacks the page.
         found: the answers that count.
         text: of the document.
         names: the texts of all its gold mentions, which `link` was given.
@@ -59,14 +59,14 @@ class Pair:
         """The mentions of both inside the annotated part; a page of `found` that the dump lacks stays as it is told.
 
         A page that the dump lacks, and that the document alone links to, is not in the knowledge base. Optional
-        mentions are not asked, and answers at their places do not count.
+        mentions are not scored, and answers at their places do not count.
         """
 
         def known(mention: Mention) -> str | None:
             end = resolve(mention)
             return None if end in without.alone else end
 
-        wanted, given = asked(gold), gold.mentions or ()
+        wanted, given = scored(gold), gold.mentions or ()
         ignored = {(m.start, m.end) for m in given if m.optional} - {(m.start, m.end) for m in wanted}
         answered = [m for m in annotated(gold, found) if (m.start, m.end) not in ignored]
         return cls(
@@ -79,8 +79,8 @@ class Pair:
         )
 
 
-def asked(gold: Document) -> list[Mention]:
-    """The gold mentions that are asked: those in the annotated part that are not optional."""
+def scored(gold: Document) -> list[Mention]:
+    """The gold mentions that are scored: those in the annotated part that are not optional."""
     return [each for each in annotated(gold, gold.mentions or ()) if not each.optional]
 
 
@@ -97,7 +97,7 @@ def score_files(
     *,
     leaves_out_pages: bool = False,
     own_links: bool = False,
-    left_out: LeftOut | None = None,
+    left_out: Skipped | None = None,
     unknown_titles: Path | None = None,
 ) -> Figures:
     """The scores of the answers of `link` to the documents of a file.
@@ -134,7 +134,7 @@ def score_files(
     if unknown_titles:
         lines = (json.dumps(unknown_title(*each), ensure_ascii=False) for each in unknown)
         write_bytes(str(unknown_titles), "".join(f"{line}\n" for line in lines).encode())
-    titles = Counter(mention.told for _, mention in unknown)
+    titles = Counter(mention.page_label for _, mention in unknown)
     return {
         "documents": len(kept),
         "documents_of_pages": len(documents) - len(kept),
@@ -150,7 +150,7 @@ def score_files(
 
 def mention_counts(documents: Sequence[Document], unknown: int) -> Figures:
     """How many gold mentions there are; `unknown` of them have a page that the dump lacks."""
-    mentions = [mention for each in documents for mention in asked(each)]
+    mentions = [mention for each in documents for mention in scored(each)]
     titled = sum(bool(mention.page) for mention in mentions)
     return {
         "gold": len(mentions),
@@ -166,7 +166,7 @@ def unknown_mentions(documents: Sequence[Document], pairs: Sequence[Pair]) -> li
     return [
         (document, mention)
         for document, pair in zip(documents, pairs, strict=True)
-        for mention, known in zip(asked(document), pair.gold, strict=True)
+        for mention, known in zip(scored(document), pair.gold, strict=True)
         if mention.page and not known.title
     ]
 

@@ -8,7 +8,7 @@ from tasks.io.annotations import Annotation
 from tasks.io.records import Record, children
 
 
-class Mention(NamedTuple):
+class EntityMention(NamedTuple):
     """Characters of a text (half open) that name an entity of the model's vocabulary."""
 
     start: int
@@ -16,17 +16,17 @@ class Mention(NamedTuple):
     entity_id: int
 
 
-def known_mentions(annotations: Sequence[Annotation]) -> tuple[Mention, ...]:
+def known_mentions(annotations: Sequence[Annotation]) -> tuple[EntityMention, ...]:
     """The annotations whose entities are in the vocabulary; [UNK] and its like are not."""
     pairs = [(each, each.entity_id) for each in annotations]
     return tuple(
-        Mention(each.start, each.end, entity_id)
+        EntityMention(each.start, each.end, entity_id)
         for each, entity_id in pairs
         if entity_id is not None and entity_id >= SPECIAL_ENTITIES
     )
 
 
-def given_mentions(record: Record, name: str, text: str) -> tuple[Mention, ...]:
+def given_mentions(record: Record, name: str, text: str) -> tuple[EntityMention, ...]:
     """The mentions in a list of a record; those without an id, or with that of a special entity, are left out."""
     found = children(record, name) if name in record.values else []
     mentions = []
@@ -35,5 +35,5 @@ def given_mentions(record: Record, name: str, text: str) -> tuple[Mention, ...]:
         start, end = each.span("start, end", span, len(text), "characters")
         entity_id = each.values.get("entity_id")
         if entity_id is not None and each.field("entity_id", int, "an entity's number") >= SPECIAL_ENTITIES:
-            mentions.append(Mention(start, end, entity_id))
+            mentions.append(EntityMention(start, end, entity_id))
     return tuple(mentions)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from tasks.io.annotations import Annotate, Annotation
 from tasks.io.records import Record, children, is_one_object, read_object, read_records
 from tasks.io.tables import is_table
-from tasks.questions.annotations import Mention, given_mentions, known_mentions
+from tasks.questions.annotations import EntityMention, given_mentions, known_mentions
 from tasks.questions.answers import (
     Answer,
     best_texts,
@@ -34,8 +34,8 @@ class Example:
     page: str | None
     answers: tuple[tuple[int, str], ...]
     record: Record
-    question_mentions: tuple[Mention, ...] = ()
-    passage_mentions: tuple[Mention, ...] = ()
+    question_mentions: tuple[EntityMention, ...] = ()
+    passage_mentions: tuple[EntityMention, ...] = ()
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -134,7 +134,7 @@ def annotated(dataset: Dataset, annotate: Annotate, entity_count: int) -> Datase
     ValueError for an entity that is not among the `entity_count` of the model.
     """
     found: dict[tuple[str, str | None], Sequence[Annotation]] = {}
-    mentions: dict[tuple[str, str | None], tuple[Mention, ...]] = {}
+    mentions: dict[tuple[str, str | None], tuple[EntityMention, ...]] = {}
     for key in dict.fromkeys((text, each.page) for each in dataset.examples for text in each.texts):
         found[key] = annotate(*key)
         mentions[key] = known_mentions(found[key])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pipeline.sequences.tokenizer import ByteLevelBPE, WordTokenizer
 from tasks.io.windows import token_spans
-from tasks.questions.annotations import Mention
+from tasks.questions.annotations import EntityMention
 
 Integers = NDArray[np.int64]
 
@@ -60,8 +60,8 @@ class Text:
 
 
 def encode(
-    texts: Sequence[tuple[str, tuple[Mention, ...]]], tokenizer: WordTokenizer, *, profile: str
-) -> dict[tuple[str, tuple[Mention, ...]], Text]:
+    texts: Sequence[tuple[str, tuple[EntityMention, ...]]], tokenizer: WordTokenizer, *, profile: str
+) -> dict[tuple[str, tuple[EntityMention, ...]], Text]:
     """The tokens of each text, once; a mention that shares characters with no token is left out."""
     encoded = {}
     for key in dict.fromkeys(texts):

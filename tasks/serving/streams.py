@@ -38,11 +38,11 @@ def add_on_error(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def tell_errors(errors: Errors, on_error: str) -> int:
+def report_errors(errors: Errors, on_error: str) -> int:
     """The status of the command; what was skipped is told on stderr."""
     if on_error != "skip":
         return 1 if errors else 0
-    for line in errors.told():
+    for line in errors.lines():
         print(f"left out: {line}", file=sys.stderr)
     return 0
 
@@ -157,7 +157,7 @@ def replies(ask: Ask, batch: Sequence[Given], parse: Parse = parse_line) -> list
             if text.strip() or isinstance(given.content, Path):
                 asked.append((number, parse(given.where, text)))
         except Exception as error:  # whatever one text does to a splitter, the others are answered
-            found[number] = Reply(given, error=told(error, given.where))
+            found[number] = Reply(given, error=message_of(error, given.where))
     for number, answer in answered(ask, asked):
         found[number] = (
             Reply(batch[number], error=answer) if isinstance(answer, str) else Reply(batch[number], answer)
@@ -175,13 +175,13 @@ def answered(ask: Ask, asked: Sequence[tuple[int, Record]]) -> list[tuple[int, A
         if len(asked) > 1:
             return [reply for each in asked for reply in answered(ask, [each])]
         [(number, record)] = asked
-        return [(number, told(error, record.where))]
+        return [(number, message_of(error, record.where))]
     return [
         (number, {**record.values, **answer}) for (number, record), answer in zip(asked, answers, strict=True)
     ]
 
 
-def told(error: Exception, where: str) -> str:
+def message_of(error: Exception, where: str) -> str:
     """What is wrong, and where; what no one foresaw is logged whole, once for each kind."""
     if isinstance(error, ValueError):
         text = str(error)
@@ -234,5 +234,5 @@ def written(form: Format, reply: Reply) -> tuple[str, str]:
         try:
             return form.answer(reply.given.place, reply.values), ""
         except ValueError as wrong:
-            error = told(wrong, reply.given.where)
+            error = message_of(wrong, reply.given.where)
     return form.error(reply.given.place, error), error

@@ -177,7 +177,7 @@ def shown_mention(link: Line | None, gold: Line | None, resolve: Resolve) -> dic
     title, probability = (link["title"], link["probability"]) if link else (None, None)
     wanted = Mention(gold["start"], gold["end"], gold["title"], gold.get("qid")) if gold else None
     known = resolve(wanted) if wanted else None
-    page = wanted and wanted.told
+    page = wanted and wanted.page_label
     candidates = sorted(link.get("candidates", ()) if link else (), key=lambda each: -each["probability"])
     shown = [each for at, each in enumerate(candidates) if at < CANDIDATES or each["title"] == known]
     return {

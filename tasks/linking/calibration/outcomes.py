@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.io.probabilities import Choices
-from tasks.linking.candidates import Asked, Candidates, OwnLinks
+from tasks.linking.candidates import Candidates, LinkingExample, OwnLinks
 from tasks.linking.certainty import Certainty, Floats
 from tasks.linking.documents.document import Document
 from tasks.linking.linker import Linker
@@ -143,7 +143,7 @@ def rows_of_documents(
     for first in range(0, len(documents), at_once):
         part = slice(first, first + at_once)
         asked = [
-            linker.ask(document.text, document.mentions or (), without)
+            linker.example(document.text, document.mentions or (), without)
             for document, without in zip(documents[part], own[part], strict=True)
         ]
         for each, without, shares in zip(asked, own[part], linker.shares(asked), strict=True):
@@ -153,7 +153,10 @@ def rows_of_documents(
 
 
 def rows_of(
-    linker: Linker, asked: Asked, titles: Sequence[str | None], shares: Sequence[Floats | list[float]]
+    linker: Linker,
+    asked: LinkingExample,
+    titles: Sequence[str | None],
+    shares: Sequence[Floats | list[float]],
 ) -> list[Row]:
     """The mentions of a document, whose pages have these titles, with what the linker says; optional ones are none."""
     items, row_of = [of.items for of in asked.candidates], linker.model.row_of if linker.model else None

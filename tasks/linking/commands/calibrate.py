@@ -15,7 +15,7 @@ from tasks.linking.commands.options import (
     report_skipped,
     settings_of,
 )
-from tasks.linking.documents.document import LeftOut
+from tasks.linking.documents.document import Skipped
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import basis_of
 from tasks.linking.open import open_linker
@@ -49,7 +49,7 @@ def run_calibrate(options: argparse.Namespace) -> int:
     """Write a calibration, print it, and say what was left out of the documents."""
     check_output("--output", options.output, (options.documents,))
     linker = open_linker(settings_of(options))
-    left_out = LeftOut()
+    left_out = Skipped()
     documents = read_documents(options.documents, left_out if options.on_error == "skip" else None)
     certainty, fit = calibrate(
         linker,
@@ -66,5 +66,5 @@ def run_calibrate(options: argparse.Namespace) -> int:
     }
     write_certainty(options.output, certainty, basis_of(linker), fit)
     print(json.dumps(json.loads(options.output.read_text(encoding="utf-8")), indent=2))
-    report_skipped(left_out.told())
+    report_skipped(left_out.lines())
     return 0

@@ -16,7 +16,7 @@ from tasks.linking.formats.formats import FORMATS, find_format
 from tasks.linking.linker import Linker
 from tasks.linking.open import open_linker
 from tasks.linking.service.service import add_service, check_packages, serve
-from tasks.serving.streams import add_on_error, answer_stream, tell_errors
+from tasks.serving.streams import add_on_error, answer_stream, report_errors
 
 
 def add_link(command: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def run_link(options: argparse.Namespace) -> int:
         size=documents_at_once(options),
     )
     print(summary(linker), file=sys.stderr)
-    return tell_errors(errors, options.on_error)
+    return report_errors(errors, options.on_error)
 
 
 def summary(linker: Linker) -> str:

@@ -8,7 +8,7 @@ from pipeline.lookup.annotator import Annotator
 from tasks.io.arguments import check_output
 from tasks.linking.candidates import CandidateFinder
 from tasks.linking.commands.options import add_document_errors, add_table, report_skipped
-from tasks.linking.documents.document import LeftOut, to_json
+from tasks.linking.documents.document import Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.scores import score_files
 
@@ -50,7 +50,7 @@ def run_score(options: argparse.Namespace) -> int:
     finder = None
     if options.mentions:
         finder = CandidateFinder(Annotator.open(options.mentions).table, options.most_candidates)
-    left_out = LeftOut()
+    left_out = Skipped()
     scores = score_files(
         options.gold,
         options.predictions,
@@ -65,14 +65,14 @@ def run_score(options: argparse.Namespace) -> int:
         "answers_left_out": left_out.answers.total(),
     }
     print(json.dumps(scores | counts, indent=2, ensure_ascii=False))
-    report_skipped(left_out.told())
+    report_skipped(left_out.lines())
     return 0
 
 
 def run_convert(options: argparse.Namespace) -> int:
     """Write the documents as JSON lines."""
-    left_out = LeftOut()
+    left_out = Skipped()
     for document in read_documents(options.file, left_out if options.on_error == "skip" else None):
         print(json.dumps(to_json(document), ensure_ascii=False))
-    report_skipped(left_out.told())
+    report_skipped(left_out.lines())
     return 0

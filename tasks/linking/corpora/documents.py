@@ -18,7 +18,7 @@ _ROWS = 64  # of a table that are held at once
 _PIECE = 1 << 20
 
 
-class Document(NamedTuple):
+class InputDocument(NamedTuple):
     """A document, or with a `reason` a line or row that is none, and a `message` that names it."""
 
     id: str
@@ -102,12 +102,12 @@ def _broken(path: str, error: Exception) -> ValueError:
 # Reading
 
 
-def read_block(block: Block, name: str) -> Iterator[Document]:
+def read_block(block: Block, name: str) -> Iterator[InputDocument]:
     """The documents of a block, in their order; `name` is the file's, for messages."""
     return _rows_of(block, name) if block.path.endswith(TABLE) else _lines_of(block, name)
 
 
-def _lines_of(block: Block, name: str) -> Iterator[Document]:
+def _lines_of(block: Block, name: str) -> Iterator[InputDocument]:
     """Those of the lines that begin in the block; empty ones are none."""
     with open(block.path, "rb") as stream:
         if block.start:  # the line around the start belongs to the block before
@@ -136,19 +136,19 @@ def _count_lines(path: str, end: int) -> int:
     return count
 
 
-def _of_line(line: bytes, where: str) -> Document:
+def _of_line(line: bytes, where: str) -> InputDocument:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        return Document("", "", "not_utf8", f"{where}: byte {error.start} of the line is not UTF-8")
+        return InputDocument("", "", "not_utf8", f"{where}: byte {error.start} of the line is not UTF-8")
     try:
         record = parse_line(where, text)
     except ValueError as error:
-        return Document("", "", "no_object", str(error))
+        return InputDocument("", "", "no_object", str(error))
     return _of_record(record)
 
 
-def _rows_of(block: Block, name: str) -> Iterator[Document]:
+def _rows_of(block: Block, name: str) -> Iterator[InputDocument]:
     with _open_table(block.path) as table:
         number = sum(table.metadata.row_group(group).num_rows for group in range(block.start))
         groups = range(block.start, block.end)
@@ -161,18 +161,18 @@ def _rows_of(block: Block, name: str) -> Iterator[Document]:
             raise _broken(block.path, error) from None
 
 
-def _of_record(record: Record) -> Document:
+def _of_record(record: Record) -> InputDocument:
     """A record's document: its `id` is a text that is not empty, or a whole number; its `text` a text."""
     found = record.values.get("id")
     if type(found) not in (str, int) or found == "":
         error = record.error(f"id is {found!r:.80}; wanted a text or a whole number")
-        return Document("", "", "no_id", str(error))
+        return InputDocument("", "", "no_id", str(error))
     try:
-        return Document(str(found), record.text("text"))
+        return InputDocument(str(found), record.text("text"))
     except ValueError as error:
-        return Document(str(found), "", "no_text", str(error))
+        return InputDocument(str(found), "", "no_text", str(error))
     except TypeError:  # of a table: JSON has no such value
         found = type(record.values["text"]).__name__
-        return Document(
+        return InputDocument(
             str(record.values["id"]), "", "no_text", str(record.error(f"text is {found}; wanted a text"))
         )

@@ -36,7 +36,7 @@ AT_ONCE = 16  # documents that are answered together, and kept when the work is 
 _PARTS = "parts"  # where they are kept
 
 
-class Questions(NamedTuple):
+class EvaluationSettings(NamedTuple):
     """What is asked.
 
     Attributes:
@@ -74,7 +74,7 @@ class GoldSet:
 def build(
     folder: str,
     linker: Linker,
-    questions: Questions,
+    settings: EvaluationSettings,
     *,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> storage.Result:
@@ -86,10 +86,10 @@ def build(
     Args:
         folder: the stage's.
         linker: with the model.
-        questions: what is asked.
+        settings: what is asked.
         progress: is told how many documents of how many are answered, each by each method.
     """
-    sets, pages = gold_sets(questions, linker.finder)
+    sets, pages = gold_sets(settings, linker.finder)
     # In a damaged dump another page may have the title of one that is held out.
     choosing = [each for each in pages if not in_contexts(linker, each)]
     done, total = 0, len(METHODS) * (len(choosing) + sum(len(each.documents) for each in sets))
@@ -130,32 +130,32 @@ def dropped(sets: Sequence[GoldSet]) -> dict[str, int]:
     }
 
 
-# Questions
+# EvaluationSettings
 
 
-def gold_sets(questions: Questions, finder: CandidateFinder) -> tuple[list[GoldSet], list[Document]]:
+def gold_sets(settings: EvaluationSettings, finder: CandidateFinder) -> tuple[list[GoldSet], list[Document]]:
     """The sets of documents, those without any left out; and the held-out pages that choose, half of them at most.
 
     Raises: ValueError where the documents of `gold` cannot be read, or are all left out.
     """
     sets, choosing = [], list[Document]()
-    if questions.held_out.stat().st_size:
-        pages = read_documents(questions.held_out)
-        asked = sample(pages, min(questions.most, -(-len(pages) // 2)))
+    if settings.held_out.stat().st_size:
+        pages = read_documents(settings.held_out)
+        asked = sample(pages, min(settings.most, -(-len(pages) // 2)))
         ids = {each.id for each in asked}
-        choosing = sample([each for each in pages if each.id not in ids], questions.most)
+        choosing = sample([each for each in pages if each.id not in ids], settings.most)
         sets.append(GoldSet(HELD_OUT_PAGES, asked, len(pages) - len(choosing), is_of_dump=True))
-    if questions.gold:
-        documents = read_documents(questions.gold)
-        kept = [each for each in documents if not (questions.leaves_out_pages and is_page(each.id, finder))]
+    if settings.gold:
+        documents = read_documents(settings.gold)
+        kept = [each for each in documents if not (settings.leaves_out_pages and is_page(each.id, finder))]
         if not kept:
             raise ValueError(
-                f"--linking-gold {questions.gold}: the ids of all {len(documents):,} documents are titles of pages of "
+                f"--linking-gold {settings.gold}: the ids of all {len(documents):,} documents are titles of pages of "
                 "the dump; give others, or leave out --leave-out-pages"
             )
         taken = {each.id for of in sets for each in of.documents}
-        chosen = told_apart(sample(kept, questions.most), taken, questions.gold.name)
-        sets.append(GoldSet(questions.gold.name, chosen, len(kept), len(documents) - len(kept)))
+        chosen = with_distinct_ids(sample(kept, settings.most), taken, settings.gold.name)
+        sets.append(GoldSet(settings.gold.name, chosen, len(kept), len(documents) - len(kept)))
     return sets, choosing
 
 
@@ -168,7 +168,7 @@ def sample(documents: Sequence[Document], most: int) -> list[Document]:
     return [documents[place] for place in sorted(heapq.nsmallest(most, range(len(documents)), key=rank))]
 
 
-def told_apart(documents: Sequence[Document], taken: Collection[str], name: str) -> list[Document]:
+def with_distinct_ids(documents: Sequence[Document], taken: Collection[str], name: str) -> list[Document]:
     """The documents with other ids where theirs are taken: "Ann" of the file a.xml becomes "Ann (a.xml)"."""
     ids = {*taken, *(each.id for each in documents)}
     found = []

@@ -44,7 +44,7 @@ class Choice(NamedTuple):
     held_out: int = 1_000
 
 
-class LeftOut(Exception):
+class Skipped(Exception):
     """Why a sentence is not taken."""
 
 
@@ -121,7 +121,7 @@ def lines_of(text: str, links: Sequence[Span], language: str, drops: Counter[str
         words = next(iter(split_words(text, [(start, end)])), [])
         try:
             tags = tags_of(words, names)
-        except LeftOut as reason:
+        except Skipped as reason:
             drops[str(reason)] += 1
         else:
             values = {"tokens": [word for word, *_ in words], "ner_tags": tags}
@@ -136,23 +136,23 @@ def has_capital(text: str) -> bool:
 def tags_of(words: Sequence[Word], names: Sequence[Span]) -> list[str]:
     """The tag of each word of a sentence, by the spans of the links that are names.
 
-    Raises: LeftOut where there is none, where the sentence has too few words or too many, where a name does not begin
+    Raises: Skipped where there is none, where the sentence has too few words or too many, where a name does not begin
     and end as words do, and where a word has a capital and is in no link.
     """
     if not names:
-        raise LeftOut(NO_LINK)
+        raise Skipped(NO_LINK)
     if not LEAST_WORDS <= len(words) <= MOST_WORDS:
-        raise LeftOut(OTHER_LENGTH)
+        raise Skipped(OTHER_LENGTH)
     first = {start: place for place, (_, start, _) in enumerate(words)}
     last = {end: place for place, (_, _, end) in enumerate(words)}
     tags = ["O"] * len(words)
     for start, end in names:
         if start not in first or end not in last:
-            raise LeftOut(PART_OF_WORD)
+            raise Skipped(PART_OF_WORD)
         tags[first[start]] = f"B-{TYPE}"
         for place in range(first[start] + 1, last[end] + 1):
             tags[place] = f"I-{TYPE}"
     for (before, *_), (word, *_), tag in zip(words, words[1:], tags[1:], strict=False):
         if tag == "O" and has_capital(word) and before not in BEGINNINGS:
-            raise LeftOut(NOT_LINKED)
+            raise Skipped(NOT_LINKED)
     return tags

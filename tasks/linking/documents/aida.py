@@ -13,8 +13,8 @@ from tasks.io.records import read_text
 from tasks.linking.documents.document import (
     NO_ENTITY,
     Document,
-    LeftOut,
     Mention,
+    Skipped,
     title_of_address,
     whole_document,
 )
@@ -57,7 +57,7 @@ class _Reading:
             return None
 
 
-def read_aida(path: Path, left_out: LeftOut | None = None) -> Iterator[Document]:
+def read_aida(path: Path, left_out: Skipped | None = None) -> Iterator[Document]:
     """The documents of a file: tokens between blanks, a sentence a line.
 
     Raises: ValueError naming the line. Where `left_out` is given, what is wrong is added there instead. A wrong title

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.io.records import Record, children, record_readers
-from tasks.linking.documents.document import Document, LeftOut, Mention, noted
+from tasks.linking.documents.document import Document, Mention, Skipped, noted
 from tasks.linking.documents.json_lines import read_document
 
 Place = tuple[int, int]
@@ -19,7 +19,7 @@ class Answers(NamedTuple):
 
 
 def read_answers(
-    path: Path, documents: Iterable[Document], left_out: LeftOut | None = None
+    path: Path, documents: Iterable[Document], left_out: Skipped | None = None
 ) -> tuple[dict[str, Answers], int]:
     """The answers of `link` by the documents' ids, and how many lines of them report an error instead.
 
@@ -49,8 +49,8 @@ def read_answers(
                 raise answer.error("no field 'mentions'; wanted what link answers")
             found[answer.id] = Answers(answer.mentions, probabilities_of(record))
     if not found and not failed:
-        told = f"; all are left out: {left_out.answers.told()[0]}" if left_out and left_out.answers else ""
-        raise ValueError(f"{path}: no answer{told}; wanted what link wrote")
+        reason = f"; all are left out: {left_out.answers.lines()[0]}" if left_out and left_out.answers else ""
+        raise ValueError(f"{path}: no answer{reason}; wanted what link wrote")
     return found, failed
 
 

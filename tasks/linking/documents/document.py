@@ -19,8 +19,8 @@ class Mention:
 
     Attributes:
         start, end: the characters.
-        title: of the page; None where none is told. Wikidata's label may stand for it where there is a QID.
-        qid: the page's item at Wikidata, such as "Q42"; None where none is told.
+        title: of the page; None where the file names none. Wikidata's label may stand for it where there is a QID.
+        qid: the page's item at Wikidata, such as "Q42"; None where the file names none.
         optional: whether it is not asked: it need not be found, and an answer to it does not count.
     """
 
@@ -36,8 +36,8 @@ class Mention:
         return self.qid or (page_title(self.title) if self.title else None)
 
     @property
-    def told(self) -> str | None:
-        """What is told of the page, for people: the title, with the QID behind it, or one of them."""
+    def page_label(self) -> str | None:
+        """The page for people to read: the title, with the QID behind it, or one of them."""
         return f"{self.title} ({self.qid})" if self.title and self.qid else self.page
 
 
@@ -63,7 +63,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class Skipped:
     """What is wrong in annotated documents, and left out of them.
 
     Attributes:
@@ -76,12 +76,12 @@ class LeftOut:
     documents: Errors = field(default_factory=Errors)
     answers: Errors = field(default_factory=Errors)
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """A line for each mention, and one for each reason to leave documents or answers out."""
-        return [*self.mentions, *self.documents.told(), *self.answers.told()]
+        return [*self.mentions, *self.documents.lines(), *self.answers.lines()]
 
 
-def whole_document(where: str, left_out: LeftOut | None) -> AbstractContextManager[None]:
+def whole_document(where: str, left_out: Skipped | None) -> AbstractContextManager[None]:
     """Reads a document: where it cannot be read, and `left_out` is given, that is noted there, and no error."""
     return noted(where, None if left_out is None else left_out.documents)
 

@@ -1,4 +1,4 @@
-"""Documents as JSON objects, in our format, ZELDA's or ELEVANT's, told apart by their fields."""
+"""Documents as JSON objects, in our format, ZELDA's or ELEVANT's, reason apart by their fields."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from tasks.io.records import Record, children, shown
-from tasks.linking.documents.document import NO_ENTITY, Document, LeftOut, Mention
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped
 
 CHARACTERS = "characters"
 QID = re.compile(r"Q[1-9]\d{0,17}")
@@ -22,10 +22,10 @@ class Format(NamedTuple):
     one: Callable[[Any, int], Mention]
 
 
-def read_document(record: Record, number: int, left_out: LeftOut | None = None) -> Document:
+def read_document(record: Record, number: int, left_out: Skipped | None = None) -> Document:
     """The document of a record, which is the `number`th of its source, and has that as its id where it has no `id`.
 
-    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are told `qid` and `optional`.
+    Our format: `text`, and `mentions` of `start`, `end`, `title`, and where they are reason `qid` and `optional`.
     ZELDA's: `text`, `index` of [start, end], and `wikipedia_titles`. ELEVANT's: `text`, and `labels` of `span`,
     `entity_id`, `name` and `optional`; a label without an entity of Wikidata has no page. A record with `text` alone
     says nothing of mentions.
@@ -46,7 +46,7 @@ def read_document(record: Record, number: int, left_out: LeftOut | None = None) 
     return Document(record.where, str(found), text, mentions, annotated)
 
 
-def _mentions(form: Format, record: Record, size: int, left_out: LeftOut | None) -> tuple[Mention, ...]:
+def _mentions(form: Format, record: Record, size: int, left_out: Skipped | None) -> tuple[Mention, ...]:
     mentions = []
     for each in form.all(record):
         try:

@@ -1,4 +1,4 @@
-"""A file of documents in any of the formats, told from its first characters."""
+"""A file of documents in any of the formats, reason from its first characters."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 from tasks.io.records import Record, read_text, record_readers
 from tasks.io.tables import is_table
 from tasks.linking.documents.aida import START, read_aida
-from tasks.linking.documents.document import Document, LeftOut, whole_document
+from tasks.linking.documents.document import Document, Skipped, whole_document
 from tasks.linking.documents.json_lines import FORMATS, read_document
 from tasks.linking.documents.wned import read_wned
 
@@ -17,18 +17,18 @@ WANTED = (
 )
 
 
-def read_documents(path: Path, left_out: LeftOut | None = None) -> list[Document]:
+def read_documents(path: Path, left_out: Skipped | None = None) -> list[Document]:
     """The documents of a file, whose ids differ.
 
     Raises: ValueError naming file and line of what is none, or has no mentions. Where `left_out` is given, what is
-    wrong is added there, and left out: the mention or, where no other part can be told, the document.
+    wrong is added there, and left out: the mention or, where no other part can be reason, the document.
     """
     documents = list(_read(path, left_out))
     if not documents:
-        told = (
-            f"; all are left out: {left_out.documents.told()[0]}" if left_out and left_out.documents else ""
+        reason = (
+            f"; all are left out: {left_out.documents.lines()[0]}" if left_out and left_out.documents else ""
         )
-        raise ValueError(f"{path}: no document{told}; wanted {WANTED}")
+        raise ValueError(f"{path}: no document{reason}; wanted {WANTED}")
     check_ids(documents)
     return documents
 
@@ -42,7 +42,7 @@ def check_ids(documents: Iterable[Document]) -> None:
         seen[document.id] += 1
 
 
-def _read(path: Path, left_out: LeftOut | None) -> Iterator[Document]:
+def _read(path: Path, left_out: Skipped | None) -> Iterator[Document]:
     if not path.is_file():
         found = "a folder" if path.is_dir() else "not a file on disk" if path.exists() else "no such file"
         raise ValueError(f"{path}: {found}; wanted {WANTED}")
@@ -64,7 +64,7 @@ def _read(path: Path, left_out: LeftOut | None) -> Iterator[Document]:
         raise ValueError(f"{path}: begins with {found[:40]!r}; wanted {WANTED}")
 
 
-def _annotated(record: Record, number: int, left_out: LeftOut | None) -> Document:
+def _annotated(record: Record, number: int, left_out: Skipped | None) -> Document:
     """The document of a record. Raises: ValueError naming one that says nothing of mentions."""
     document = read_document(record, number, left_out)
     if document.mentions is None:

@@ -8,7 +8,7 @@ from xml.parsers import expat
 
 from pipeline.lookup.names import page_title
 from tasks.io.records import read_text
-from tasks.linking.documents.document import NO_ENTITY, Document, LeftOut, Mention, whole_document
+from tasks.linking.documents.document import NO_ENTITY, Document, Mention, Skipped, whole_document
 
 TEXTS = "RawText"
 FIELDS = ("mention", "wikiName", "offset", "length")
@@ -24,7 +24,7 @@ class _Annotated:
     annotations: list[tuple[int, dict[str, str]]] = field(default_factory=list)
 
 
-def read_wned(path: Path, left_out: LeftOut | None = None) -> Iterator[Document]:
+def read_wned(path: Path, left_out: Skipped | None = None) -> Iterator[Document]:
     """The documents of a file.
 
     Places are counted as Java does, in units of UTF-16. Where the mention does not stand at its place, the nearest one
@@ -37,7 +37,7 @@ def read_wned(path: Path, left_out: LeftOut | None = None) -> Iterator[Document]
             yield _document(path, each, left_out)
 
 
-def _document(path: Path, annotated: _Annotated, left_out: LeftOut | None) -> Document:
+def _document(path: Path, annotated: _Annotated, left_out: Skipped | None) -> Document:
     where, name = f"{path}:{annotated.line}", annotated.name
     if Path(name).name != name:
         raise ValueError(f"{where}: docName is {name!r}; wanted the name of a file in {TEXTS}")

@@ -17,26 +17,31 @@ from torch import Tensor
 from model.data.batches import cut_by_tokens
 from model.data.collation import collate
 from model.luke.heads import ENTITY_LOSS, logits_of_vectors
-from tasks.linking.candidates import Asked
+from tasks.linking.candidates import LinkingExample
 from tasks.linking.certainty import UNCALIBRATED, Certainty
 from tasks.linking.model.entity_model import EntityModel
-from tasks.linking.model.windows import Floats, Question, Window, questions_of
+from tasks.linking.model.windows import Floats, MaskedMention, Window, masked_mentions_of
 from tasks.task import MAX_MENTION_POSITIONS
 
 
 def disambiguate(
-    model: EntityModel, documents: Sequence[Asked], *, is_global: bool, certainty: Certainty = UNCALIBRATED
+    model: EntityModel,
+    documents: Sequence[LinkingExample],
+    *,
+    is_global: bool,
+    certainty: Certainty = UNCALIBRATED,
 ) -> list[list[Floats | None]]:
     """The share of each candidate of each mention; None for a mention that has no candidates, or no tokens.
 
     Of `certainty` its weights count, which make the scores.
     """
     found = [
-        questions_of(model, each, certainty.context_weight, certainty.coherence_weight) for each in documents
+        masked_mentions_of(model, each, certainty.context_weight, certainty.coherence_weight)
+        for each in documents
     ]
-    for each in (each for questions, _ in found for each in questions if each):
+    for each in (each for masked, _ in found for each in masked if each):
         if len(each.rows) == 1:  # what the model says changes nothing
-            answer(each, np.zeros(1), certainty, put_in=is_global)
+            answer(each, np.zeros(1), certainty, fills_mask=is_global)
     pending = [window for _, several in found for window in several if window.open()]
     while pending:
         # All of them before the first answer, so that it does not matter what is computed at once.
@@ -45,9 +50,9 @@ def disambiguate(
             if is_global:
                 pairs = [max(pairs, key=lambda pair: shares_of(pair[0], pair[1], certainty).max())]
             for each, own in pairs:
-                answer(each, own, certainty, put_in=is_global)
+                answer(each, own, certainty, fills_mask=is_global)
         pending = [window for window in pending if window.open()]
-    return [[each.shares if each else None for each in questions] for questions, _ in found]
+    return [[each.shares if each else None for each in masked] for masked, _ in found]
 
 
 @torch.inference_mode()
@@ -59,40 +64,42 @@ def scored(model: EntityModel, pending: Sequence[Window]) -> Iterator[tuple[Wind
         batch = collate(sequences, max_mention_words=MAX_MENTION_POSITIONS, entities=True)
         batch.check(model.module.config)
         states, _ = model.module.masked_states(batch.to(model.device))[ENTITY_LOSS]
-        questions = [each for window in part for each in window.open()]
-        sizes = [len(each.rows) for each in questions]
+        masked = [each for window in part for each in window.open()]
+        sizes = [len(each.rows) for each in masked]
         of_state = torch.repeat_interleave(torch.tensor(sizes)).to(states.device)
-        found = logits_of_vectors(head, states, *vectors_of(model, questions), of_state)
+        found = logits_of_vectors(head, states, *vectors_of(model, masked), of_state)
         logits = iter(np.split(found.double().cpu().numpy(), np.cumsum(sizes)[:-1]))
         for window in part:
             yield window, [next(logits) for _ in window.open()]
 
 
-def vectors_of(model: EntityModel, questions: Sequence[Question]) -> tuple[Tensor, Tensor]:
+def vectors_of(model: EntityModel, masked: Sequence[MaskedMention]) -> tuple[Tensor, Tensor]:
     """For all candidates, those of one question after another, what the head's logits are made with.
 
     Returns:
         (candidates, width) rows of the entity table, and (candidates) biases of the head.
     """
     head, table = model.module.heads[ENTITY_LOSS]
-    rows = torch.cat([torch.from_numpy(each.rows) for each in questions]).to(table.weight.device)
+    rows = torch.cat([torch.from_numpy(each.rows) for each in masked]).to(table.weight.device)
     vectors, biases = table.weight[rows.clamp(min=0)], head.bias[rows.clamp(min=0)]
-    if titles := [title for each in questions for title in each.unknown]:
+    if titles := [title for each in masked for title in each.unknown]:
         is_unknown, found = rows < 0, model.of_titles(titles)
         vectors[is_unknown], biases[is_unknown] = found[:, :-1], found[:, -1]
     return vectors, biases
 
 
-def shares_of(asked: Question, logits: Floats, certainty: Certainty) -> Floats:
+def shares_of(mention: MaskedMention, logits: Floats, certainty: Certainty) -> Floats:
     """The softmax of the candidates' scores."""
-    scores = certainty.prior_weight * asked.log_prior + logits + certainty.unknown_offset * (asked.rows < 0)
+    scores = (
+        certainty.prior_weight * mention.log_prior + logits + certainty.unknown_offset * (mention.rows < 0)
+    )
     shares = np.exp(scores - scores.max())
     total: Floats = shares / shares.sum()
     return total
 
 
-def answer(asked: Question, logits: Floats, certainty: Certainty, *, put_in: bool) -> None:
-    """Settle a mention; with `put_in` its entity goes into the inputs that follow, where the model knows it."""
-    asked.shares = shares_of(asked, logits, certainty)
-    if put_in:
-        asked.row = int(asked.rows[int(asked.shares.argmax())])
+def answer(mention: MaskedMention, logits: Floats, certainty: Certainty, *, fills_mask: bool) -> None:
+    """Settle a mention; with `fills_mask` its entity goes into the inputs that follow, where the model knows it."""
+    mention.shares = shares_of(mention, logits, certainty)
+    if fills_mask:
+        mention.row = int(mention.rows[int(mention.shares.argmax())])

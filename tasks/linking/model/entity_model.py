@@ -1,4 +1,4 @@
-"""A pretrained model that is asked for entities: its folder, and its entities for the titles of a mention table."""
+"""A pretrained model that is mention for entities: its folder, and its entities for the titles of a mention table."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A document's mentions as questions to a model, in windows that have as many words as it reads."""
+"""A document's mentions as masked to a model, in windows that have as many words as it reads."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from model.data.masking import MaskedSequence
 from model.luke.batch import IGNORED
 from tasks.io.windows import token_spans, windows
-from tasks.linking.candidates import NO_ROW, Asked, Candidate
+from tasks.linking.candidates import NO_ROW, Candidate, LinkingExample
 from tasks.linking.model.entity_model import EntityModel
 
 Integers = NDArray[np.int64]
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False)
-class Question:
+class MaskedMention:
     """A mention that has candidates, before and after it is answered.
 
     Attributes:
@@ -45,11 +45,11 @@ class Window:
     start: int
     end: int
     word_ids: Integers
-    inside: list[Question] = field(default_factory=list)
-    own: list[Question] = field(default_factory=list)
+    inside: list[MaskedMention] = field(default_factory=list)
+    own: list[MaskedMention] = field(default_factory=list)
 
     def masked(self, mask_row: int) -> MaskedSequence:
-        """The input: entities at all mentions inside, of which those without an answer are asked for."""
+        """The input: entities at all mentions inside, of which those without an answer are mention for."""
         places = np.array([each.tokens for each in self.inside], np.int64) - self.start + 1
         open_ = set(map(id, self.open()))
         return MaskedSequence(
@@ -61,7 +61,7 @@ class Window:
             entity_ends=np.minimum(places[:, 1], len(self.word_ids) - 1),
         )
 
-    def open(self) -> list[Question]:
+    def open(self) -> list[MaskedMention]:
         """Its own mentions that are not answered, in the order in which they are inside."""
         return [each for each in self.own if each.shares is None]
 
@@ -69,20 +69,20 @@ class Window:
         return len(self.word_ids) + len(self.inside)
 
 
-def questions_of(
-    model: EntityModel, asked: Asked, context_weight: float = 0.0, coherence_weight: float = 0.0
-) -> tuple[list[Question | None], list[Window]]:
+def masked_mentions_of(
+    model: EntityModel, example: LinkingExample, context_weight: float = 0.0, coherence_weight: float = 0.0
+) -> tuple[list[MaskedMention | None], list[Window]]:
     """A question for each mention (None: without candidates or tokens), and the windows that answer them.
 
     Each mention is answered in the window that has most context on its shorter side. Windows overlap by a quarter.
     """
-    ids, characters = model.tokenizer.encode_with_offsets(asked.text)
-    spans = np.array([(each.start, each.end) for each in asked.mentions], np.int64).reshape(-1, 2)
+    ids, characters = model.tokenizer.encode_with_offsets(example.text)
+    spans = np.array([(each.start, each.end) for each in example.mentions], np.int64).reshape(-1, 2)
     tokens = token_spans(np.array(characters, np.int64).reshape(-1, 2), spans)
-    by_counts = asked.log_priors(context_weight, coherence_weight)
-    found_by_counts = zip(tokens.tolist(), asked.candidates, by_counts, strict=True)
-    questions = [
-        question(model, (first, last), each.items, log_prior) if each.items and first < last else None
+    by_counts = example.log_priors(context_weight, coherence_weight)
+    found_by_counts = zip(tokens.tolist(), example.candidates, by_counts, strict=True)
+    masked = [
+        masked_mention(model, (first, last), each.items, log_prior) if each.items and first < last else None
         for (first, last), each, log_prior in found_by_counts
     ]
     ends = windows(len(ids), model.room, max(1, model.room - model.room // 4))
@@ -92,7 +92,7 @@ def questions_of(
         for start, end in ends
     ]
     starts = [window.start for window in found]
-    for each in filter(None, questions):
+    for each in filter(None, masked):
         first = each.tokens[0]
         near = found[bisect_right(starts, first - model.room) : bisect_right(starts, first)]
         own = max(near, key=lambda window: context(window, each.tokens))
@@ -100,7 +100,7 @@ def questions_of(
         for window in near:
             if window is own or each.tokens[1] <= window.end:
                 window.inside.append(each)
-    return questions, [window for window in found if window.own]
+    return masked, [window for window in found if window.own]
 
 
 def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
@@ -111,10 +111,10 @@ def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
     return min(tokens[0] - window.start, window.end - tokens[1]), window.end - window.start
 
 
-def question(
+def masked_mention(
     model: EntityModel, tokens: tuple[int, int], candidates: Sequence[Candidate], log_prior: Floats
-) -> Question:
+) -> MaskedMention:
     """A mention's question."""
     rows = np.array([model.row_of(each) for each in candidates], np.int64)
     unknown = [each.title for each, row in zip(candidates, rows, strict=True) if row < 0]
-    return Question(tokens, rows, unknown, log_prior)
+    return MaskedMention(tokens, rows, unknown, log_prior)

@@ -15,14 +15,14 @@ Answer = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class LinkRequest:
     """Documents of one request, and whether their answers show all candidates."""
 
     records: Sequence[Record]
     candidates: bool = False
 
 
-Link = Callable[[Question], list[Answer]]
+Link = Callable[[LinkRequest], list[Answer]]
 """An answer to each of the documents. Raises: whatever goes wrong with one of them."""
 
 
@@ -32,18 +32,18 @@ class Batches:
     def __init__(self, link: Link, most: int) -> None:
         """Compute with `link` so many documents at once, more only where a single request has them."""
         self.link, self.most = link, most
-        self._waiting: asyncio.Queue[tuple[Question, asyncio.Future[list[Answer]]]] = asyncio.Queue()
+        self._waiting: asyncio.Queue[tuple[LinkRequest, asyncio.Future[list[Answer]]]] = asyncio.Queue()
 
-    async def ask(self, question: Question) -> list[Answer]:
-        """The answers to a question. Raises: what `link` raises for it alone."""
+    async def ask(self, request: LinkRequest) -> list[Answer]:
+        """The answers to a request. Raises: what `link` raises for it alone."""
         answers = asyncio.get_running_loop().create_future()
-        self._waiting.put_nowait((question, answers))
+        self._waiting.put_nowait((request, answers))
         return await answers
 
     async def run(self) -> None:
         """Answers until it is cancelled."""
         thread = Thread()
-        kept: list[tuple[Question, asyncio.Future[list[Answer]]]] = []
+        kept: list[tuple[LinkRequest, asyncio.Future[list[Answer]]]] = []
         try:
             while True:
                 batch = [kept.pop() if kept else await self._waiting.get()]
@@ -52,8 +52,8 @@ class Batches:
                     following = self._waiting.get_nowait()
                     room -= len(following[0].records)
                     (batch if room >= 0 else kept).append(following)
-                questions = [question for question, _ in batch]
-                replies = await thread.run(partial(answers_of, self.link, questions))
+                requests = [request for request, _ in batch]
+                replies = await thread.run(partial(answers_of, self.link, requests))
                 for (_, answers), reply in zip(batch, replies, strict=True):
                     if answers.done():  # nobody waits any more
                         continue
@@ -89,20 +89,20 @@ class Thread:
                 result.set_result(function())
 
 
-def answers_of(link: Link, questions: Sequence[Question]) -> list[list[Answer] | Exception]:
-    """What is answered to each question; where all together cannot be answered, each is asked alone."""
-    records = [record for question in questions for record in question.records]
+def answers_of(link: Link, requests: Sequence[LinkRequest]) -> list[list[Answer] | Exception]:
+    """What is answered to each request; where all together cannot be answered, each is asked alone."""
+    records = [record for request in requests for record in request.records]
     try:
-        answers = iter(link(Question(records, any(each.candidates for each in questions))))
-    except Exception as error:  # whatever one question does to the model, the others are answered
-        if len(questions) > 1:
-            return [reply for each in questions for reply in answers_of(link, [each])]
+        answers = iter(link(LinkRequest(records, any(each.candidates for each in requests))))
+    except Exception as error:  # whatever one request does to the model, the others are answered
+        if len(requests) > 1:
+            return [reply for each in requests for reply in answers_of(link, [each])]
         return [error]
-    return [[shown(next(answers), each.candidates) for _ in each.records] for each in questions]
+    return [[shown(next(answers), each.candidates) for _ in each.records] for each in requests]
 
 
 def shown(answer: Answer, candidates: bool) -> Answer:
-    """An answer without what was computed for other questions."""
+    """An answer without what was computed for other requests."""
     if candidates:
         return answer
     mentions = [

@@ -20,7 +20,7 @@ class GivenDocument(BaseModel):
     mentions: list[GivenMention] | None = None
 
 
-class Request(BaseModel):
+class LinkBody(BaseModel):
     """Documents to link; with `candidates` each mention shows all of its own."""
 
     documents: list[GivenDocument]
@@ -86,7 +86,7 @@ class Problem(BaseModel):
 
 def request_body() -> dict[str, Any]:
     """Return what OpenAPI says of the body of a request, which the service reads by itself, within its limits."""
-    schema = Request.model_json_schema()
+    schema = LinkBody.model_json_schema()
     nested = schema.pop("$defs")
 
     def inlined(node: Any) -> Any:

@@ -20,7 +20,7 @@ from tasks.io.arguments import positive
 from tasks.io.records import children, parse_line
 from tasks.linking.documents.json_lines import read_document
 from tasks.linking.linker import Linker
-from tasks.linking.service.batching import Answer, Batches, Question
+from tasks.linking.service.batching import Answer, Batches, LinkRequest
 
 PORT = 8765
 MOST_BYTES, MOST_DOCUMENTS, MOST_REQUESTS = 1 << 20, 64, 64
@@ -94,7 +94,7 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
 
     from tasks.linking.service import schema
 
-    batches = Batches(lambda question: link(linker, question), limits.at_once)
+    batches = Batches(lambda request: link(linker, request), limits.at_once)
     open_requests = 0
 
     @contextlib.asynccontextmanager
@@ -117,17 +117,15 @@ def make_app(linker: Linker, limits: Limits, *, docs: bool = False) -> Any:
             raise Refused(503, f"{open_requests} requests are being answered; ask again later")
         open_requests += 1
         try:
-            question = read_question(await body_of(request, limits), limits.documents)
-            answers = await batches.ask(question) if question.records else []
+            links = read_request(await body_of(request, limits), limits.documents)
+            answers = await batches.ask(links) if links.records else []
         except asyncio.CancelledError:
             raise Refused(503, "the service ends; ask again later") from None
         except ValueError as error:
             raise Refused(400, str(error)) from None
         finally:
             open_requests -= 1
-        documents = [
-            {**each.values, **answer} for each, answer in zip(question.records, answers, strict=True)
-        ]
+        documents = [{**each.values, **answer} for each, answer in zip(links.records, answers, strict=True)]
         return JSONResponse({"documents": documents})
 
     @app.get("/health", responses={200: {"model": schema.Health}}, summary="Whether it answers")
@@ -174,7 +172,7 @@ async def body_of(request: Any, limits: Limits) -> bytes:
     return b"".join(parts)
 
 
-def read_question(body: bytes, most: int) -> Question:
+def read_request(body: bytes, most: int) -> LinkRequest:
     """The documents of a request. Raises: ValueError for what is none, Refused where there are too many."""
     try:
         request = parse_line("request", body.decode("utf-8-sig"))
@@ -188,12 +186,12 @@ def read_question(body: bytes, most: int) -> Question:
     for record in records:
         read_document(record, 0)
     candidates = "candidates" in request.values and request.field("candidates", bool, "true or false")
-    return Question(records, candidates)
+    return LinkRequest(records, candidates)
 
 
-def link(linker: Linker, question: Question) -> list[Answer]:
+def link(linker: Linker, request: LinkRequest) -> list[Answer]:
     """The links of documents."""
-    return replace(linker, shows_candidates=question.candidates).answer(question.records)
+    return replace(linker, shows_candidates=request.candidates).answer(request.records)
 
 
 def health(linker: Linker) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import storage
-from pipeline.lookup.mentions import Candidate, Mention, MentionTable
+from pipeline.lookup.mentions import MentionEntry, MentionTable, MentionTarget
 from tests.support.mentions import finished_table
 
 ROWS = [
@@ -23,9 +23,9 @@ def table(tmp_path: Path) -> MentionTable:
 
 def test_names_are_looked_up(table: MentionTable) -> None:
     assert len(table) == 3
-    candidates = (Candidate(3, "Paris", 6, 0.75), Candidate(None, "Paris (myth)", 2, 0.25))
-    assert table.get("Paris") == Mention("Paris", 8, 10, 0.8, candidates)
-    assert table.get("日本") == Mention("日本", 1, 4, 0.25, (Candidate(None, "Japan", 1, 1.0),))
+    candidates = (MentionTarget(3, "Paris", 6, 0.75), MentionTarget(None, "Paris (myth)", 2, 0.25))
+    assert table.get("Paris") == MentionEntry("Paris", 8, 10, 0.8, candidates)
+    assert table.get("日本") == MentionEntry("日本", 1, 4, 0.25, (MentionTarget(None, "Japan", 1, 1.0),))
     for name in ("", "Pari", "Paris ", "paris"):
         assert name not in table
         assert table.get(name) is None

@@ -13,7 +13,14 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 from pipeline.lookup.annotator import Annotator
 from pipeline.lookup.mentions import MentionTable
 from tasks.io.records import Record
-from tasks.linking.candidates import EXACT, Asked, Candidate, CandidateFinder, Candidates, FoundMention
+from tasks.linking.candidates import (
+    EXACT,
+    Candidate,
+    CandidateFinder,
+    Candidates,
+    DetectedMention,
+    LinkingExample,
+)
 from tasks.linking.certainty import Certainty, basis, read_certainty, reliability, write_certainty
 from tasks.linking.documents.document import Mention
 from tasks.linking.linker import Linker, shares_by_counts
@@ -101,7 +108,7 @@ def test_a_name_counts_for_others_as_it_is_a_link(table: Path, tmp_path: Path) -
     asked = linker(table, contexts=write_context_table(tmp_path, {"A": {}, "C": {}}, vectors=vectors))
     mentions = [Mention(0, 2), Mention(3, 4), Mention(5, 6)]
     for probability in (1.0, 0.01):
-        names = [FoundMention(0, 2, 1.0), FoundMention(3, 4, probability), FoundMention(5, 6, 1.0)]
+        names = [DetectedMention(0, 2, 1.0), DetectedMention(3, 4, probability), DetectedMention(5, 6, 1.0)]
         found = asked.ask("ab A C", mentions, found=names)
         assert [each.title for each in found.candidates[0].items] == ["A", "B"]
         assert found.coherence
@@ -124,7 +131,7 @@ def test_contexts_leave_what_belongs_to_other_pages(parts: list[float], weight: 
     priors = [part / (sum(parts) + 0.5) for part in parts]
     items = tuple(Candidate(str(n), None, prior) for n, prior in enumerate(priors))
     contexts, coherence = np.linspace(0, 1, len(priors)), np.linspace(1, -1, len(priors))
-    asked = Asked("x", [Mention(0, 1)], [Candidates(EXACT, items)], None, [contexts], [coherence])
+    asked = LinkingExample("x", [Mention(0, 1)], [Candidates(EXACT, items)], None, [contexts], [coherence])
     [found] = shares_by_counts(asked, Certainty(context_weight=weight, coherence_weight=2 * weight))
     sums = weight * contexts + 2 * weight * coherence
     powers = [prior * np.exp(each) for prior, each in zip(priors, sums, strict=True)]
@@ -175,7 +182,7 @@ def test_names_that_are_found_have_to_be_links_too(table: Path) -> None:
         ({"min_probability": 1.1}, 0.0, None, [given]),
         ({"min_probability": 1.0}, 0.34, "B", [given]),
     ):
-        asked = linker(table, Certainty(**certainty), min_found=found)
+        asked = linker(table, Certainty(**certainty), min_detected=found)
         every = answers(asked, *spans)
         [bob] = [each for each in every if each["mention"] == "Bob"]
         assert (bob["title"], bob["link_probability"]) == (title, None if spans else 0.333333)

@@ -65,9 +65,9 @@ def test_the_threshold_of_a_calibration_is_that_of_given_mentions(folder: Path) 
     parts = {name: str(folder / name) for name in ("mentions", "contexts")}
     parts["calibration"] = str(folder / "calibration.json")
     found = open_linker(LinkerSettings(**parts))
-    assert (found.certainty.min_probability, found.min_found) == (0.5, 0.0)
+    assert (found.certainty.min_probability, found.min_detected) == (0.5, 0.0)
     found = open_linker(LinkerSettings(**parts, min_probability=0.25))
-    assert (found.certainty.min_probability, found.min_found) == (0.25, 0.25)
+    assert (found.certainty.min_probability, found.min_detected) == (0.25, 0.25)
 
 
 def test_no_other_place_puts_a_linker_together() -> None:

@@ -16,7 +16,7 @@ from pipeline.sequences.tokenizer import WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.records import Record
 from tasks.questions import extractive, extractive_format, extractive_input
-from tasks.questions.annotations import Mention
+from tasks.questions.annotations import EntityMention
 from tasks.questions.answers import N_BEST
 from tasks.task import InputSettings
 from tests.support import ROOT
@@ -304,7 +304,7 @@ def test_given_entities(tokenizer: WordTokenizer) -> None:
     entities = [{"start": 0, "end": 3, "entity_id": number, "title": "Ada"} for number in (9, 1, None)]
     record = Record("x", {"question": "Who?", "context": "Ada sat.", "entities": entities})
     [example] = extractive.from_records([record]).examples
-    assert example.passage_mentions == (Mention(0, 3, 9),)
+    assert example.passage_mentions == (EntityMention(0, 3, 9),)
     assert extractive_format.annotated(extractive.from_records([record]), annotate, 10).examples == (
         example,
     ), "given ones are kept"

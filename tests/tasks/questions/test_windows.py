@@ -10,7 +10,7 @@ import pytest
 from pipeline.sequences.tokenizer import SPECIAL_TOKENS, ByteLevelBPE, WordTokenizer
 from pipeline.sequences.tokenizer_training import train_tokenizer
 from tasks.io.windows import STRIDE, token_spans, widest_windows, windows
-from tasks.questions.annotations import Mention
+from tasks.questions.annotations import EntityMention
 from tasks.questions.windows import encode, joined, marks_apart, passage_room, question_limit, tokens_of
 from tests.support.properties import given, settings, st
 
@@ -112,7 +112,7 @@ def test_tokens_that_share_characters(sizes: list[int], start: int, length: int)
 
 
 def test_mentions_as_tokens(tokenizer: WordTokenizer) -> None:
-    mentions = (Mention(0, 2, 7), Mention(3, 4, 8), Mention(2, 3, 9))
+    mentions = (EntityMention(0, 2, 7), EntityMention(3, 4, 8), EntityMention(2, 3, 9))
     encoded = encode([("ab c", mentions), ("ab c", ()), ("ab c", mentions)], tokenizer, profile="fixed")
     assert list(encoded) == [("ab c", mentions), ("ab c", ())]
     text = encoded["ab c", mentions]

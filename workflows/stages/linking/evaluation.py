@@ -68,14 +68,14 @@ class EvaluateLinking(EvaluationSettings, RunSettings, LukeSettings, TorchStage)
                 device=devices.torch_device(self.device),
             )
         )
-        questions = evaluation.Questions(
+        settings = evaluation.EvaluationSettings(
             held_out=Path(self.clone(BuildDocuments).folder) / pages.FILE,
             gold=Path(self.linking_gold) if self.linking_gold else None,
             most=self.most_documents(),
             leaves_out_pages=self.leave_out_pages,
         )
         with terminal.progress_bar(self.title, unit="document") as show:
-            return evaluation.build(self.folder, linker, questions, progress=show)
+            return evaluation.build(self.folder, linker, settings, progress=show)
 
     def headline(self, manifest: storage.Manifest) -> str:
         return "; ".join(map(_headline, self.read_json(SCORES)["sets"])) or "no held-out document"

@@ -27,7 +27,7 @@ from tasks.linking.calibration.outcomes import Outcomes, Row
 from tasks.linking.calibration.weights import likeliest
 from tasks.linking.candidates import EXACT, Candidate, CandidateFinder, Candidates
 from tasks.linking.certainty import Certainty, reliability
-from tasks.linking.documents.document import Document, LeftOut, Mention, to_json
+from tasks.linking.documents.document import Document, Mention, Skipped, to_json
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
 from tasks.linking.model.entity_model import load_model
@@ -284,7 +284,7 @@ def test_a_page_that_is_no_candidate_is_discounted_for(small: Linker) -> None:
 def work(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Path:
     """A real document (`documents.jsonl`), a mention table (`mentions`), a random model (`weights`, `tokenizer`)."""
     folder = tmp_path_factory.mktemp("calibration")
-    [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", LeftOut())[:1]
+    [document] = read_documents(shared / "data/entity-linking/wned-wiki.jsonl", Skipped())[:1]
     (folder / "documents.jsonl").write_text(json.dumps(to_json(document)))
     table = write_mentions(folder / "mentions", pages_of([document]))
     write_model(folder, [document.text], len(table.vocab), initializer_range=0.3)

@@ -15,7 +15,7 @@ pytest.importorskip("marisa_trie", reason="mention tables are read with marisa-t
 from pipeline import storage
 from tasks.linking.__main__ import main
 from tasks.linking.corpora import evaluation
-from tasks.linking.corpora.evaluation import Questions, sample, told_apart
+from tasks.linking.corpora.evaluation import EvaluationSettings, sample, with_distinct_ids
 from tasks.linking.documents.document import Document
 from tasks.linking.documents.reading import read_documents
 from tasks.linking.linker import Linker
@@ -94,9 +94,11 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def asked(work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, **more: bool) -> Questions:
+def asked(
+    work: Path, held_out: str = "nothing", gold: str = "", most: int = 9, **more: bool
+) -> EvaluationSettings:
     path = work / f"{gold}.jsonl" if gold else None
-    return Questions(work / f"{held_out}.jsonl", path, most, more.get("leaves_out_pages", False))
+    return EvaluationSettings(work / f"{held_out}.jsonl", path, most, more.get("leaves_out_pages", False))
 
 
 def ways(work: Path) -> dict[str, list[str | Path]]:
@@ -153,8 +155,8 @@ def test_pages_are_linked_as_if_the_dump_had_never_had_them(
     )
     assert gold["documents"] == len(GOLD)
     write(tmp_path / "alone.jsonl", [each for each in read(work / "held_out.jsonl") if each["id"] == "B"])
-    questions = Questions(tmp_path / "alone.jsonl", None, 9, leaves_out_pages=False)
-    evaluation.build(str(tmp_path / "alone"), linker, questions)
+    settings = EvaluationSettings(tmp_path / "alone.jsonl", None, 9, leaves_out_pages=False)
+    evaluation.build(str(tmp_path / "alone"), linker, settings)
     [alone] = json.loads((tmp_path / "alone/scores.json").read_text())["sets"]
     counts = alone["methods"]["prior"]["mentions"]
     assert 0 < counts["in_knowledge_base"] < counts["gold"]  # no other page links to "None"
@@ -181,15 +183,15 @@ def test_with_its_calibration_link_answers_as_the_stage(
     work: Path, linker: Linker, tmp_path: Path, command: Command
 ) -> None:
     """One that is there is taken over, here with values far from any default."""
-    questions, gold = asked(work, "held_out", "gold"), work / "gold.jsonl"
-    evaluation.build(str(tmp_path / "before"), linker, questions)
+    settings, gold = asked(work, "held_out", "gold"), work / "gold.jsonl"
+    evaluation.build(str(tmp_path / "before"), linker, settings)
     values = {"prior_weight": 0.1, "context_weight": 20.0, "temperature": 3.0, "discount": 0.3}
     for method in evaluation.METHODS:
         content = json.loads((tmp_path / f"before/calibration/{method}.json").read_text())
         path = tmp_path / f"after/calibration/{method}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**content, **values, "min_probability": 0.9}))
-    evaluation.build(str(tmp_path / "after"), linker, questions)
+    evaluation.build(str(tmp_path / "after"), linker, settings)
     before, after = (
         json.loads((tmp_path / name / "scores.json").read_text())["sets"][1]["methods"]
         for name in ("before", "after")
@@ -209,8 +211,8 @@ def test_pages_that_tell_nothing_calibrate_nothing(work: Path, linker: Linker, t
     pages = read(work / "held_out.jsonl")
     pages[1]["mentions"] = [each for each in pages[1]["mentions"] if each["title"] == "None"]
     write(tmp_path / "held_out.jsonl", pages)
-    questions = Questions(tmp_path / "held_out.jsonl", None, 9, leaves_out_pages=False)
-    result = evaluation.build(str(tmp_path / "linking"), linker, questions)
+    settings = EvaluationSettings(tmp_path / "held_out.jsonl", None, 9, leaves_out_pages=False)
+    result = evaluation.build(str(tmp_path / "linking"), linker, settings)
     assert pages[1]["mentions"]
     assert json.loads((tmp_path / "linking/scores.json").read_text())["calibrated_by"] == 0
     assert [entry.path for entry in result.files] == ["answers.jsonl", "documents.jsonl", "scores.json"]
@@ -244,8 +246,8 @@ def test_answers_that_are_there_are_taken_over(
 ) -> None:
     """Stopped after any number of answers and begun again, the bytes are those of an unbroken run."""
     monkeypatch.setattr(evaluation, "AT_ONCE", 2)
-    questions = asked(work, "held_out", "gold")
-    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
+    settings = asked(work, "held_out", "gold")
+    whole = evaluation.build(str(tmp_path / "whole"), linker, settings)
     answered: list[int] = []
     chosen: list[int] = []
     answer, calibrate = evaluation.answer, evaluation.calibrate
@@ -266,8 +268,8 @@ def test_answers_that_are_there_are_taken_over(
         chosen.clear()
         folder = str(tmp_path / f"stopped-{number}")
         with pytest.raises(KeyboardInterrupt):
-            evaluation.build(folder, linker, questions, progress=stop)
-        assert evaluation.build(folder, linker, questions) == whole
+            evaluation.build(folder, linker, settings, progress=stop)
+        assert evaluation.build(folder, linker, settings) == whole
         assert (len(chosen), len(answered)) == (methods, methods * sum(parts))
     for name in ("answers.jsonl", "documents.jsonl", "scores.json"):
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "stopped-3" / name).read_bytes()
@@ -279,21 +281,19 @@ def test_answers_to_other_documents_are_not_taken_over(
     work: Path, linker: Linker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that code has left which answers fewer documents together do not stand for more."""
-    questions = asked(work, "held_out")
-    whole = evaluation.build(str(tmp_path / "whole"), linker, questions)
+    settings = asked(work, "held_out")
+    whole = evaluation.build(str(tmp_path / "whole"), linker, settings)
     monkeypatch.setattr(evaluation, "AT_ONCE", 1)
     stop = iter([None] * (len(evaluation.METHODS) + 2))
     with pytest.raises(StopIteration):
-        evaluation.build(
-            str(tmp_path / "stopped"), linker, questions, progress=lambda done, total: next(stop)
-        )
+        evaluation.build(str(tmp_path / "stopped"), linker, settings, progress=lambda done, total: next(stop))
     monkeypatch.undo()
-    assert evaluation.build(str(tmp_path / "stopped"), linker, questions) == whole
+    assert evaluation.build(str(tmp_path / "stopped"), linker, settings) == whole
 
 
 def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: Path) -> None:
-    questions = asked(work, "held_out", "gold", most=1, leaves_out_pages=True)
-    result = evaluation.build(str(tmp_path), linker, questions)
+    settings = asked(work, "held_out", "gold", most=1, leaves_out_pages=True)
+    result = evaluation.build(str(tmp_path), linker, settings)
     pages, gold = json.loads((tmp_path / "scores.json").read_text())["sets"]
     assert (pages["documents"], pages["of"], gold["documents"], gold["of"]) == (1, 2, 1, 1)
     assert read(tmp_path / "documents.jsonl")[1]["id"] == "note"
@@ -302,7 +302,7 @@ def test_documents_are_chosen_and_counted(work: Path, linker: Linker, tmp_path: 
     write(tmp_path / "pages/gold.jsonl", [each for each in read(work / "gold.jsonl") if each["id"] != "note"])
     path = tmp_path / "pages/gold.jsonl"
     with pytest.raises(ValueError, match=r"^--linking-gold .*gold.jsonl: the ids of all 2 documents are"):
-        evaluation.build(str(tmp_path), linker, questions._replace(gold=path))
+        evaluation.build(str(tmp_path), linker, settings._replace(gold=path))
     result = evaluation.build(str(tmp_path / "nothing"), linker, asked(work))
     assert json.loads((tmp_path / "nothing/scores.json").read_text()) == {"calibrated_by": 0, "sets": []}
     assert result.rows == {"documents": 0, "mentions": 0}
@@ -322,7 +322,7 @@ def test_a_sample_keeps_the_order_and_grows() -> None:
 
 def test_ids_are_told_apart(work: Path) -> None:
     a, taken, _ = read_documents(work / "gold.jsonl")
-    found = told_apart([a, taken, replace(a, id="A (x)")], {"A"}, "x")
+    found = with_distinct_ids([a, taken, replace(a, id="A (x)")], {"A"}, "x")
     assert [each.id for each in found] == ["A (x) (x)", "note", "A (x)"]
 
 

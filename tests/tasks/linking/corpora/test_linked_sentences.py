@@ -129,7 +129,7 @@ def test_what_a_sentence_is_taken_for(text: str, names: list[str], wanted: str) 
     [words] = split_words(text, [(0, len(text))])
     spans = [(text.index(name), text.index(name) + len(name)) for name in names]
     if wanted.startswith("sentences:"):
-        with pytest.raises(corpus.LeftOut, match=f"^{wanted}$"):
+        with pytest.raises(corpus.Skipped, match=f"^{wanted}$"):
             corpus.tags_of(words, spans)
     else:
         tags = [tag if tag == "O" else f"{tag}-LINK" for tag in wanted.split()]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tasks.io.records import Record
-from tasks.linking.documents.document import Document, LeftOut, Mention, to_json
+from tasks.linking.documents.document import Document, Mention, Skipped, to_json
 from tasks.linking.documents.json_lines import read_document
 from tasks.linking.documents.reading import read_documents
 from tests.support import DATA
@@ -133,7 +133,7 @@ def test_blanks_of_wned_are_alike_and_a_wrong_mention_may_be_left_out(tmp_path: 
     content = "".join(f"<annotation>{each}</annotation>" for each in told)
     path = tmp_path / "a.xml"
     path.write_text(f'<x><document docName="a.txt">{content}</document></x>', newline="")
-    left_out = LeftOut()
+    left_out = Skipped()
     [document] = read_documents(path, left_out)
     assert named(document) == [("New\r\nYork", "X")] * 2
     told = [re.search(r"wanted the mention '(\w+)'", each) for each in left_out.mentions]
@@ -172,11 +172,11 @@ def test_another_mention_in_columns_is_a_mention_of_its_own(tmp_path: Path) -> N
 
 def test_wned_wiki_is_read_whole(shared: Path) -> None:
     """One of its 6,765 mentions ends behind the text."""
-    path, left_out = shared / "data/entity-linking/wned-wiki.jsonl", LeftOut()
+    path, left_out = shared / "data/entity-linking/wned-wiki.jsonl", Skipped()
     documents = read_documents(path, left_out)
     assert len(documents) == 319
     assert sum(len(each.mentions or ()) for each in documents) == 6764
-    [said] = left_out.told()
+    [said] = left_out.lines()
     assert said.startswith(
         f"{path}:243: mentions[27]: start, end spans 1897 to 1934; wanted a start below the end, within 0 to 1931"
     )
@@ -190,7 +190,7 @@ def test_wned_wiki_is_read_whole(shared: Path) -> None:
 
 def test_a_line_that_is_no_document_may_be_left_out(tmp_path: Path) -> None:
     """Ids that are numbers are as if it were there; what is wrong with its mentions is not told."""
-    path, left_out = tmp_path / "gold.jsonl", LeftOut()
+    path, left_out = tmp_path / "gold.jsonl", Skipped()
     wrong = {"text": "Ada", "mentions": [{"start": 0, "end": 9}]}
     records = [LINE, {**wrong, "annotated": [0, 9]}, {"text": 3, "mentions": []}, {"text": "Ada"}, wrong, [3]]
     path.write_text("\n\n".join(["{", *map(json.dumps, records), "{"]))
@@ -199,7 +199,7 @@ def test_a_line_that_is_no_document_may_be_left_out(tmp_path: Path) -> None:
     [mention] = left_out.mentions
     assert mention.startswith(f"{path}:11: mentions[0]: start, end spans 0 to 9")
     assert left_out.documents.total() == 6
-    told = left_out.told()
+    told = left_out.lines()
     assert told[0] == mention
     assert re.match(rf"2: not JSON \(.*\) \(the first at {path}:1\)", told[1])
     assert {each.rpartition(":")[2] for each in told[2:]} == {"5)", "7)", "9)", "13)"}
@@ -211,15 +211,15 @@ def test_nothing_remains_where_all_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "gold.jsonl"
     path.write_text("{\n{")
     with pytest.raises(ValueError, match=r"no document; all are left out: 2: not JSON \(.*gold.jsonl:1\)"):
-        read_documents(path, LeftOut())
+        read_documents(path, Skipped())
 
 
 def test_records_of_an_array_may_be_left_out(tmp_path: Path) -> None:
-    path, left_out = tmp_path / "gold.json", LeftOut()
+    path, left_out = tmp_path / "gold.json", Skipped()
     path.write_text(json.dumps([LINE, {"text": 3}, LINE], indent=0))
     documents = read_documents(path, left_out)
     assert [each.id for each in documents] == ["1", "3"]
-    [told] = left_out.told()
+    [told] = left_out.lines()
     assert told.startswith("1: text is 3; wanted a text (the first at ")
     assert told.endswith("example 2)")
 
@@ -229,7 +229,7 @@ def test_what_is_wrong_in_columns_costs_the_mention_or_the_document(tmp_path: Pa
     address = "http://en.wikipedia.org/wiki/"
     bad = "New\tB\tNew York\tNew_York\tYork\nYork\tI\tNew York\tNew_York\tYork"
     good = f"Troy\tB\tTroy\tTroy\t{address}Troy"
-    path, left_out = tmp_path / "aida.tsv", LeftOut()
+    path, left_out = tmp_path / "aida.tsv", Skipped()
     parts = [
         f"(1)\n{bad}\n{good}", f"(2)\n{bad}\nfrom\tX", "(3)\nTroy\tB", f"(4)\n{good}\n\tO", f"(5)\n{good}",
     ]  # fmt: skip
@@ -251,10 +251,10 @@ def test_documents_of_wned_without_a_text_may_be_left_out(tmp_path: Path) -> Non
     def change(text: str) -> str:
         return text.replace('docName="turing.txt"', 'docName="none"')
 
-    left_out = LeftOut()
+    left_out = Skipped()
     [document] = read_documents(edited(tmp_path, "wned.xml", change), left_out)
     assert document.id == "zurich.txt"
-    [told] = left_out.told()
+    [told] = left_out.lines()
     assert re.match(r"1: .*RawText/none: no such file; .* \(the first at .*wned\.xml:3\)", told)
 
 

@@ -20,7 +20,7 @@ from model.luke.heads import LukeForPretraining
 from pipeline import storage
 from pipeline.lookup.mentions import MentionTable
 from pipeline.sequences.tokenizer import WordTokenizer, copy_tokenizer
-from tasks.linking.candidates import EXACT, Asked, Candidate, Candidates
+from tasks.linking.candidates import EXACT, Candidate, Candidates, LinkingExample
 from tasks.linking.certainty import Certainty
 from tasks.linking.documents.document import Mention
 from tasks.linking.model.answers import disambiguate
@@ -92,15 +92,17 @@ def rows_of_titles(theirs: Any, words: WordTokenizer) -> dict[str, tuple[np.ndar
 class ByForce:
     """The algorithm in loops: an input of transformers for each window, in which the whole vocabulary is scored."""
 
-    def __init__(self, theirs: Any, model: EntityModel, asked: Asked, certainty: Certainty) -> None:
-        self.theirs, self.certainty, self.asked = theirs, certainty, asked
+    def __init__(
+        self, theirs: Any, model: EntityModel, example: LinkingExample, certainty: Certainty
+    ) -> None:
+        self.theirs, self.certainty, self.example = theirs, certainty, example
         self.of_title = rows_of_titles(theirs, model.tokenizer)
-        ids, places = model.tokenizer.encode_with_offsets(asked.text)
+        ids, places = model.tokenizer.encode_with_offsets(example.text)
         self.ids = ids
         self.cls, self.sep = model.tokenizer.cls_id, model.tokenizer.sep_id
-        self.candidates = [each.items for each in asked.candidates]
+        self.candidates = [each.items for each in example.candidates]
         self.tokens: list[Place | None] = []
-        for mention in asked.mentions:
+        for mention in example.mentions:
             covered = [
                 n for n, (start, end) in enumerate(places) if start < mention.end and mention.start < end
             ]
@@ -113,7 +115,7 @@ class ByForce:
         self.numbers = [n for n, items in enumerate(self.candidates) if items and self.tokens[n]]
         self.window_of = {n: self.best_window(*self.at(n)) for n in self.numbers}
         self.shares: dict[int, np.ndarray] = {}
-        self.put_in: dict[int, int] = {}
+        self.fills_mask: dict[int, int] = {}
 
     def at(self, number: int) -> Place:
         place = self.tokens[number]
@@ -143,7 +145,7 @@ class ByForce:
             covered = list(range(first - start + 1, min(last, end) - start + 1))[:30]
             positions[0, row, : len(covered)] = torch.tensor(covered)
         words = torch.tensor([[self.cls, *self.ids[start:end], self.sep]])
-        entities = torch.tensor([[self.put_in.get(n, VOCABULARY["[MASK]"]) for n in inside]])
+        entities = torch.tensor([[self.fills_mask.get(n, VOCABULARY["[MASK]"]) for n in inside]])
         found = self.theirs(
             input_ids=words,
             attention_mask=torch.ones_like(words),
@@ -161,10 +163,10 @@ class ByForce:
         scores = []
         for place, each in enumerate(self.candidates[number]):
             score = math.log(each.prior)
-            if self.asked.contexts:
-                score += self.certainty.context_weight * self.asked.contexts[number][place]
-            if self.asked.coherence:
-                score += self.certainty.coherence_weight * self.asked.coherence[number][place]
+            if self.example.contexts:
+                score += self.certainty.context_weight * self.example.contexts[number][place]
+            if self.example.coherence:
+                score += self.certainty.coherence_weight * self.example.coherence[number][place]
             score *= self.certainty.prior_weight
             row = ROWS.get(each.title)
             if logits is not None:
@@ -195,7 +197,7 @@ class ByForce:
         self.shares[number] = shares
         row = self.rows(number)[int(shares.argmax())]
         if is_global and row is not None:
-            self.put_in[number] = row
+            self.fills_mask[number] = row
 
 
 def candidates(*titles: str) -> Candidates:
@@ -245,17 +247,17 @@ def test_probabilities_are_those_of_loops_around_transformers(
     mentions = [
         Mention(WIDTH * n + start, min(WIDTH * n + end, len(TEXT))) for n, (start, end) in sorted(names)
     ]
-    asked = Asked(TEXT, mentions, [candidates(*names[key]) for key in sorted(names)])
+    mention = LinkingExample(TEXT, mentions, [candidates(*names[key]) for key in sorted(names)])
     if has_contexts:
-        sizes = [np.arange(len(each.items)) for each in asked.candidates]
-        asked = asked._replace(contexts=[*map(np.cos, sizes)], coherence=[*map(np.sin, sizes)])
-    expected = ByForce(theirs, model, asked, certainty).run(is_global=is_global)
+        sizes = [np.arange(len(each.items)) for each in mention.candidates]
+        mention = mention._replace(contexts=[*map(np.cos, sizes)], coherence=[*map(np.sin, sizes)])
+    expected = ByForce(theirs, model, mention, certainty).run(is_global=is_global)
     # What is computed at once, and beside which other document, changes nothing.
-    other = Asked(
+    other = LinkingExample(
         "Ann met Bob.", [Mention(0, 3), Mention(8, 11)], [candidates("A", "B"), candidates("C", "E")]
     )
     found = disambiguate(
-        replace(model, tokens_per_batch=tokens), [other, asked], is_global=is_global, certainty=certainty
+        replace(model, tokens_per_batch=tokens), [other, mention], is_global=is_global, certainty=certainty
     )
     agree(found[1], expected)
     agree(found[0], ByForce(theirs, model, other, certainty).run(is_global=is_global))
@@ -265,22 +267,22 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
     """Mentions where windows overlap: what is answered in one is put into the other, but in the next pass."""
     places = [WIDTH * n + start for n in range(12) for start in (0, 8)]
     mentions = [Mention(start, start + 3) for start in places]
-    asked = Asked(TEXT, mentions, [candidates("B", "C", "E")] * len(mentions))
-    expected = ByForce(theirs, model, asked, Certainty()).run(is_global=True)
+    mention = LinkingExample(TEXT, mentions, [candidates("B", "C", "E")] * len(mentions))
+    expected = ByForce(theirs, model, mention, Certainty()).run(is_global=True)
     for tokens in (1, 4096):
-        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [asked], is_global=True)
+        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [mention], is_global=True)
         agree(found, expected)
 
 
 def test_the_chosen_entity_changes_what_is_said_of_others(model: EntityModel) -> None:
     """Else global and local were one, and the test beside loops could not tell."""
     mentions = [Mention(start, end) for start, end in ((0, 3), (8, 11), (13, 16), (21, 24))]
-    asked = Asked(TEXT[:WIDTH], mentions, [candidates("A"), *[candidates("B", "C", "E")] * 3])
-    [local], [found] = (disambiguate(model, [asked], is_global=each) for each in (False, True))
+    mention = LinkingExample(TEXT[:WIDTH], mentions, [candidates("A"), *[candidates("B", "C", "E")] * 3])
+    [local], [found] = (disambiguate(model, [mention], is_global=each) for each in (False, True))
     assert not np.allclose(local[1], found[1], atol=1e-3)
     assert local[0].tolist() == found[0].tolist() == [1.0]
     assert disambiguate(model, [], is_global=True) == []
-    assert disambiguate(model, [Asked("", [], [])], is_global=True) == [[]]
+    assert disambiguate(model, [LinkingExample("", [], [])], is_global=True) == [[]]
 
 
 # Loading

@@ -17,10 +17,10 @@ def test_the_map_is_that_of_scikit_learn(rows: int) -> None:
     centred = given - given.mean(dim=0)
     strength = max(RIDGE * float((centred**2).sum(dim=0).mean()), 1e-15)
     theirs = Ridge(alpha=strength, solver="svd").fit(given.numpy(), wanted.numpy())
-    asked = torch.randn(4, 6).double()
+    mention = torch.randn(4, 6).double()
     matrix, shift = ridge(given.clone(), wanted)
     torch.testing.assert_close(
-        asked @ matrix + shift, torch.from_numpy(theirs.predict(asked.numpy()).reshape(4, 3))
+        mention @ matrix + shift, torch.from_numpy(theirs.predict(mention.numpy()).reshape(4, 3))
     )
 
 

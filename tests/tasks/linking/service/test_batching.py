@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from tasks.io.records import Record
-from tasks.linking.service.batching import Answer, Batches, Question, answers_of
+from tasks.linking.service.batching import Answer, Batches, LinkRequest, answers_of
 from tests.support import ROOT
 
 
@@ -19,30 +19,30 @@ class Linker:
         self.asked: list[list[str]] = []
         self.goes = threading.Event()
 
-    def __call__(self, question: Question) -> list[Answer]:
-        texts = [record.text("text") for record in question.records]
+    def __call__(self, request: LinkRequest) -> list[Answer]:
+        texts = [record.text("text") for record in request.records]
         self.asked.append(texts)
         self.goes.wait(10)
         if "bad" in texts:
             raise KeyError("bad")
-        more = {"candidates": []} if question.candidates else {}
+        more = {"candidates": []} if request.candidates else {}
         return [{"mentions": [{"mention": text, **more}]} for text in texts]
 
 
-def question(*texts: str, candidates: bool = False) -> Question:
-    return Question([Record("request", {"text": text}) for text in texts], candidates)
+def request(*texts: str, candidates: bool = False) -> LinkRequest:
+    return LinkRequest([Record("request", {"text": text}) for text in texts], candidates)
 
 
-def ask(linker: Linker, most: int, *questions: Question) -> list[object]:
-    """The answers to questions, of which all but the first come while the first is computed."""
+def ask(linker: Linker, most: int, *requests: LinkRequest) -> list[object]:
+    """The answers to requests, of which all but the first come while the first is computed."""
 
     async def run() -> list[object]:
         batches = Batches(linker, most)
         running = asyncio.create_task(batches.run())
-        first = asyncio.create_task(batches.ask(questions[0]))
+        first = asyncio.create_task(batches.ask(requests[0]))
         while not linker.asked:
             await asyncio.sleep(0.001)
-        others = [asyncio.create_task(batches.ask(each)) for each in questions[1:]]
+        others = [asyncio.create_task(batches.example(each)) for each in requests[1:]]
         await asyncio.sleep(0)
         linker.goes.set()
         answers = await asyncio.gather(first, *others, return_exceptions=True)
@@ -59,25 +59,21 @@ def mentions(answers: object) -> list[str]:
 
 def test_what_came_in_the_meantime_is_computed_together() -> None:
     linker = Linker()
-    answers = ask(
-        linker, 4, question("a"), question("b", "c"), question("d"), question("e", "f"), question("g")
-    )
+    answers = ask(linker, 4, request("a"), request("b", "c"), request("d"), request("e", "f"), request("g"))
     assert linker.asked == [["a"], ["b", "c", "d"], ["e", "f", "g"]]
     assert [mentions(each) for each in answers] == [["a"], ["b", "c"], ["d"], ["e", "f"], ["g"]]
 
 
 def test_a_question_that_is_more_than_a_batch_is_answered_alone() -> None:
     linker = Linker()
-    answers = ask(linker, 2, question("a"), question(*"bcd"), question("e"))
+    answers = ask(linker, 2, request("a"), request(*"bcd"), request("e"))
     assert linker.asked == [["a"], ["b", "c", "d"], ["e"]]
     assert mentions(answers[1]) == ["b", "c", "d"]
 
 
 def test_a_mistake_is_its_own_questions_alone() -> None:
     linker = Linker()
-    first, second, third, fourth = ask(
-        linker, 8, question("a"), question("b"), question("bad"), question("c")
-    )
+    first, second, third, fourth = ask(linker, 8, request("a"), request("b"), request("bad"), request("c"))
     assert [mentions(each) for each in (first, second, fourth)] == [["a"], ["b"], ["c"]]
     assert isinstance(third, KeyError)
 
@@ -85,7 +81,7 @@ def test_a_mistake_is_its_own_questions_alone() -> None:
 def test_candidates_are_shown_to_who_asked_for_them() -> None:
     linker = Linker()
     linker.goes.set()
-    shown, bare = answers_of(linker, [question("a", candidates=True), question("b")])
+    shown, bare = answers_of(linker, [request("a", candidates=True), request("b")])
     assert shown == [{"mentions": [{"mention": "a", "candidates": []}]}]
     assert bare == [{"mentions": [{"mention": "b"}]}]
     assert linker.asked == [["a", "b"]]
@@ -97,14 +93,14 @@ def test_who_waits_no_more_holds_nobody_up() -> None:
     async def run() -> list[Answer]:
         batches = Batches(linker, 4)
         running = asyncio.create_task(batches.run())
-        gone = asyncio.create_task(batches.ask(question("a")))
+        gone = asyncio.create_task(batches.ask(request("a")))
         while not linker.asked:
             await asyncio.sleep(0.001)
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gone
         linker.goes.set()
-        answers = await batches.ask(question("b"))
+        answers = await batches.ask(request("b"))
         running.cancel()
         return answers
 
