@@ -53,6 +53,7 @@ LONG = tuple(
         "model/pretraining/test_resuming",
         "model/pretraining/test_run",
         "house/test_documentation",
+        "house/test_versions",
     )
 )
 
@@ -119,8 +120,21 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The stages before training on the hand-written dump, in several blocks, for all test processes: only to read."""
     from tests.support.stages import make_corpus
 
+    return make_corpus(_common_folder(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
+def demo_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same on the demo's dump."""
+    from tests.support.stages import make_demo
+
+    return make_demo(_common_folder(tmp_path_factory))
+
+
+def _common_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all test processes."""
     folder = tmp_path_factory.getbasetemp()
-    return make_corpus(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder)
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 @pytest.fixture

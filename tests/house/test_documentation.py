@@ -24,12 +24,10 @@ import pytest
 
 from tests.support import ROOT
 from tests.support.commands import programs
-from tests.support.stages import run_in_process
+from tests.support.stages import MINILM, run_in_process
 
 sys.path.append(str(ROOT / "docs" / "_ext"))
 import generated  # docs/_ext, which is no package
-
-MINILM = Path(sys.prefix) / "minilm"  # as `make install` links it
 
 DOCS = ROOT / "docs"
 MADE = ("docs/reference/stages/", "docs/results/", "docs/reference/commands.md", "docs/reference/calls.md")
@@ -193,11 +191,13 @@ def test_a_wrong_command_is_noticed() -> None:
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
+def demo(demo_corpus: Path, tmp_path_factory: pytest.TempPathFactory, quick_training: None) -> Path:
     """A work directory with the demo's stages up to the export, where pretraining has a few steps."""
     from workflows import ExportHuggingFace
 
     folder = tmp_path_factory.mktemp("documentation")
+    others = shutil.ignore_patterns("contexts-*", "documents-*", "linked-*", "tokenizer-*")
+    shutil.copytree(demo_corpus, folder / "work", ignore=others)
     settings = {"preset": "demo", "base_model": str(MINILM), "held_out": 0.05}
     run_in_process(ExportHuggingFace(dump="demo", workdir=str(folder / "work"), **settings))
     return folder

@@ -4,11 +4,12 @@ import atexit
 import contextlib
 import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,21 @@ import luigi
 import pytest
 
 from pipeline.jobs import supervisor
-from tests.support import DATA, PATIENCE
+from tests.support import DATA, PATIENCE, ROOT
 from tests.support.commands import programs
 from tests.support.forked import FORKS, end
-from workflows import BuildContexts, BuildMentionTable, BuildSequences
+from workflows import (
+    BuildContexts,
+    BuildDocuments,
+    BuildMentionTable,
+    BuildSequences,
+    LinkDocuments,
+    TrainTokenizer,
+)
 from workflows.base.stage import Stage
 from workflows.engines import spark as engine
 
+MINILM = Path(sys.prefix) / "minilm"  # as `make install` links it
 LUIGI = str(Path(sys.executable).with_name("luigi"))
 DUMP = DATA / "wiki-40.xml.bz2"
 BLOCK_SIZE = 4096
@@ -117,11 +126,33 @@ def make_corpus(folder: Path) -> Path:
     """A work directory with the stages before training, made by one process in one go, unless it is there."""
     workdir = folder / "corpus" / "work"
     given = {"dump": SEVERAL_BLOCKS[1], "block_size": BLOCK_SIZE, "workdir": str(workdir), "processes": 1}
-    with open(folder / "corpus.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for stage in (BuildMentionTable, BuildContexts, BuildSequences):
-            run_in_process(stage(**given))
+    _make(
+        folder / "corpus.lock",
+        [stage(**given) for stage in (BuildMentionTable, BuildContexts, BuildSequences)],
+    )
     return workdir
+
+
+def make_demo(folder: Path) -> Path:
+    """The same of the demo's dump, with the demo's settings; documents, linked texts and a tokenizer, too."""
+    workdir, texts = folder / "demo" / "work", folder / "demo" / "texts"
+    given = {"dump": "demo", "preset": "demo", "base_model": str(MINILM), "held_out": 0.05}
+    sequences = BuildSequences(workdir=str(workdir), **given)
+    others = [
+        sequences.clone(stage) for stage in (BuildContexts, BuildMentionTable, TrainTokenizer, BuildDocuments)
+    ]
+    stages = [sequences, *others, sequences.clone(LinkDocuments, documents=str(texts))]
+    texts.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "examples/linking/documents.jsonl", texts)
+    _make(folder / "demo.lock", stages)
+    return workdir
+
+
+def _make(lock_path: Path, stages: Sequence[Stage]) -> None:
+    with open(lock_path, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for stage in stages:
+            run_in_process(stage)
 
 
 @contextlib.contextmanager
