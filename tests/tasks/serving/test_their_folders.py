@@ -15,8 +15,9 @@ from model.hf.load import entity_vocabulary, fingerprint_model
 from model.hf.tokenizers import write_tokenizer
 from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
+from tasks.finetuning.entities import keep_entities
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import Run, keep_entities, prepare
+from tasks.finetuning.prepare import FineTuningSettings, Run, prepare
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.variants import VARIANTS
 from tasks.io.records import Record
@@ -125,10 +126,8 @@ def text_of(sentence: Sentence) -> tuple[str, list[tuple[int, int]]]:
 
 def prepared(task: str, weights: Path, tokenizer: Path) -> Run:
     hyperparameters = Hyperparameters(1e-3, 1e-3, batch_size=4, epochs=1, max_words=96)
-    return prepare(
-        TASKS[task], VARIANTS["luke"], hyperparameters, EXAMPLES / task, weights, tokenizer,
-        seed=1, device="cpu", profile="fixed", progress=False,
-    )  # fmt: skip
+    settings = FineTuningSettings(weights, tokenizer, seed=1, device="cpu")
+    return prepare(TASKS[task], VARIANTS["luke"], hyperparameters, EXAMPLES / task, settings)
 
 
 @pytest.mark.parametrize("file", ["entity_vocab.json", "tokenizer_config.json"])
