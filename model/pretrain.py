@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from model.data.masking import PROFILES
-from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Flag, choose
+from model.pretraining.configuration import ENTITY_FLAGS, FLAGS, Flag, choose, flag_of
 from model.pretraining.phases import Execution
 from model.pretraining.recipes import AUTO, RECIPES, SCRATCH
 from model.pretraining.run import DEFAULTS, pretrain
@@ -44,43 +44,21 @@ def reader(flag: Flag) -> Callable[[str], Any]:
 def add_computing(add: Callable[..., Any]) -> None:
     """Add the options of a run's device, precision and files, which are no part of the recipe."""
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    add(
-        "--tokens-per-batch",
-        type=int,
-        help="tokens of a micro-batch (0: a number of sequences, or as many as a GPU's memory takes)",
-    )
-    add(
-        "--precision",
-        choices=(AUTO, *PRECISIONS),
-        help="of matrix products (default: auto, bf16 where the GPU or the processor has it, else float32)",
-    )
-    add("--gradient-checkpointing", action="store_const", const=True, help="less memory for more work")
-    add(
-        "--compile",
-        dest="compiled",
-        action="store_const",
-        const=True,
-        help="have torch compile the layers, but attention",
-    )
-    add(
-        "--commonest",
-        type=Path,
-        help="labels that the mention table gives to held-out mentions, to evaluate beside",
-    )
+    tokens = "tokens of a micro-batch (0: a number of sequences, or as many as a GPU's memory takes)"
+    add("--tokens-per-batch", type=int, help=tokens)
+    products = "of matrix products (default: auto, bf16 where the GPU or the processor has it, else float32)"
+    add("--precision", choices=(AUTO, *PRECISIONS), help=products)
+    switch: dict[str, Any] = {"action": "store_const", "const": True}
+    add("--gradient-checkpointing", **switch, help="less memory for more work")
+    add("--compile", dest="compiled", **switch, help="have torch compile the layers, but attention")
+    labels = "labels that the mention table gives to held-out mentions, to evaluate beside"
+    add("--commonest", type=Path, help=labels)
     add("--evaluate-every", type=int, help="steps between evaluations (0: none; default: as checkpoints)")
     add("--workers", type=int, help="processes that prepare batches (default: 2 for a GPU, else none)")
-    add(
-        "--checkpoint-minutes",
-        type=float,
-        default=30.0,
-        help="minutes between checkpoints, at most (default: 30)",
-    )
-    add(
-        "--tracker",
-        default="",
-        metavar="MODULE:FUNCTION",
-        help="your own function, which gets (figures, step) as TensorBoard does",
-    )
+    minutes = "minutes between checkpoints, at most (default: 30)"
+    add("--checkpoint-minutes", type=float, default=30.0, help=minutes)
+    own = "your own function, which gets (figures, step) as TensorBoard does"
+    add("--tracker", default="", metavar="MODULE:FUNCTION", help=own)
 
 
 def read_options(arguments: list[str] | None) -> argparse.Namespace:
@@ -100,7 +78,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
         choices = None if isinstance(flag.kind, type) or flag.each_phase else flag.kind
         metavar = "N" if isinstance(flag.kind, type) else "KINDS"
         kind = {"choices": choices} if choices else {"type": reader(flag), "metavar": metavar}
-        add(f"--{name.replace('_', '-')}", **kind, help=flag.text)
+        add(flag_of(name), **kind, help=flag.text)
     add("--base-model", default=SCRATCH, help="a model whose words to start from (default: %(default)s)")
     add("--no-entities", dest="entities", action="store_false", help="the baseline of masked words alone")
     add("--profile", choices=PROFILES, default="fixed", help="paper: as the authors' code (default: fixed)")
@@ -110,9 +88,7 @@ def read_options(arguments: list[str] | None) -> argparse.Namespace:
     if (options.workers or 0) < 0:
         parser.error("--workers: wanted 0 or more")
     if idle := [name for name in ENTITY_FLAGS if getattr(options, name) is not None and not options.entities]:
-        parser.error(
-            f"--{idle[0].replace('_', '-')}: means nothing with --no-entities; leave one of them out"
-        )
+        parser.error(f"{flag_of(idle[0])}: means nothing with --no-entities; leave one of them out")
     return options
 
 

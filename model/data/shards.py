@@ -127,25 +127,18 @@ class Corpus:
 
     def _check(self, sequence: AnnotatedSequence, index: int) -> None:
         starts, ends, words = sequence.entity_starts, sequence.entity_ends, len(sequence.word_ids)
-        if not 0 < words <= self.facts.max_words - 2:
-            raise ValueError(
-                f"{self.folder}: sequence {index} has {words} words, wanted 1 to "
-                f"{self.facts.max_words - 2}; {REMEDY}"
-            )
-        ids, size = sequence.word_ids, self.facts.word_vocab_size
-        if not 0 <= ids.min() <= ids.max() < size:
-            raise ValueError(
-                f"{self.folder}: sequence {index}: word ids from {ids.min()} to {ids.max()}, but word_vocab_size "
-                f"is {size}: they are another tokenizer's; {REMEDY}"
-            )
-        if not len(starts) == len(ends) == len(sequence.entity_ids):
-            raise ValueError(
-                f"{self.folder}: sequence {index}: entity columns of different lengths; {REMEDY}"
-            )
-        if np.any((starts < 0) | (starts >= ends) | (ends > words)):
-            raise ValueError(
-                f"{self.folder}: sequence {index}: an entity outside its {words} words; {REMEDY}"
-            )
+        ids, size, most = sequence.word_ids, self.facts.word_vocab_size, self.facts.max_words - 2
+        problem = ""
+        if not 0 < words <= most:
+            problem = f"has {words} words, wanted 1 to {most}"
+        elif not 0 <= ids.min() <= ids.max() < size:
+            problem = f"has word ids from {ids.min()} to {ids.max()}, but word_vocab_size is {size}"
+        elif not len(starts) == len(ends) == len(sequence.entity_ids):
+            problem = "has entity columns of different lengths"
+        elif np.any((starts < 0) | (starts >= ends) | (ends > words)):
+            problem = f"has an entity outside its {words} words"
+        if problem:
+            raise ValueError(f"{self.folder}: sequence {index} {problem}; {REMEDY}")
 
 
 def count_entities(corpus: Corpus, chosen: NDArray[np.int64] | None = None) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,15 +13,7 @@ from torch import Tensor, nn
 
 from model.files import CONFIG, WEIGHTS, read_weights, write_aside, write_tensors
 from model.hf import keys
-from model.hf.export import (
-    SECOND_MASK,
-    SPECIAL_TITLES,
-    exported_config,
-    pooler,
-    transformers_config,
-    with_padding_positions,
-    with_queries,
-)
+from model.hf.export import exported_config, pooler, transformers_config, with_padding_positions, with_queries
 from model.hf.load import check_fit, load_encoder, read_transformers
 from model.hf.original import refuse_archive
 from model.hf.tokenizers import (
@@ -80,6 +72,15 @@ class FineTuned:
     head: Mapping[str, Tensor]
     labels: tuple[str, ...]
     temperature: float = 1.0
+
+    def values(self) -> dict[str, Any]:
+        """The values of transformers' config.json for the classifier."""
+        return {
+            "architectures": [self.architecture],
+            "id2label": dict(enumerate(self.labels)),
+            "label2id": {label: number for number, label in enumerate(self.labels)},
+            TEMPERATURE: self.temperature,
+        }
 
 
 def load_fine_tuned(path: str) -> FineTuned:
@@ -144,14 +145,13 @@ def export_fine_tuned(
     *,
     tokenizer: Path,
     words: Mapping[str, int],
-    entities: Sequence[int],
-    titles: Sequence[str] = (*SPECIAL_TITLES, SECOND_MASK),
+    entities: Mapping[str, int],
     blank_first: bool = False,
 ) -> None:
     """Write a fine-tuned LUKE as a folder that the class of its architecture and LukeTokenizer load.
 
     `tokenizer` holds vocab.json and merges.txt, or vocab.txt; `words` are the rows of the word table for <ent>
-    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table for `titles`:
+    and <ent2>, which stand around the first and the second mention; `entities` those of the entity table by title:
     [PAD], [UNK], [MASK] and [MASK2], the last two of which are the first and the second mention, and whatever else.
     With the words of BERT the tokenizer is a BertTokenizer, which knows no entities: these are given to the model
     by hand. `blank_first` is that of `write_tokenizer`.
@@ -163,30 +163,18 @@ def export_fine_tuned(
     state = with_padding_positions(state, luke.config)
     for key, chosen in (
         ("luke.embeddings.word_embeddings.weight", list(rows.values())),
-        ("luke.entity_embeddings.entity_embeddings.weight", list(entities)),
+        ("luke.entity_embeddings.entity_embeddings.weight", list(entities.values())),
     ):
         state[key] = state[key][torch.tensor(chosen, device=state[key].device)]
     state = with_queries(state, luke.config) | (pooler(luke.config) if architecture.task else {})
     state |= {f"{architecture.layer}.{key}": tensor for key, tensor in fine_tuned.head.items()}
     vocabulary = {word: number for number, word in enumerate(rows)}
-    entity_ids = {title: number for number, title in enumerate(titles)}
+    entity_ids = {title: number for number, title in enumerate(entities)}
     config = exported_config(luke.config, state, words=len(rows), entities=len(entity_ids))
-    values = transformers_config(config, vocabulary) | {
-        "architectures": [fine_tuned.architecture],
-        "id2label": dict(enumerate(fine_tuned.labels)),
-        "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
-        TEMPERATURE: fine_tuned.temperature,
-    }
+    values = transformers_config(config, vocabulary) | fine_tuned.values()
     output.mkdir(parents=True, exist_ok=True)
-    write_tokenizer(
-        output,
-        vocabulary,
-        entity_ids,
-        tokenizer,
-        config.max_words,
-        architecture.task,
-        blank_first=blank_first,
-    )
+    sizes = config.max_words, architecture.task
+    write_tokenizer(output, vocabulary, entity_ids, tokenizer, *sizes, blank_first=blank_first)
     write_aside(output / CONFIG, partial(write_json, values))
     write_tensors(output / WEIGHTS, state)
 
@@ -212,11 +200,9 @@ def export_words(fine_tuned: FineTuned, output: Path, *, tokenizer: Path, words:
     vocabulary = {word: number for number, word in enumerate(rows)}
     values = transformers_config(replace(luke.config, vocab_size=len(rows)), vocabulary)
     values = {name: value for name, value in values.items() if name not in LUKES_ALONE} | {
+        **fine_tuned.values(),
         "model_type": kind,
         "architectures": [f"{kind.capitalize()}{fine_tuned.architecture}"],
-        "id2label": dict(enumerate(fine_tuned.labels)),
-        "label2id": {label: number for number, label in enumerate(fine_tuned.labels)},
-        TEMPERATURE: fine_tuned.temperature,
     }
     output.mkdir(parents=True, exist_ok=True)
     write_words_tokenizer(output, vocabulary, tokenizer, luke.config.max_words)

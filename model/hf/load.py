@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from model.files import CONFIG, INDEX, OLD_WEIGHTS, WEIGHTS, read_json, read_optional, read_weights
 from model.hf import keys, original
+from model.hf.tokenizers import THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER
 from model.luke.attention import ENTITY_AWARE_QUERIES, EntityAwareAttention, copy_missing_queries
 from model.luke.config import BASE, SPECIAL_ENTITIES, LukeConfig
 from model.luke.encoder import LukeModel
@@ -24,8 +25,6 @@ from model.luke.heads import LukeForPretraining
 from model.luke.new_entities import start_entities_as_words
 
 logger = logging.getLogger(__name__)
-
-THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER = "entity_vocab.json", "tokenizer_config.json"
 
 
 def read_config(folder: Path, *, with_heads: bool = True) -> LukeConfig:

@@ -9,6 +9,7 @@ from typing import Any
 
 from model.files import read_json, write_aside
 
+THEIR_ENTITY_VOCABULARY, THEIR_TOKENIZER = "entity_vocab.json", "tokenizer_config.json"
 MARKERS = {"<ent>": "@", "<ent2>": "#"}
 MASK = {
     "__type": "AddedToken",
@@ -39,12 +40,22 @@ def write_tokenizer(
     With the words of BERT it is a BertTokenizer, which knows no entities. With `blank_first` a text, and what follows
     a mention's end, is tokenised as after a blank.
     """
+    write_aside(output / THEIR_ENTITY_VOCABULARY, partial(write_json, entities))
     if is_bert(source):
-        write_bert_tokenizer(output, words, entities, source, max_words)
-    else:
-        changes: dict[str, Any] = {"task": task} if task else {}
-        changes |= {"add_prefix_space": True} if blank_first else {}
-        write_luke_tokenizer(output, words, entities, source / "merges.txt", max_words, changes)
+        write_words_tokenizer(output, words, source, max_words)
+        return
+    config: dict[str, Any] = {
+        "tokenizer_class": "LukeTokenizer",
+        "model_max_length": max_words,
+        "mask_token": MASK,
+        "entity_token_1": "<ent>",
+        "entity_token_2": "<ent2>",
+        "entity_vocab": dict(entities),  # here, too: versions differ in where they look
+    }
+    config |= {"task": task} if task else {}
+    config |= {"add_prefix_space": True} if blank_first else {}
+    write_words(output, words, source)
+    write_aside(output / THEIR_TOKENIZER, partial(write_json, config))
 
 
 def is_bert(tokenizer: Path) -> bool:
@@ -71,60 +82,23 @@ def numbered_lines(text: str) -> dict[str, int]:
     return {token: number for number, token in enumerate(text.removesuffix("\n").split("\n"))}
 
 
-def write_bert_tokenizer(
-    output: Path, words: Mapping[str, int], entities: Mapping[str, int], source: Path, max_words: int
-) -> None:
-    """Write the files of a BertTokenizer in whose texts <ent> and <ent2> are markers, and the entity vocabulary."""
-    known = {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
-    config = read_json(source / "tokenizer_config.json") | BERT | known
-    text = "".join(f"{word}\n" for word in words)
-    write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
-    for name, content in (("entity_vocab.json", entities), ("tokenizer_config.json", config)):
-        write_aside(output / name, partial(write_json, content))
-
-
-def write_luke_tokenizer(
-    output: Path,
-    words: Mapping[str, int],
-    entities: Mapping[str, int],
-    merges: Path,
-    max_words: int,
-    changes: Mapping[str, Any],
-) -> None:
-    """Write the files of a LukeTokenizer with these vocabularies; `changes` are more of its configuration."""
-    for name, content in (
-        ("vocab.json", words),
-        ("entity_vocab.json", entities),
-        ("tokenizer_config.json", tokenizer_config(entities, max_words) | dict(changes)),
-    ):
-        write_aside(output / name, partial(write_json, content))
-    write_aside(output / "merges.txt", partial(shutil.copyfile, merges))
+def write_words(output: Path, words: Mapping[str, int], source: Path) -> None:
+    """Write a tokenizer's words, and what splits others into these, in the format of `source`."""
+    if is_bert(source):
+        text = "".join(f"{word}\n" for word in words)
+        write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
+    else:
+        write_aside(output / "vocab.json", partial(write_json, words))
+        write_aside(output / "merges.txt", partial(shutil.copyfile, source / "merges.txt"))
 
 
 def write_words_tokenizer(output: Path, words: Mapping[str, int], source: Path, max_words: int) -> None:
     """Write the files of a RobertaTokenizer or BertTokenizer with these words; <ent> and <ent2> are markers."""
-    known = {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
-    if is_bert(source):
-        config = read_json(source / "tokenizer_config.json") | BERT | known
-        text = "".join(f"{word}\n" for word in words)
-        write_aside(output / "vocab.txt", lambda aside: aside.write_text(text, encoding="utf-8"))
-    else:
-        config = {"tokenizer_class": "RobertaTokenizer", "mask_token": MASK} | known
-        write_aside(output / "vocab.json", partial(write_json, words))
-        write_aside(output / "merges.txt", partial(shutil.copyfile, source / "merges.txt"))
-    write_aside(output / "tokenizer_config.json", partial(write_json, config))
-
-
-def tokenizer_config(entities: Mapping[str, int], max_words: int) -> dict[str, Any]:
-    """The tokenizer's configuration, with the entity vocabulary: versions differ in where they look."""
-    return {
-        "tokenizer_class": "LukeTokenizer",
-        "model_max_length": max_words,
-        "mask_token": MASK,
-        "entity_token_1": "<ent>",
-        "entity_token_2": "<ent2>",
-        "entity_vocab": dict(entities),
-    }
+    roberta = {"tokenizer_class": "RobertaTokenizer", "mask_token": MASK}
+    config = read_json(source / THEIR_TOKENIZER) | BERT if is_bert(source) else roberta
+    config |= {"model_max_length": max_words, "additional_special_tokens": list(MARKERS)}
+    write_words(output, words, source)
+    write_aside(output / THEIR_TOKENIZER, partial(write_json, config))
 
 
 def write_json(value: object, path: Path) -> None:

@@ -145,16 +145,13 @@ class Schedule:
 
 def predicts_entities(config: LukeConfig, facts: SequenceFacts) -> bool:
     """Return whether a model has the entities of the sequences; one of special entities alone predicts none."""
-    if config.vocab_size != facts.word_vocab_size:
-        raise ValueError(
-            f"the model has {config.vocab_size} words, the sequences have {facts.word_vocab_size}; "
-            "evaluate on the sequences of the model's own tokenizer"
-        )
-    if config.entity_vocab_size not in (SPECIAL_ENTITIES, facts.entity_vocab_size):
-        raise ValueError(
-            f"the model has {config.entity_vocab_size} entities, the sequences have {facts.entity_vocab_size}; "
-            "evaluate on sequences of the model's own entity vocabulary"
-        )
+    for kind, found, wanted in (
+        ("words", config.vocab_size, [facts.word_vocab_size]),
+        ("entities", config.entity_vocab_size, [facts.entity_vocab_size, SPECIAL_ENTITIES]),
+    ):
+        if found not in wanted:
+            remedy = "evaluate on sequences of the model's own tokenizer and entity vocabulary"
+            raise ValueError(f"the model has {found} {kind}, the sequences have {wanted[0]}; {remedy}")
     return config.entity_vocab_size == facts.entity_vocab_size
 
 

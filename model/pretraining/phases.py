@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -97,12 +96,6 @@ class Monitor:
             if self.record:
                 self.record.evaluation({"step": step} | figures)
 
-    def text(self, losses: Mapping[str, float], step: int) -> str:
-        """The text beside the progress bar."""
-        return progress_text(
-            losses, self.meter.figures(), self.meter.seconds_left(self.schedule.steps - step)
-        )
-
 
 @dataclass
 class PhaseTraining:
@@ -158,7 +151,8 @@ class PhaseTraining:
                 self.means.add(values)
                 meter.step(encoder_trains=encoder_trains)
                 losses = {name: values[name] for name in self.means.names}
-                bar.set_postfix_str(self.monitor.text(losses, step + 1), refresh=False)
+                left = meter.seconds_left(self.monitor.schedule.steps - step - 1)
+                bar.set_postfix_str(progress_text(losses, meter.figures(), left), refresh=False)
                 bar.update()
                 self.finish_step(number, step + 1, end, values["learning_rate"], optimizer)
 

@@ -57,14 +57,12 @@ def write(predictor: Predictor, folder: Path, output: Path, entity_vocab: Path |
     assert task.ARCHITECTURE is not None
     words = marker_rows(predictor)
     if predictor.entities:
-        rows = rows_of_titles(predictor, folder, entity_vocab)
         export_fine_tuned(
             fine_tuned(predictor, task.ARCHITECTURE),
             output,
             tokenizer=folder / TOKENIZER,
             words=words,
-            entities=list(rows.values()),
-            titles=list(rows),
+            entities=rows_of_titles(predictor, folder, entity_vocab),
             blank_first=predictor.inputs.profile == "paper",
         )
     else:

@@ -178,10 +178,10 @@ def test_missing_column_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"entity_ends": [99]}, "sequence 0: an entity outside its 3 words"),
-        ({"entity_ends": [1]}, "sequence 0: an entity outside its 3 words"),
-        ({"entity_starts": [-1]}, "sequence 0: an entity outside its 3 words"),
-        ({"entity_ids": [4, 5]}, "sequence 0: entity columns of different lengths"),
+        ({"entity_ends": [99]}, "sequence 0 has an entity outside"),
+        ({"entity_ends": [1]}, "sequence 0 has an entity outside"),
+        ({"entity_starts": [-1]}, "sequence 0 has an entity outside"),
+        ({"entity_ids": [4, 5]}, "sequence 0 has entity columns of different lengths"),
         ({"word_ids": list(range(31))}, "sequence 0 has 31 words, wanted 1 to 30"),
     ],
 )

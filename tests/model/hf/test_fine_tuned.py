@@ -14,6 +14,8 @@ from model.luke.batch import Batch
 from model.luke.encoder import LukeModel
 from tests.support.models import TINY, luke_of_transformers, random_batch, shake, words_of_transformers
 
+ENTITIES = {"[PAD]": 0, "[UNK]": 1, "[MASK]": 2, "[MASK2]": 4}
+
 
 def logits(fine_tuned: FineTuned, batch: Batch) -> torch.Tensor:
     """The linear layer on the states that the architecture has; spans are the first word and the third."""
@@ -99,11 +101,7 @@ def test_export_computes_the_same(tmp_path: Path, kind: str, entity_aware: bool)
     fine_tuned = load_fine_tuned(str(tmp_path / "source"))
     tokenizer = tokenizer_of(tmp_path / "tokenizer", WORD_LIST)
     export_fine_tuned(
-        fine_tuned,
-        tmp_path / "out",
-        tokenizer=tokenizer,
-        words={"<ent>": 7, "<ent2>": 9},
-        entities=(0, 1, 2, 4),
+        fine_tuned, tmp_path / "out", tokenizer=tokenizer, words={"<ent>": 7, "<ent2>": 9}, entities=ENTITIES
     )
     theirs, info = getattr(transformers, kind).from_pretrained(tmp_path / "out", output_loading_info=True)
     assert not any(info.values()), info
@@ -126,7 +124,7 @@ def test_export_computes_the_same(tmp_path: Path, kind: str, entity_aware: bool)
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
     luke_of_transformers("LukeForEntityClassification").save_pretrained(tmp_path / "source")
     fine_tuned = load_fine_tuned(str(tmp_path / "source"))
-    arguments = {"words": {"<ent>": 7, "<ent2>": 9}, "entities": (0, 1, 2, 2)}
+    arguments = {"words": {"<ent>": 7, "<ent2>": 9}, "entities": ENTITIES}
     long = tokenizer_of(tmp_path / "long", [*WORD_LIST, "more"])
     with pytest.raises(ValueError, match=r"vocab.json: \d+ entries, wanted the ids 0, 1, 2, ... below \d+"):
         export_fine_tuned(fine_tuned, tmp_path / "out", tokenizer=long, **arguments)
@@ -155,7 +153,7 @@ def test_words_of_bert_get_the_positions_of_roberta(tmp_path: Path, padding: int
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in words))
     (folder / "tokenizer_config.json").write_text("{}")
     export_fine_tuned(
-        fine_tuned, tmp_path / "out", tokenizer=folder, words={"<ent>": 7, "<ent2>": 9}, entities=(0, 1, 2, 4)
+        fine_tuned, tmp_path / "out", tokenizer=folder, words={"<ent>": 7, "<ent2>": 9}, entities=ENTITIES
     )
     theirs, info = transformers.LukeForEntityClassification.from_pretrained(
         tmp_path / "out", output_loading_info=True

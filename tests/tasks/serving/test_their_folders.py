@@ -17,16 +17,17 @@ from model.luke.encoder import LukeModel
 from pipeline.sequences.tokenizer import WordTokenizer
 from tasks.finetuning.entities import keep_entities
 from tasks.finetuning.inference import collate
-from tasks.finetuning.prepare import Run
+from tasks.finetuning.prepare import FineTuningSettings, Run, prepare
 from tasks.finetuning.registry import TASKS
+from tasks.finetuning.variants import VARIANTS
 from tasks.io.records import Record
 from tasks.ner import task as ner
 from tasks.ner.columns import Sentence
 from tasks.ner.context import has_leading_space
 from tasks.ner.spans import Span, enumerate_spans, select_spans
 from tasks.serving.predict import load
-from tasks.task import InputSettings
-from tests.support.fine_tuned import EXAMPLES, QUICK, bare, prepared, pretrained
+from tasks.task import Hyperparameters, InputSettings
+from tests.support.fine_tuned import EXAMPLES, bare, pretrained
 from tests.support.models import TINY, luke_of_transformers
 
 LABELS = {
@@ -123,10 +124,10 @@ def text_of(sentence: Sentence) -> tuple[str, list[tuple[int, int]]]:
     return text, places
 
 
-def start_of(task: str, weights: Path, tokenizer: Path) -> Run:
-    return prepared(
-        weights, replace(QUICK, batch_size=4, max_words=96), task=task, weights=weights, tokenizer=tokenizer
-    )
+def prepared(task: str, weights: Path, tokenizer: Path) -> Run:
+    hyperparameters = Hyperparameters(1e-3, 1e-3, batch_size=4, epochs=1, max_words=96)
+    settings = FineTuningSettings(weights, tokenizer, seed=1, device="cpu")
+    return prepare(TASKS[task], VARIANTS["luke"], hyperparameters, EXAMPLES / task, settings)
 
 
 @pytest.mark.parametrize("file", ["entity_vocab.json", "tokenizer_config.json"])
@@ -140,7 +141,7 @@ def test_fine_tuning_starts_from_special_entities_wherever_they_stand(
         reordered(luke("LukeModel", tokenizer), entities).save_pretrained(folder)
         if name != "plain":
             write_entities(folder, entities, file)
-    plain, *others = (start_of(task, folder, tokenizer) for folder in folders.values())
+    plain, *others = (prepared(task, folder, tokenizer) for folder in folders.values())
     losses = []
     for run in (plain, *others):
         for key, tensor in plain.module.state_dict().items():
@@ -154,16 +155,16 @@ def test_a_table_that_is_kept_whole_must_begin_as_ours(tokenizer: Path, tmp_path
     luke("LukeModel", tokenizer).save_pretrained(tmp_path)
     for entities in ({}, OURS):
         write_entities(tmp_path, entities)
-        start_of("extractive_qa", tmp_path, tokenizer)
+        prepared("extractive_qa", tmp_path, tokenizer)
     write_entities(tmp_path, THEIRS)
     message = (
         r"has the special entities at \{'\[PAD\]': 2, .*; wanted \{'\[PAD\]': 0, .*takes the whole table"
     )
     with pytest.raises(ValueError, match=message):
-        start_of("extractive_qa", tmp_path, tokenizer)
+        prepared("extractive_qa", tmp_path, tokenizer)
     write_entities(tmp_path, {"[UNK]": 1, "[PAD]": 2})
     with pytest.raises(ValueError, match=r"no entity \[MASK\] in entity_vocab.json or tokenizer_config.json"):
-        start_of("ner", tmp_path, tokenizer)
+        prepared("ner", tmp_path, tokenizer)
 
 
 def test_only_lukes_of_transformers_have_a_vocabulary(tmp_path: Path) -> None:
