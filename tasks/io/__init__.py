@@ -8,5 +8,5 @@ windows        long texts piece by piece, spans of characters, and their tokens
 arguments      of the command lines, and their end
 metrics        precision, recall, F1
 probabilities  of classes, from logits
-same_entities  whether a model and a mention table number the same entities
+annotations    Wikipedia's entities in texts, by a mention table that numbers them as the model does
 """
