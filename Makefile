@@ -7,7 +7,7 @@ WORKDIR ?= work
 DEVICE ?= cuda
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-model gpu check docs clean
+.PHONY: help install demo test test-all test-model gpu check docs clean
 
 help: ## print every target with a line each
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -28,8 +28,15 @@ demo: $(INSTALLED) ## from a real excerpt of Wikipedia and a small base model to
 	    --tasks ner,entity_typing,relation_classification --variants luke --linking-gold examples/linking/documents.jsonl
 
 # Three processes on two cores: tests wait for Java, and for commands that start.
-test: $(INSTALLED) check ## check, then run the whole test suite
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+QUICK := not data and (smoke or not slow)
+
+test: $(INSTALLED) check ## check, then the tests that guard every promise, in at most eight minutes on two cores
+	$(PYTEST) -m "$(QUICK)"
+	@echo "left out: long storms, whole matrices, further engines, real data, all pages of the documentation (make test-all)"
+
+test-all: $(INSTALLED) check ## check, then the tests that `make test` leaves out; real data lie in ../shared or LUKE_SHARED
+	$(PYTEST) -m "not ($(QUICK))"
 
 # Without .venv: the python that is there (or that of PYTHON=...) needs torch, transformers, safetensors, pyarrow, numpy and pytest.
 test-model: ## run the tests of model/ and tasks/ alone with the current python, as on a GPU machine

@@ -73,9 +73,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(making.close)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the long files; the order is the collection's otherwise."""
+    """Mark the tests that need real data, and begin with the long files; the order is the collection's otherwise."""
     assert all(path.is_file() for path in LONG), LONG
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.data)
     items.sort(key=lambda item: item.path not in LONG)
 
 

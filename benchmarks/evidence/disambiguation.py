@@ -23,11 +23,11 @@ from benchmarks.harness.report import Record, Report, progress
 from model.data.collation import collate
 from model.data.masking import Masker
 from model.data.shards import HELD_OUT, Corpus
+from model.hf.load import read_pretrained
 from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES, UNKNOWN_ENTITY
-from model.luke.heads import ENTITY_LOSS, LukeForPretraining
-from model.pretraining.evaluation import evaluating, read_pretrained
-from model.pretraining.ranking import candidate_logits
+from model.luke.heads import ENTITY_LOSS, LukeForPretraining, logits_of_vectors
+from model.pretraining.evaluation import evaluating
 from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences import commonest
 
@@ -99,7 +99,18 @@ def model_scores(
                 rows |= {number: row_of[mentions[number].place] for number in of_sequence[index]}
             candidates = [mentions[number].candidates for number in rows]
             assert labels[[*rows.values()]].tolist() == [mentions[number].label for number in rows]
-            scores = candidate_logits(head, states[[*rows.values()]], table.weight, candidates)
+            sizes = torch.tensor([len(each) for each in candidates])
+            entities = torch.from_numpy(np.concatenate([np.zeros(0, np.int64), *candidates])).to(
+                states.device
+            )
+            logits = logits_of_vectors(
+                head,
+                states[[*rows.values()]],
+                table.weight[entities],
+                head.bias[entities],
+                torch.repeat_interleave(sizes).to(states.device),
+            )
+            scores = np.split(logits.double().cpu().numpy(), np.cumsum(sizes)[:-1]) if rows else []
             for number, score in zip(rows, scores, strict=True):
                 found[number] = score
     return found

@@ -19,10 +19,11 @@ from benchmarks.evidence.disambiguation import interval
 from benchmarks.harness.options import Options, count
 from benchmarks.harness.report import Record, Report, progress
 from model.data.held_out import HeldOut
+from model.hf.load import read_pretrained
 from model.luke.batch import IGNORED
 from model.luke.config import SPECIAL_ENTITIES
 from model.luke.heads import LukeForPretraining
-from model.pretraining.evaluation import entity_columns, evaluating, mask, open_held_out, read_pretrained
+from model.pretraining.evaluation import entity_columns, evaluating, mask, open_held_out
 from model.pretraining.ranking import BANDS
 from pipeline.lookup.held_out import is_held_out
 from pipeline.sequences.commonest import write_commonest

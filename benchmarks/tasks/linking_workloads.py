@@ -35,7 +35,7 @@ def count_mentions(answers: IO[str]) -> int:
 
 def loaded(*, model: str, tokenizer: str) -> Record:
     """Return the resident size of a process that has loaded a model and its tokenizer."""
-    from model.pretraining.evaluation import read_pretrained
+    from model.hf.load import read_pretrained
     from pipeline.sequences.tokenizer import WordTokenizer
 
     kept = read_pretrained(Path(model)).eval(), WordTokenizer.load(tokenizer)

@@ -179,7 +179,7 @@ def test_known_entities_are_those_of_the_evaluation(folder: Path) -> None:
     module = LukeForPretraining(TINY)
     held_out = HeldOut.open(folder)
     found = known_entities.asked(module, held_out, rounds=2)
-    figures = evaluate(module, held_out, rounds=2, asks_words=False)
+    figures = evaluate(module, held_out, rounds=2, masks_words=False)
     assert len(found["rank"]) == figures["known_entity_count"]
     assert (found["rank"] == 1).mean() == pytest.approx(figures["known_entity_top_1"])
     rows = known_entities.rows_of([found], held_out.training_counts)
@@ -194,6 +194,6 @@ def test_known_entities_are_those_of_the_evaluation(folder: Path) -> None:
     some = known_entities.beyond(held_out, 0.5)
     pages = {each.page_id for each in (some.corpus[index] for index in some.shuffled())}
     assert pages == {1000 + n for n in range(30) if not is_held_out(1000 + n, 0.5)}
-    assert evaluate(module, some, asks_words=False)["sequences"] == len(some) < len(held_out)
+    assert evaluate(module, some, masks_words=False)["sequences"] == len(some) < len(held_out)
     with pytest.raises(ValueError, match=r"^--beyond 1.0: no held-out page is left"):
         known_entities.beyond(held_out, 1.0)

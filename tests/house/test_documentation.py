@@ -235,7 +235,14 @@ def test_a_fork_ends_as_an_interpreter_does(code: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", sorted({block.page for block in RUN}), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.smoke] if page.name in ("README.md", "demo.md") else [])
+        for page in sorted({block.page for block in RUN})
+    ],
+    ids=lambda page: page.stem,
+)
 def test_unmarked_blocks_run(page: Path, demo: Path, tmp_path: Path) -> None:
     shutil.copytree(demo / "work", tmp_path / "work")
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -32,6 +32,7 @@ def golden(manifest: storage.Manifest) -> dict[str, object]:
     return {"version": manifest.version, "sum": storage.digest(sums)}
 
 
+@pytest.mark.smoke
 def test_bytes_change_with_the_version_alone(demo_corpus: Path) -> None:
     wanted, manifests = tomllib.loads(SUMS.read_text()), made(demo_corpus)
     assert set(manifests) == set(wanted)

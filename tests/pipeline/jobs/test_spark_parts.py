@@ -24,6 +24,7 @@ from workflows.engines import spark as engine
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.smoke
 def test_parts_are_kept_and_have_the_same_bytes(spark: Any, tmp_path: Path) -> None:
     schema = pa.schema([("word", pa.string()), ("number", pa.int64())])
     # Long and many enough that a column of a row group has several pages, which must not follow Spark's batches.
@@ -160,6 +161,7 @@ def test_a_part_that_shows_20_seconds_late_is_waited_for(
     assert 20 <= clock.now < 21
 
 
+@pytest.mark.smoke
 def test_a_kept_part_has_to_be_the_one_that_was_committed(spark: Any, tmp_path: Path) -> None:
     """Its size is right: only its SHA-256 tells."""
     write_words(spark, tmp_path)
@@ -169,6 +171,7 @@ def test_a_kept_part_has_to_be_the_one_that_was_committed(spark: Any, tmp_path: 
     assert len(write_words(spark, tmp_path, patience=0)) == 2
 
 
+@pytest.mark.smoke
 def test_lost_rows_are_noticed(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All parts agree with what their tasks say, and have fewer rows than the table."""
 

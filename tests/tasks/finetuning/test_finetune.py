@@ -26,7 +26,7 @@ from tasks.finetuning.variants import VARIANTS
 from tasks.io.data_folder import split_file
 from tasks.ner import task as ner
 from tasks.ner.spans import Span
-from tasks.questions.annotations import Mention
+from tasks.questions.annotations import EntityMention
 from tasks.task import PROFILES, Hyperparameters
 from tests.support import ROOT
 from tests.support.fine_tuned import CONFIG as WITH_LARGE_WEIGHTS
@@ -204,10 +204,10 @@ def test_a_small_set_is_learnt_by_heart(folder: Path, tmp_path: Path, mentions: 
     assert metrics["splits_without_predictions"] == []
 
 
-def annotate(text: str, page: str | None) -> list[Mention]:
+def annotate(text: str, page: str | None) -> list[EntityMention]:
     """Every second word, some of them outside the vocabulary."""
     words = [(match.start(), match.end()) for match in re.finditer(r"\w+", text)]
-    return [Mention(start, end, 1 + 2 * (start % 3)) for start, end in words[::2]]
+    return [EntityMention(start, end, 1 + 2 * (start % 3)) for start, end in words[::2]]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tasks.finetuning.prepare import Run
 from tasks.finetuning.registry import TASKS
 from tasks.finetuning.results import configuration
 from tasks.finetuning.variants import VARIANTS, WEIGHTS
-from tasks.questions.annotations import Mention
+from tasks.questions.annotations import EntityMention
 from tests.support.fine_tuned import CONFIG, prepared, pretrained
 
 # What the paper compares in section 5, word for word: which weights, whether entities are given, which attention.
@@ -60,9 +60,9 @@ def runs(folders: dict[str, Path]) -> dict[tuple[str, str], Run]:
         }  # fmt: skip
 
 
-def annotate(text: str, page: str | None) -> list[Mention]:
+def annotate(text: str, page: str | None) -> list[EntityMention]:
     """The first word is an entity."""
-    return [Mention(0, len(text.split()[0]), 3)]
+    return [EntityMention(0, len(text.split()[0]), 3)]
 
 
 @pytest.mark.parametrize(("task", "variant"), GRID)

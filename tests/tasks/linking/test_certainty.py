@@ -109,19 +109,19 @@ def test_a_name_counts_for_others_as_it_is_a_link(table: Path, tmp_path: Path) -
     mentions = [Mention(0, 2), Mention(3, 4), Mention(5, 6)]
     for probability in (1.0, 0.01):
         names = [DetectedMention(0, 2, 1.0), DetectedMention(3, 4, probability), DetectedMention(5, 6, 1.0)]
-        found = asked.ask("ab A C", mentions, found=names)
+        found = asked.example("ab A C", mentions, detected=names)
         assert [each.title for each in found.candidates[0].items] == ["A", "B"]
         assert found.coherence
         expected = [probability / (1 + probability**2) ** 0.5, 0.0]
         assert found.coherence[0].tolist() == pytest.approx(expected)
-    given = asked.ask("ab A C", mentions)
+    given = asked.example("ab A C", mentions)
     assert given.coherence
     assert given.coherence[0].tolist() == pytest.approx([0.5**0.5, 0.0])
 
 
 def test_contexts_without_a_title_are_contexts(table: Path, tmp_path: Path) -> None:
     empty = write_context_table(tmp_path, {})
-    asked = linker(table, contexts=empty).ask(SENTENCE, [Mention(0, 2)])
+    asked = linker(table, contexts=empty).example(SENTENCE, [Mention(0, 2)])
     assert [each.tolist() for each in asked.contexts or ()] == [[0.0, 0.0]]
 
 

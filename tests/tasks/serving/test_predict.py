@@ -17,7 +17,7 @@ from tasks.ner import task as ner
 from tasks.ner.context import has_leading_space
 from tasks.ner.words import split_words
 from tasks.predict import main
-from tasks.questions.annotations import Mention
+from tasks.questions.annotations import EntityMention
 from tasks.questions.answers import read_predictions
 from tasks.serving.predict import load
 from tests.support.fine_tuned import EXAMPLES, bare, fine_tuned
@@ -128,9 +128,9 @@ def test_questions_are_answered_as_in_training(folder: Path, task: str) -> None:
 def test_an_annotator_finds_the_entities_of_questions(folder: Path) -> None:
     asked = []
 
-    def annotate(text: str, page: str | None) -> list[Mention]:
+    def annotate(text: str, page: str | None) -> list[EntityMention]:
         asked.append((text, page))
-        return [Mention(0, 3, 5), Mention(4, 7, 1)]
+        return [EntityMention(0, 3, 5), EntityMention(4, 7, 1)]
 
     question = {"question": "Who met Bob?", "text": "Ada met Bob.", "page": "Ada"}
     given = [{"start": 0, "end": 3, "entity_id": 5}]

@@ -34,6 +34,7 @@ def manifests(folder: Path) -> list[str]:
     return sorted(path.parent.name.rsplit("-", 1)[0] for path in folder.rglob("manifest.json"))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -102,6 +103,7 @@ def test_a_work_directory_that_cannot_be_written(tmp_path: Path) -> None:
     assert "--workdir" in message
 
 
+@pytest.mark.smoke
 def test_no_java(tmp_path: Path) -> None:
     env = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": str(tmp_path)}
     message = one_line(luigi("ResolveRedirects", "--dump", DUMP, cwd=tmp_path, env=env))
@@ -178,6 +180,7 @@ def test_too_many_rejected_pages_stop_the_run(tmp_path: Path) -> None:
     assert run_forked("ExtractPages", "--dump", path, "--max-rejected", "0.5", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.smoke
 def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:
     """Luigi's own exit status would be 0."""
     path = tmp_path / "dump.xml.gz"
@@ -187,6 +190,7 @@ def test_a_failed_stage_is_no_success(tmp_path: Path) -> None:
     assert "the gzip stream ends in the middle" in one_line(result)
 
 
+@pytest.mark.smoke
 def test_help_documents_every_parameter(tmp_path: Path) -> None:
     text = luigi("RunAll", "--help", cwd=tmp_path).stdout
     names = ("dump", "workdir", "preset", "tokenizer", "base-model", "profile", "vocab-size", "block-size")
@@ -196,6 +200,7 @@ def test_help_documents_every_parameter(tmp_path: Path) -> None:
     assert "a wiki's name such as simplewiki" in " ".join(text.split())
 
 
+@pytest.mark.smoke
 def test_help_answers_at_once(tmp_path: Path) -> None:
     """In less than 2 seconds of a processor; other work on the machine does not count."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

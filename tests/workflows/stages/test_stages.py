@@ -80,11 +80,13 @@ ALL_FOLDERS = {
 }  # fmt: skip
 
 
+@pytest.mark.smoke
 def test_every_stage_leaves_a_manifest(everything: RunAll) -> None:
     assert set(folders(Path(everything.workdir))) == ALL_FOLDERS
     assert everything.complete()
 
 
+@pytest.mark.smoke
 def test_manifests_hold_nothing_of_this_machine(everything: RunAll) -> None:
     for folder in folders(Path(everything.workdir)).values():
         text = (folder / "manifest.json").read_text()
@@ -95,6 +97,7 @@ def test_manifests_hold_nothing_of_this_machine(everything: RunAll) -> None:
         assert (folder / "run.json").is_file()
 
 
+@pytest.mark.smoke
 def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -> None:
     report = everything.clone(Report)
     page = (Path(report.folder) / "index.html").read_text()
@@ -119,6 +122,7 @@ def test_the_report_shows_what_happened_and_escapes_titles(everything: RunAll) -
     assert all(weights["is_own"] and weights["preset"] == "tiny" for weights in own)
 
 
+@pytest.mark.smoke
 def test_the_export_loads_in_transformers(everything: RunAll) -> None:
     from transformers import LukeForMaskedLM, LukeTokenizer
 
@@ -140,6 +144,7 @@ def test_the_export_loads_in_transformers(everything: RunAll) -> None:
     assert tokenizer("x", entities=[title], entity_spans=[(0, 1)])["entity_ids"] == [3]
 
 
+@pytest.mark.smoke
 def test_a_second_run_does_nothing(everything: RunAll) -> None:
     before = written(Path(everything.workdir))
     run_in_process(everything)
@@ -151,6 +156,7 @@ def copied(everything: RunAll, target: Path, **parameters: object) -> RunAll:
     return RunAll(dump=str(DUMP), workdir=str(target), processes=1, **parameters)
 
 
+@pytest.mark.smoke
 def test_a_deleted_stage_is_made_again_and_alone_when_its_bytes_are_the_same(
     everything: RunAll, tmp_path: Path
 ) -> None:
@@ -163,6 +169,7 @@ def test_a_deleted_stage_is_made_again_and_alone_when_its_bytes_are_the_same(
     assert {name for name in after if after[name] != before[name]} == {"pages"}
 
 
+@pytest.mark.smoke
 def test_a_damaged_file_is_noticed_and_its_block_alone_made_again(everything: RunAll, tmp_path: Path) -> None:
     stage = copied(everything, tmp_path)
     folder = Path(stage.clone(BuildSequences).folder)
@@ -268,6 +275,7 @@ def test_words_of_bert_go_from_the_dump_to_the_export(everything: RunAll, tmp_pa
     assert texts == [text.lower() for text in texts], "a BERT without case"
 
 
+@pytest.mark.smoke
 def test_a_seed_does_not_rebuild_the_corpus(everything: RunAll) -> None:
     other = Pretrain(dump=str(DUMP), workdir=everything.workdir, processes=1, seed=7)
     assert other.clone(BuildSequences).folder == everything.clone(BuildSequences).folder
@@ -635,6 +643,7 @@ def test_names_are_looked_up_in_the_finished_mention_table(everything: RunAll) -
         assert candidate.commonness == row["commonness"]
 
 
+@pytest.mark.smoke
 def test_the_line_of_a_pretraining_has_its_steps_in_full(tmp_path: Path) -> None:
     last = {"step": 3_600, "masked_entity_loss": 0.9538, "held_out_known_entity_top_1": 0.8704}
     manifest = storage.Manifest("Pretrain", 1, {}, {}, (), facts={"last": last})
@@ -722,8 +731,15 @@ def test_sigkill_in_pretraining_ends_with_the_same_bytes(corpus: Path, tmp_path:
     assert manifests(workdirs[0]) == manifests(workdirs[1])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("name", ["ExtractPages", "BuildMentionTable"])
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        pytest.param("ExtractPages", signal.SIGTERM, marks=pytest.mark.smoke),
+        pytest.param("BuildMentionTable", signal.SIGTERM, marks=pytest.mark.smoke),
+        ("ExtractPages", signal.SIGINT),
+        ("BuildMentionTable", signal.SIGINT),
+    ],
+)
 def test_a_stopped_run_takes_everybody_along(
     corpus: Path, tmp_path: Path, name: str, number: signal.Signals
 ) -> None:

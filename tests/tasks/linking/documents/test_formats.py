@@ -241,7 +241,7 @@ def test_what_is_wrong_in_columns_costs_the_mention_or_the_document(tmp_path: Pa
     ]
     [mention] = left_out.mentions
     assert mention.startswith(f"{path}:2: the address is 'York'")
-    assert [each.partition(":")[0] for each in left_out.documents.told()] == ["1", "1", "1"]
+    assert [each.partition(":")[0] for each in left_out.documents.lines()] == ["1", "1", "1"]
     assert sorted(left_out.documents.first.values()) == [f"{path}:{line}" for line in (10, 13, 8)]
     with pytest.raises(ValueError, match=r"aida\.tsv:2: the address is 'York'"):
         read_documents(path)

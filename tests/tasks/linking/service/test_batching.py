@@ -42,7 +42,7 @@ def ask(linker: Linker, most: int, *requests: LinkRequest) -> list[object]:
         first = asyncio.create_task(batches.ask(requests[0]))
         while not linker.asked:
             await asyncio.sleep(0.001)
-        others = [asyncio.create_task(batches.example(each)) for each in requests[1:]]
+        others = [asyncio.create_task(batches.ask(each)) for each in requests[1:]]
         await asyncio.sleep(0)
         linker.goes.set()
         answers = await asyncio.gather(first, *others, return_exceptions=True)

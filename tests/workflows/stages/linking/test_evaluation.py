@@ -25,7 +25,12 @@ def test_the_report_shows_what_was_scored(work: Path, tmp_path: Path) -> None:
     questions = asked(work, "held_out")._replace(gold=gold)
     evaluation.build(str(tmp_path / "linking"), opened(work), questions)
     folders = {"EvaluateLinking": tmp_path / "linking", "BuildMentionTable": work / "mentions"}
-    stages: Any = {name: SimpleNamespace(folder=str(folder)) for name, folder in folders.items()}
+    stages: Any = {
+        name: SimpleNamespace(
+            folder=str(folder), read_json=lambda name, at=folder: json.loads((at / name).read_text())
+        )
+        for name, folder in folders.items()
+    }
     figures, texts = linking_figures(stages), linked_texts(stages)
     assert figures
     assert texts
@@ -55,11 +60,6 @@ def test_a_file_is_known_by_what_is_in_it(work: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"text": "Ann", "mentions": [{"start": 0, "end": 9}]}')
     with pytest.raises(ValueError, match=r"^--linking-gold .*bad\.jsonl:1: .* spans 0 to 9"):
         EvaluateLinking(linking_gold=str(tmp_path / "bad.jsonl")).check()
-
-
-def test_pages_are_left_out_of_given_documents_alone(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"^--leave-out-pages: of --linking-gold, which names no file; give"):
-        EvaluateLinking(leave_out_pages=True, workdir=str(tmp_path)).check()
 
 
 def test_a_model_that_cannot_be_exported_is_asked_as_it_was_pretrained(tmp_path: Path) -> None:
