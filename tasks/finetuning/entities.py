@@ -34,7 +34,7 @@ def check_takes_entities(task: Task[Any, Any], annotate: Annotate | None) -> Non
 def add_entities(luke: LukeModel, words: WordTokenizer, table: MentionTable) -> None:
     """Gives a model that has special entities alone those of a mention table, too.
 
-    Each begins as what its title says in the model's words, as in pretraining (`model.pretraining.start`).
+    Each begins as what its title says in the model's words, as in pretraining.
     """
     titles = [""] * table.manifest.facts["entities"]
     for entity_id, title in table.targets.entities():
