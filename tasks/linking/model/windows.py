@@ -1,4 +1,4 @@
-"""A document's mentions as masked to a model, in windows that have as many words as it reads."""
+"""A document's mentions as masked entities of a model, in windows of as many words as it reads."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ class Window:
 def masked_mentions_of(
     model: EntityModel, example: LinkingExample, context_weight: float = 0.0, coherence_weight: float = 0.0
 ) -> tuple[list[MaskedMention | None], list[Window]]:
-    """A question for each mention (None: without candidates or tokens), and the windows that answer them.
+    """A masked mention for each mention (None: without candidates or tokens), and the windows that answer them.
 
     Each mention is answered in the window that has most context on its shorter side. Windows overlap by a quarter.
     """
@@ -114,7 +114,7 @@ def context(window: Window, tokens: tuple[int, int]) -> tuple[int, int]:
 def masked_mention(
     model: EntityModel, tokens: tuple[int, int], candidates: Sequence[Candidate], log_prior: Floats
 ) -> MaskedMention:
-    """A mention's question."""
+    """Return a mention with its rows, before it is answered."""
     rows = np.array([model.row_of(each) for each in candidates], np.int64)
     unknown = [each.title for each, row in zip(candidates, rows, strict=True) if row < 0]
     return MaskedMention(tokens, rows, unknown, log_prior)

@@ -247,17 +247,17 @@ def test_probabilities_are_those_of_loops_around_transformers(
     mentions = [
         Mention(WIDTH * n + start, min(WIDTH * n + end, len(TEXT))) for n, (start, end) in sorted(names)
     ]
-    mention = LinkingExample(TEXT, mentions, [candidates(*names[key]) for key in sorted(names)])
+    example = LinkingExample(TEXT, mentions, [candidates(*names[key]) for key in sorted(names)])
     if has_contexts:
-        sizes = [np.arange(len(each.items)) for each in mention.candidates]
-        mention = mention._replace(contexts=[*map(np.cos, sizes)], coherence=[*map(np.sin, sizes)])
-    expected = ByForce(theirs, model, mention, certainty).run(is_global=is_global)
+        sizes = [np.arange(len(each.items)) for each in example.candidates]
+        example = example._replace(contexts=[*map(np.cos, sizes)], coherence=[*map(np.sin, sizes)])
+    expected = ByForce(theirs, model, example, certainty).run(is_global=is_global)
     # What is computed at once, and beside which other document, changes nothing.
     other = LinkingExample(
         "Ann met Bob.", [Mention(0, 3), Mention(8, 11)], [candidates("A", "B"), candidates("C", "E")]
     )
     found = disambiguate(
-        replace(model, tokens_per_batch=tokens), [other, mention], is_global=is_global, certainty=certainty
+        replace(model, tokens_per_batch=tokens), [other, example], is_global=is_global, certainty=certainty
     )
     agree(found[1], expected)
     agree(found[0], ByForce(theirs, model, other, certainty).run(is_global=is_global))
@@ -267,18 +267,18 @@ def test_windows_of_one_pass_do_not_see_each_others_answers(model: EntityModel, 
     """Mentions where windows overlap: what is answered in one is put into the other, but in the next pass."""
     places = [WIDTH * n + start for n in range(12) for start in (0, 8)]
     mentions = [Mention(start, start + 3) for start in places]
-    mention = LinkingExample(TEXT, mentions, [candidates("B", "C", "E")] * len(mentions))
-    expected = ByForce(theirs, model, mention, Certainty()).run(is_global=True)
+    example = LinkingExample(TEXT, mentions, [candidates("B", "C", "E")] * len(mentions))
+    expected = ByForce(theirs, model, example, Certainty()).run(is_global=True)
     for tokens in (1, 4096):
-        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [mention], is_global=True)
+        [found] = disambiguate(replace(model, tokens_per_batch=tokens), [example], is_global=True)
         agree(found, expected)
 
 
 def test_the_chosen_entity_changes_what_is_said_of_others(model: EntityModel) -> None:
     """Else global and local were one, and the test beside loops could not tell."""
     mentions = [Mention(start, end) for start, end in ((0, 3), (8, 11), (13, 16), (21, 24))]
-    mention = LinkingExample(TEXT[:WIDTH], mentions, [candidates("A"), *[candidates("B", "C", "E")] * 3])
-    [local], [found] = (disambiguate(model, [mention], is_global=each) for each in (False, True))
+    example = LinkingExample(TEXT[:WIDTH], mentions, [candidates("A"), *[candidates("B", "C", "E")] * 3])
+    [local], [found] = (disambiguate(model, [example], is_global=each) for each in (False, True))
     assert not np.allclose(local[1], found[1], atol=1e-3)
     assert local[0].tolist() == found[0].tolist() == [1.0]
     assert disambiguate(model, [], is_global=True) == []
